@@ -224,7 +224,7 @@ func untilNothingPlanned(t *testing.T, s *testEnv, p v1.Package) {
 	}
 	planning := planner.Planner{Reader: s.Client, Cluster: read, Source: source, Namespace: controller.DefaultNamespace}
 	wait.Until(t, limit, "nothing is left to do for "+p.GetName(), func() (string, bool) {
-		planned, err := planning.Install(t.Context(), p)
+		planned, err := planning.Install(t.Context(), p, planner.Options{})
 		if err != nil {
 			return err.Error(), false
 		}

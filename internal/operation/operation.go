@@ -58,6 +58,8 @@ type Engine struct {
 // Operation changes several packages. A step that is refused refuses the operation before the first write.
 type Operation struct {
 	*Engine
+	// Options are those of all plans; the operation sets what depends on its steps.
+	Options planner.Options
 	// Wait is the time to wait for each package until it is healthy or deleted; 0 means not to wait.
 	Wait time.Duration
 	// Atomic makes the manager return all packages after a failure. [Operation.Run] fails if it cannot.

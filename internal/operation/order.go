@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/apiserver"
@@ -29,19 +28,17 @@ func (o Operation) Plan(ctx context.Context, steps []*Step) ([]*Step, error) {
 	progress := o.Task("planning the changes of %s", wording.Count(pending, "package"))
 	defer progress.End()
 	planned := 0
-	foreseen := &overlayReader{Reader: origin.ListOnce(o.Planner.Reader)}
-	settings := *o.Planner
-	pl := &settings
-	pl.Reader, pl.ChangedTogether, pl.RemovedTogether = foreseen, map[string]bool{}, nil
-	objects := &releasedCluster{Cluster: pl.Cluster, owners: map[plan.Ref][]metav1.OwnerReference{}, by: map[plan.Ref]*Step{}}
-	pl.Cluster = objects
-	pl.ShowMaintained = o.DryRun
+	pl := *o.Planner
+	pl.Reader = origin.ListOnce(pl.Reader)
+	options := o.Options
+	options.ChangedTogether, options.ShowMaintained = map[string]bool{}, o.DryRun
 	for _, s := range steps {
-		pl.ChangedTogether[inventory.ShortName(s.Subject())] = !s.Same
+		options.ChangedTogether[inventory.ShortName(s.Subject())] = !s.Same
 		if s.Remove {
-			pl.RemovedTogether = append(pl.RemovedTogether, s.Live)
+			options.RemovedTogether = append(options.RemovedTogether, s.Live)
 		}
 	}
+	releases := released{}
 	// A new version can have a dependency that the installed one does not have, so a step that is refused is planned again after the
 	// others, until none of them can be planned.
 	var refused error
@@ -52,7 +49,7 @@ func (o Operation) Plan(ctx context.Context, steps []*Step) ([]*Step, error) {
 			continue
 		}
 		progress.Step(planned, pending, ": to "+s.String())
-		p, err := fileutil.Await(ctx, func() (*planner.Plan, error) { return s.makePlan(ctx, pl) })
+		p, err := fileutil.Await(ctx, func() (*planner.Plan, error) { return s.makePlan(ctx, &pl, options) })
 		if err = PlanError(err, s.String()); IsPlanUnavailable(err, s.Want) && !o.NeedsPlan && !s.Remove {
 			progress.End()
 			o.PlanUnavailable(err)
@@ -95,17 +92,13 @@ func (o Operation) Plan(ctx context.Context, steps []*Step) ([]*Step, error) {
 		planned++
 		next, deferred = next+1, 0
 		s.Plan = p
-		if s.Remove {
-			foreseen.removed = append(foreseen.removed, s.Live)
-		} else {
-			if pl.Pin { // The next plans assume what is saved.
-				if s.Want, err = p.Wanted(); err != nil {
-					return steps[next-1 : next], err
-				}
+		if options.Pin && !s.Remove { // The next plans assume what is saved.
+			if s.Want, err = p.Wanted(); err != nil {
+				return steps[next-1 : next], err
 			}
-			foreseen.packages = append(foreseen.packages, s.Want)
-			objects.record(s)
 		}
+		options.After = s.follow(options.After)
+		releases.record(s)
 	}
 	return nil, nil
 }
@@ -157,4 +150,23 @@ func IsPlanUnavailable(err error, want v1.Package) bool {
 		return want != nil && want.PackageSpec().PackagePullPolicy == corev1.PullNever
 	}
 	return false
+}
+
+// released has the steps that release objects.
+type released map[plan.Ref]*Step
+
+// record adds the objects that a step releases, and sets the steps that must be carried out before it: it changes objects that they release.
+func (r released) record(s *Step) {
+	if s.Remove {
+		return
+	}
+	s.after = nil
+	for _, c := range s.Plan.Objects.Changes {
+		if by := r[c.Ref]; by != nil {
+			s.after = append(s.after, by)
+		}
+		if c.Action == plan.Release {
+			r[c.Ref] = s
+		}
+	}
 }

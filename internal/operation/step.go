@@ -2,8 +2,10 @@ package operation
 
 import (
 	"context"
+	"maps"
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
@@ -14,6 +16,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
 // Step is the change of one package in an operation.
@@ -72,11 +75,30 @@ func (s *Step) String() string {
 }
 
 // makePlan plans the step.
-func (s *Step) makePlan(ctx context.Context, pl *planner.Planner) (*planner.Plan, error) {
+func (s *Step) makePlan(ctx context.Context, pl *planner.Planner, o planner.Options) (*planner.Plan, error) {
 	if s.Remove {
-		return pl.Uninstall(ctx, s.Live)
+		return pl.Uninstall(ctx, s.Live, o)
 	}
-	return pl.Install(ctx, s.Want)
+	return pl.Install(ctx, s.Want, o)
+}
+
+// follow returns the state after the step, which was planned in another state.
+func (s *Step) follow(was planner.State) planner.State {
+	if s.Remove {
+		was.Removed = append(slices.Clone(was.Removed), s.Live)
+		return was
+	}
+	was.Packages = append(slices.Clone(was.Packages), s.Want)
+	was.Released = maps.Clone(was.Released)
+	for _, c := range s.Plan.Objects.Changes {
+		if c.Action == plan.Release {
+			if was.Released == nil {
+				was.Released = map[plan.Ref][]metav1.OwnerReference{}
+			}
+			was.Released[c.Ref] = c.Owners
+		}
+	}
+	return was
 }
 
 // LockSteps returns the steps that make the installed packages equal to a lock file. Configure sets the fields of new

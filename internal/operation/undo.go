@@ -166,11 +166,11 @@ func setSpec(p, from v1.Package) {
 // planUndo plans the uninstall of a new package, or the return of another one to its former version and settings.
 func (e *Engine) planUndo(ctx context.Context, c *change) (*planner.Plan, error) {
 	if c.before == nil {
-		return e.Planner.Uninstall(ctx, c.after)
+		return e.Planner.Uninstall(ctx, c.after, planner.Options{})
 	}
 	want := c.after.DeepCopyObject().(v1.Package)
 	c.restore(want)
-	return e.Planner.Install(ctx, want)
+	return e.Planner.Install(ctx, want, planner.Options{})
 }
 
 // isUsed reports whether the undoing of the change would delete custom resources, or break another package or an install object, or whether

@@ -18,12 +18,12 @@ import (
 
 // check makes the checks of the manager for the revision that the plan makes current, and adds to the plan what they find and the
 // difference between the permissions of its runtime and those of the running one.
-func (pl *Planner) check(ctx context.Context, s *clusterState, p v1.Package, pkg *xpkg.Package, t revision.Transition, out *Plan) error {
+func (pl *planning) check(ctx context.Context, s *clusterState, p v1.Package, pkg *xpkg.Package, t revision.Transition, out *Plan) error {
 	objects, err := pl.packages().Desired(pkg, t.Current)
 	if err != nil {
 		return err
 	}
-	f := &facts{Planner: pl, s: s, p: p}
+	f := &facts{planning: pl, s: s, p: p}
 	loader := pl.permissionLoader(s)
 	if f.after, err = pl.permissionInput(ctx, loader, s, p, t.Current, pkg, objects); err != nil {
 		return err
@@ -67,7 +67,7 @@ func (pl *Planner) check(ctx context.Context, s *clusterState, p v1.Package, pkg
 
 // facts are the facts about a planned revision that the user who plans may read.
 type facts struct {
-	*Planner
+	*planning
 	s *clusterState
 	p v1.Package
 	// before and after are those from which the permissions of the running and of the planned runtime are derived.

@@ -56,7 +56,7 @@ type clusterState struct {
 }
 
 // read returns the state of the cluster for a plan of p.
-func (pl *Planner) read(ctx context.Context, p v1.Package) (*clusterState, error) {
+func (pl *planning) read(ctx context.Context, p v1.Package) (*clusterState, error) {
 	var s clusterState
 	var err error
 	if s.cluster, err = pl.Cluster.Identity(ctx); err != nil {
@@ -67,7 +67,7 @@ func (pl *Planner) read(ctx context.Context, p v1.Package) (*clusterState, error
 		if err := pl.Reader.List(ctx, list); err != nil {
 			return nil, fmt.Errorf("list packages: %w", err)
 		}
-		for _, x := range list.Packages() {
+		for _, x := range pl.After.packages(kind, list.Packages()) {
 			if kind == p.PackageKind() && x.GetName() == p.GetName() {
 				s.live = x
 			} else {
@@ -89,7 +89,7 @@ func (pl *Planner) read(ctx context.Context, p v1.Package) (*clusterState, error
 }
 
 // listRevisions lists the revisions of some packages of a kind.
-func (pl *Planner) listRevisions(ctx context.Context, kind string, names ...string) ([]v1.PackageRevision, error) {
+func (pl *planning) listRevisions(ctx context.Context, kind string, names ...string) ([]v1.PackageRevision, error) {
 	some, err := labels.NewRequirement(v1.LabelPackage, selection.In, names)
 	if err != nil {
 		return nil, fmt.Errorf("list revisions: %w", err)
@@ -104,7 +104,7 @@ func (pl *Planner) listRevisions(ctx context.Context, kind string, names ...stri
 // nodes returns the nodes of all other packages, with their dependencies. It reads
 // revisions only for packages whose repository isNeeded, because their running versions matter, and
 // for packages that were rolled back, because their running versions differ from their specs.
-func (pl *Planner) nodes(ctx context.Context, s *clusterState, isNeeded func(repository string) bool) ([]graph.Node, error) {
+func (pl *planning) nodes(ctx context.Context, s *clusterState, isNeeded func(repository string) bool) ([]graph.Node, error) {
 	names := map[string][]string{}
 	for _, x := range s.others {
 		if isNeeded(oci.RepositoryName(x.PackageSpec().Package)) || revision.PolicyOf(x).Back != "" {
@@ -245,7 +245,7 @@ func (s *clusterState) dependenciesOf(p v1.Package) graph.Dependencies {
 }
 
 // readUnlisted reads the content of the packages that the Lock does not list.
-func (pl *Planner) readUnlisted(ctx context.Context, s *clusterState) {
+func (pl *planning) readUnlisted(ctx context.Context, s *clusterState) {
 	s.unlisted = map[string]unlistedContent{}
 	if pl.Source == nil {
 		return
@@ -273,7 +273,7 @@ func (pl *Planner) readUnlisted(ctx context.Context, s *clusterState) {
 }
 
 // readCurrent reads the content of the reference of an installed package or, if it was rolled back, of the revision to which it was.
-func (pl *Planner) readCurrent(ctx context.Context, p v1.Package) (*xpkg.Package, error) {
+func (pl *planning) readCurrent(ctx context.Context, p v1.Package) (*xpkg.Package, error) {
 	packages := pl.packages()
 	if back := revision.PolicyOf(p).Back; back != "" {
 		rev := p.NewRevision()

@@ -23,7 +23,7 @@ import (
 // planDependencies adds the dependencies of a package to the plan, the packages that are installed
 // or moved for it, the packages whose requirements it would break, and the orphans. It returns the
 // packages that the manager installs or moves. Kinds are dependencies on the packages that provide required kinds.
-func (pl *Planner) planDependencies(ctx context.Context, s *clusterState, p v1.Package, current v1.PackageRevision, content oci.Digest, dependencies, kinds []dependency.Dependency, out *Plan) ([]graph.Change, error) {
+func (pl *planning) planDependencies(ctx context.Context, s *clusterState, p v1.Package, current v1.PackageRevision, content oci.Digest, dependencies, kinds []dependency.Dependency, out *Plan) ([]graph.Change, error) {
 	others, err := pl.nodes(ctx, s, func(repository string) bool {
 		return slices.ContainsFunc(slices.Concat(dependencies, kinds), func(d dependency.Dependency) bool { return s.sameRepository(oci.RepositoryName(d.Package), repository) })
 	})
@@ -84,7 +84,7 @@ func (d Dependency) conflicts() bool { return d.State == graph.Incompatible && !
 
 // checkSolvable fails if an installed dependency does not match, and no version of the dependency
 // could satisfy the package. It returns nil if the registry cannot be accessed.
-func (pl *Planner) checkSolvable(ctx context.Context, s *clusterState, p v1.Package, node graph.Node, out *Plan) error {
+func (pl *planning) checkSolvable(ctx context.Context, s *clusterState, p v1.Package, node graph.Node, out *Plan) error {
 	if pl.Registry == nil || !slices.ContainsFunc(out.Dependencies, Dependency.conflicts) {
 		return nil
 	}
@@ -99,7 +99,7 @@ func (pl *Planner) checkSolvable(ctx context.Context, s *clusterState, p v1.Pack
 // findRemedy adds to the plan how the package and the installed ones fit together, if a dependency is incompatible and the manager
 // moves none, or if the plan breaks dependents: the command that updates all of them, or the explanation of a version conflict.
 // Without access to the registry, the remedy names no versions.
-func (pl *Planner) findRemedy(ctx context.Context, s *clusterState, p v1.Package, current v1.PackageRevision, g *graph.Graph, out *Plan) {
+func (pl *planning) findRemedy(ctx context.Context, s *clusterState, p v1.Package, current v1.PackageRevision, g *graph.Graph, out *Plan) {
 	waits := slices.ContainsFunc(out.Dependencies, Dependency.conflicts) && graph.PolicyFor(pl.upgradePolicy(s), p, current) == graph.None
 	if !waits && len(out.Breaks) == 0 {
 		return
@@ -132,7 +132,7 @@ func (pl *Planner) findRemedy(ctx context.Context, s *clusterState, p v1.Package
 // updateTogether returns the command that updates installed packages so that all fit together with a package, and the package
 // itself if it is installed, or "" if there is no such command. It moves only packages that must move: dependencies to any version,
 // or also packages that users installed, but then all only to newer versions.
-func (pl *Planner) updateTogether(ctx context.Context, s *clusterState, p v1.Package, g *graph.Graph) string {
+func (pl *planning) updateTogether(ctx context.Context, s *clusterState, p v1.Package, g *graph.Graph) string {
 	r := g.Resolver(pl.Registry, pl.finder(), p)
 	own, result, err := g.ForUpdate(p.PackageKind(), p.GetName(), false).Resolve(ctx, r, p.PackageKind(), p.GetName(), graph.UpgradeOrDowngrade)
 	if err != nil {
@@ -169,7 +169,7 @@ func updateArgument(kind, name, reference string) string {
 // resolveDependencies returns the packages that the manager installs with a package or moves for
 // it, and adds them to the plan. It fails for a version conflict, with which the package could
 // never become healthy. If the registry cannot be accessed, it adds a warning.
-func (pl *Planner) resolveDependencies(ctx context.Context, s *clusterState, p v1.Package, current v1.PackageRevision, g *graph.Graph, cycle error, out *Plan) ([]graph.Change, error) {
+func (pl *planning) resolveDependencies(ctx context.Context, s *clusterState, p v1.Package, current v1.PackageRevision, g *graph.Graph, cycle error, out *Plan) ([]graph.Change, error) {
 	out.Upgrades = pl.Upgrades
 	policy := graph.PolicyFor(pl.upgradePolicy(s), p, current)
 	unsatisfied := slices.ContainsFunc(out.Dependencies, func(d Dependency) bool {
@@ -213,7 +213,7 @@ func (pl *Planner) resolveDependencies(ctx context.Context, s *clusterState, p v
 
 // upgradePolicy returns the upgrade policy: the assumed one, the one that the manager announces, or
 // [graph.None].
-func (pl *Planner) upgradePolicy(s *clusterState) graph.Policy {
+func (pl *planning) upgradePolicy(s *clusterState) graph.Policy {
 	for _, p := range []graph.Policy{pl.Upgrades, graph.Policy(s.lock.Annotations[graph.AnnotationUpgrades])} {
 		if slices.Contains(graph.Policies(), p) {
 			return p

@@ -110,7 +110,7 @@ func (p *Plan) BreakageError() error {
 
 // uninstallRemedy returns how everything that requires the deleted package is removed, too: install objects and Packages with kubectl,
 // and packages in one command with those that the operation deletes. Others are the nodes of the other packages.
-func (pl *Planner) uninstallRemedy(ctx context.Context, s *clusterState, others []graph.Node, uses frontend.Uses, out *Plan) string {
+func (pl *planning) uninstallRemedy(ctx context.Context, s *clusterState, others []graph.Node, uses frontend.Uses, out *Plan) string {
 	g, removed := pl.removedTogether(s, others, out)
 	packages := map[string]v1.Package{out.Package.Short(): s.live}
 	for _, x := range slices.Concat(s.others, pl.RemovedTogether) {
@@ -150,7 +150,7 @@ func (pl *Planner) uninstallRemedy(ctx context.Context, s *clusterState, others 
 
 // removedTogether returns the graph of all packages before the operation, and the nodes of the packages that are removed with a
 // package whose uninstall breaks others: the broken packages, and those that the operation deletes.
-func (pl *Planner) removedTogether(s *clusterState, others []graph.Node, out *Plan) (*graph.Graph, []graph.Node) {
+func (pl *planning) removedTogether(s *clusterState, others []graph.Node, out *Plan) (*graph.Graph, []graph.Node) {
 	nodes := slices.Clone(others)
 	find := func(kind, name string) int {
 		return slices.IndexFunc(nodes, func(n graph.Node) bool { return n.Kind == kind && n.Name == name })
@@ -225,7 +225,7 @@ func addBroken(all []Broken, b Broken, d dependency.Dependency) []Broken {
 // except for those that are not met now either, and those that the same operation changes. Node is
 // the package after the operation, or nil if the operation deletes it. A package whose dependencies are not resolved accepts every version,
 // but needs its dependencies.
-func (pl *Planner) breaks(s *clusterState, g *graph.Graph, node *graph.Node) []Broken {
+func (pl *planning) breaks(s *clusterState, g *graph.Graph, node *graph.Node) []Broken {
 	was, exists := s.liveNode()
 	var out []Broken
 	check := func(repository string, to *graph.Node) {

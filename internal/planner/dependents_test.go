@@ -88,7 +88,7 @@ func TestBreaks(t *testing.T) {
 				rev.RevisionSpec().Image = leaf + ":" + tc.back
 				s.revisions = []v1.PackageRevision{rev}
 			}
-			pl := &Planner{ChangedTogether: map[string]bool{"provider/root": tc.together}}
+			pl := (&Planner{}).start(Options{ChangedTogether: map[string]bool{"provider/root": tc.together}})
 			nodes, err := pl.nodes(t.Context(), s, func(string) bool { return false })
 			if err != nil {
 				t.Fatal(err)
@@ -135,7 +135,7 @@ func TestRemovedTogether(t *testing.T) {
 			s.others = append(s.others, x)
 		}
 	}
-	pl := &Planner{}
+	pl := (&Planner{}).start(Options{})
 	nodes, err := pl.nodes(t.Context(), &s, func(string) bool { return false })
 	if err != nil {
 		t.Fatal(err)
@@ -165,7 +165,7 @@ func TestAPackageIsBrokenOnceForAllOfItsKinds(t *testing.T) {
 		{Package: leaf, Constraint: ">=v1.0.0", CRD: "Spring.reef.test/v1"}, {Package: leaf, Constraint: ">=v1.0.0", CRD: "Tide.reef.test/v1"}, {Package: leaf, CRD: "Wave.reef.test/v1"},
 	})
 	s := &clusterState{others: []v1.Package{root}, live: asking("leaf", leaf+":v1.0.0")}
-	pl := &Planner{}
+	pl := (&Planner{}).start(Options{})
 	nodes, err := pl.nodes(t.Context(), s, func(string) bool { return false })
 	if err != nil {
 		t.Fatal(err)
@@ -227,7 +227,7 @@ func TestAnObjectGoesWithItsLastOwner(t *testing.T) {
 	newRevision := func(name, of string) *v1.ProviderRevision {
 		return &v1.ProviderRevision{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{v1.LabelPackage: of}}}
 	}
-	pl := &Planner{Reader: fake.NewClientBuilder().WithScheme(scheme).WithObjects(newRevision("stays-1", "stays"), newRevision("removed-1", "removed")).Build()}
+	pl := (&Planner{Reader: fake.NewClientBuilder().WithScheme(scheme).WithObjects(newRevision("stays-1", "stays"), newRevision("removed-1", "removed")).Build()}).start(Options{})
 	other := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "other"}
 	for name, tc := range map[string]struct {
 		owners []metav1.OwnerReference
@@ -268,7 +268,7 @@ func TestAnObjectOfTwoVersionsIsDeletedOnce(t *testing.T) {
 	rev := p.NewRevision()
 	rev.RevisionStatus().ObjectRefs = []v1.TypedReference{{APIVersion: listed.APIVersion, Kind: listed.Kind, Name: listed.Name}}
 	owners := []metav1.OwnerReference{{APIVersion: "pkg.crossplane.io/v1", Kind: "Provider", Name: "yard", UID: "yard"}}
-	pl := &Planner{Cluster: owningCluster{owned: apply.Owned{found: owners}}}
+	pl := (&Planner{Cluster: owningCluster{owned: apply.Owned{found: owners}}}).start(Options{})
 	out := &Plan{}
 	if err := pl.recordDeletions(t.Context(), &clusterState{live: p, revisions: []v1.PackageRevision{rev}}, out); err != nil {
 		t.Fatal(err)

@@ -23,7 +23,11 @@ import (
 //
 // It fails if the content cannot be read or is of another kind, or if the dependencies have no
 // solution. Problems that prevent the objects from being established are part of the plan.
-func (pl *Planner) Install(ctx context.Context, want v1.Package) (*Plan, error) {
+func (pl *Planner) Install(ctx context.Context, want v1.Package, o Options) (*Plan, error) {
+	return pl.start(o).install(ctx, want)
+}
+
+func (pl *planning) install(ctx context.Context, want v1.Package) (*Plan, error) {
 	s, err := pl.read(ctx, want)
 	if err != nil {
 		return nil, err
@@ -135,7 +139,7 @@ func (pl *Planner) ContentKind(ctx context.Context, spec *v1.PackageSpec) (strin
 }
 
 // warnOfTags adds warnings about the reference and the content to which it resolves.
-func (pl *Planner) warnOfTags(ctx context.Context, p v1.Package, res state.Resolution, pinned bool, out *Plan) {
+func (pl *planning) warnOfTags(ctx context.Context, p v1.Package, res state.Resolution, pinned bool, out *Plan) {
 	if pinned && p.PackageSpec().PackagePullPolicy == corev1.PullAlways {
 		out.warn("The plan pins the digest, so the packagePullPolicy Always will not follow the tag.")
 	}
@@ -153,7 +157,7 @@ const tagTimeout = 3 * time.Second
 
 // currentDigest returns the current digest of the tag of a package, if the plan used a recorded
 // digest. It returns false otherwise, and if the lookup fails.
-func (pl *Planner) currentDigest(ctx context.Context, p v1.Package, res state.Resolution) (oci.Digest, bool) {
+func (pl *planning) currentDigest(ctx context.Context, p v1.Package, res state.Resolution) (oci.Digest, bool) {
 	if res.LookedUp || res.Origin.Ref.Tag == "" || !revision.MayPull(p.PackageSpec().PackagePullPolicy) {
 		return oci.Digest{}, false
 	}
@@ -224,7 +228,7 @@ func (s *clusterState) setGeneration(p v1.Package) error {
 // pin adds the digest to the reference of p, and reports whether it did so. It changes nothing if
 // Pin is not set, if the installed package has the same reference and content, or if it was rolled back from
 // the pinned reference: then the change of the reference is the one that ends the rollback.
-func (pl *Planner) pin(live, p v1.Package, res state.Resolution) bool {
+func (pl *planning) pin(live, p v1.Package, res state.Resolution) bool {
 	spec := p.PackageSpec()
 	if !pl.Pin || len(res.Origin.Endpoints) == 0 || !res.Origin.Ref.Digest.IsZero() {
 		return false

@@ -91,7 +91,7 @@ func TestPlanKeepsTheInstalledContentOfARewrittenImageWithoutARegistry(t *testin
 	rewrite := &v1beta1.ImageConfig{ObjectMeta: metav1.ObjectMeta{Name: "mirror"}, Spec: v1beta1.ImageConfigSpec{
 		MatchImages: []v1beta1.ImageMatch{{Prefix: "registry.example.com"}}, RewriteImage: &v1beta1.ImageRewrite{Prefix: "mirror.example.com"},
 	}}
-	got, err := fakePlanner(t, offline{s}, p, rewrite).Install(t.Context(), p)
+	got, err := fakePlanner(t, offline{s}, p, rewrite).Install(t.Context(), p, planner.Options{})
 	if err != nil {
 		t.Fatalf("the plan fails where the manager goes on: %v", err)
 	}
@@ -111,7 +111,7 @@ func TestPlanKnowsAManagerThatConfinesRuntimesToItsNamespace(t *testing.T) {
 		`spec: {controller: {permissionRequests: [{apiGroups: [""], resources: [secrets], verbs: [list]}]}}`+"\n", crd("boats.test", "Boat", "one")))
 	for scope, want := range map[string]bool{"": true, permission.ScopeNamespaced: false} {
 		lock := &v1beta1.Lock{ObjectMeta: metav1.ObjectMeta{Name: v1beta1.LockName, Annotations: map[string]string{permission.AnnotationScope: scope}}}
-		got, err := fakePlanner(t, s, lock).Install(t.Context(), env.NewProvider("boats", ref))
+		got, err := fakePlanner(t, s, lock).Install(t.Context(), env.NewProvider("boats", ref), planner.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -146,7 +146,7 @@ func TestPlanKnowsThatIncreasesNeedApproval(t *testing.T) {
 		running.Spec.Image, running.Spec.Digest, running.Spec.DesiredState, running.Spec.Revision = at+"v1", first.String(), v1.RevisionActive, 1
 		lock := &v1beta1.Lock{ObjectMeta: metav1.ObjectMeta{Name: v1beta1.LockName, Annotations: tc.ofLock}}
 		update := env.NewProvider("boats", at+"v2")
-		got, err := fakePlanner(t, s, p, running, lock).Install(t.Context(), update)
+		got, err := fakePlanner(t, s, p, running, lock).Install(t.Context(), update, planner.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -171,7 +171,7 @@ func TestPlanTakesARolledBackPackageForTheVersionThatRuns(t *testing.T) {
 	running := &v1.ProviderRevision{ObjectMeta: metav1.ObjectMeta{Name: "leaf-1", Labels: map[string]string{v1.LabelPackage: "leaf"}}}
 	running.Spec.Image, running.Spec.DesiredState, running.Spec.Revision = at+"leaf:v1.0.0", v1.RevisionActive, 3
 	pl := fakePlanner(t, s, leaf, running)
-	got, err := pl.Install(t.Context(), env.NewProvider("app", at+"app:v1"))
+	got, err := pl.Install(t.Context(), env.NewProvider("app", at+"app:v1"), planner.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,10 +201,9 @@ func TestPlanEndsARollbackFromThePinnedReference(t *testing.T) {
 				leaf.Status.Rollback = &v1.Rollback{From: "leaf-2", To: "leaf-1", Generation: tc.rolledBack}
 			}
 			pl := fakePlanner(t, s, leaf)
-			pl.Pin = true
 			want := leaf.DeepCopy()
 			want.Spec.Package = tag
-			got, err := pl.Install(t.Context(), want)
+			got, err := pl.Install(t.Context(), want, planner.Options{Pin: true})
 			if err != nil {
 				t.Fatal(err)
 			}

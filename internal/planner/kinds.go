@@ -24,7 +24,7 @@ import (
 // bindKinds selects the packages that provide the kinds that a package requires, and records them on p, as the manager
 // does. For other kinds it selects packages from the sources of the planner. It fails with AmbiguousKind or NoProvider,
 // so that the plan of a package whose kinds are not decided has no writes.
-func (pl *Planner) bindKinds(ctx context.Context, s *clusterState, p v1.Package, pkg *xpkg.Package) ([]dependency.Dependency, error) {
+func (pl *planning) bindKinds(ctx context.Context, s *clusterState, p v1.Package, pkg *xpkg.Package) ([]dependency.Dependency, error) {
 	if len(pkg.Meta.Kinds) == 0 || p.PackageSpec().SkipDependencyResolution {
 		return nil, nil
 	}
@@ -64,7 +64,7 @@ func (pl *Planner) bindKinds(ctx context.Context, s *clusterState, p v1.Package,
 }
 
 // linkedKinds returns the dependencies of a package on the installed packages that define missing kinds, and the other kinds.
-func (pl *Planner) linkedKinds(ctx context.Context, s *clusterState, p v1.Package, missing []dependency.KindRef) ([]dependency.Dependency, []dependency.KindRef, error) {
+func (pl *planning) linkedKinds(ctx context.Context, s *clusterState, p v1.Package, missing []dependency.KindRef) ([]dependency.Dependency, []dependency.KindRef, error) {
 	nodes, err := pl.nodes(ctx, s, func(string) bool { return false })
 	if err != nil {
 		return nil, nil, err
@@ -77,7 +77,7 @@ func (pl *Planner) linkedKinds(ctx context.Context, s *clusterState, p v1.Packag
 
 // selectProviders selects the packages for missing kinds, or for all kinds of a group, from the sources of the planner. They do
 // not conflict with the packages for other kinds.
-func (pl *Planner) selectProviders(ctx context.Context, s *clusterState, bound state.KindBinding) ([]dependency.Dependency, error) {
+func (pl *planning) selectProviders(ctx context.Context, s *clusterState, bound state.KindBinding) ([]dependency.Dependency, error) {
 	finder := pl.Kinds
 	if finder == nil {
 		finder = &provide.Finder{}
@@ -112,7 +112,7 @@ func (pl *Planner) selectProviders(ctx context.Context, s *clusterState, bound s
 
 // checkInstalledProvides fails with KindHeld if the package that is selected for a kind is installed. Its installed version does not
 // define the kind: otherwise, the package would be bound to it. A package that is changed together with the planned one can.
-func (pl *Planner) checkInstalledProvides(s *clusterState, r provide.Ranking) error {
+func (pl *planning) checkInstalledProvides(s *clusterState, r provide.Ranking) error {
 	first := r.Order[0]
 	for _, x := range s.others {
 		own := Package{Kind: x.PackageKind(), Name: x.GetName()}
@@ -124,7 +124,7 @@ func (pl *Planner) checkInstalledProvides(s *clusterState, r provide.Ranking) er
 }
 
 // warnOfKinds adds a warning for each kind that an added package requires and that no package provides: the manager selects none.
-func (pl *Planner) warnOfKinds(ctx context.Context, s *clusterState, after *graph.Graph, changes []graph.Change, out *Plan) error {
+func (pl *planning) warnOfKinds(ctx context.Context, s *clusterState, after *graph.Graph, changes []graph.Change, out *Plan) error {
 	for _, c := range changes {
 		pkg := s.contents.Known[c.To.Repository]
 		n, ok := after.Find(c.To.Repository)
@@ -162,7 +162,7 @@ func (s *clusterState) repositories() map[string]bool {
 }
 
 // movedKinds adds to the plan the users of the kinds that an installed package loses by a change.
-func (pl *Planner) movedKinds(ctx context.Context, s *clusterState, c graph.Change, content *xpkg.Package, out *Plan) error {
+func (pl *planning) movedKinds(ctx context.Context, s *clusterState, c graph.Change, content *xpkg.Package, out *Plan) error {
 	if c.Existing == nil {
 		return nil
 	}
@@ -177,7 +177,7 @@ func (pl *Planner) movedKinds(ctx context.Context, s *clusterState, c graph.Chan
 // lostKinds adds to the plan the packages and the objects of the first generation that use an installed package as the provider of a kind, if
 // the package does not provide the kind after the operation, or is another package then. The content is nil, and the node is
 // empty, if the operation deletes the package.
-func (pl *Planner) lostKinds(ctx context.Context, s *clusterState, live v1.Package, content *xpkg.Package, node graph.Node, out *Plan) error {
+func (pl *planning) lostKinds(ctx context.Context, s *clusterState, live v1.Package, content *xpkg.Package, node graph.Node, out *Plan) error {
 	if live == nil {
 		return nil
 	}
@@ -218,7 +218,7 @@ func (pl *Planner) lostKinds(ctx context.Context, s *clusterState, live v1.Packa
 
 // lostVersions adds to the plan the PackageInstalls that name the version of the Provider whose CRDs they share, if the Provider has
 // another version, or is another package, after the operation.
-func (pl *Planner) lostVersions(installs []*frontend.Object, live v1.Package, node graph.Node, out *Plan) {
+func (pl *planning) lostVersions(installs []*frontend.Object, live v1.Package, node graph.Node, out *Plan) {
 	var lost []string
 	for _, in := range installs {
 		user := Package{Kind: in.PackageKind(), Name: in.ShortName()}
@@ -245,7 +245,7 @@ func (pl *Planner) lostVersions(installs []*frontend.Object, live v1.Package, no
 
 // lostProvider adds to the plan the install objects whose Provider the operation deletes, as far as they are not in the plan as
 // users of a kind.
-func (pl *Planner) lostProvider(installs []*frontend.Object, repository string, out *Plan) {
+func (pl *planning) lostProvider(installs []*frontend.Object, repository string, out *Plan) {
 	for _, in := range installs {
 		user := Package{Kind: in.PackageKind(), Name: in.ShortName()}
 		known := slices.ContainsFunc(out.Breaks, func(b Broken) bool { return b.Kind == user.Kind && b.Name == user.Name })
@@ -270,7 +270,7 @@ func (p *Plan) addLostKind(lost Broken, crd dependency.KindRef) {
 }
 
 // provides reports whether a package holds a kind that the API server serves.
-func (pl *Planner) provides(ctx context.Context, p v1.Package, kind dependency.KindRef) (bool, error) {
+func (pl *planning) provides(ctx context.Context, p v1.Package, kind dependency.KindRef) (bool, error) {
 	held, err := state.FindKinds(ctx, pl.Cluster, kind)
 	return slices.ContainsFunc(held, func(h state.HeldKind) bool {
 		return h.PackageKind == p.PackageKind() && h.PackageName == p.GetName() && h.Serves(kind.Version)
@@ -313,7 +313,7 @@ func kindUsers(s *clusterState, live v1.Package, uses frontend.Uses) []kindUser 
 }
 
 // usesOf returns the objects of the first generation that use a package. It adds a warning if they cannot be read.
-func (pl *Planner) usesOf(ctx context.Context, live v1.Package, out *Plan) frontend.Uses {
+func (pl *planning) usesOf(ctx context.Context, live v1.Package, out *Plan) frontend.Uses {
 	if live.PackageKind() != v1.ProviderKind {
 		return frontend.Uses{}
 	}
@@ -330,7 +330,7 @@ func (pl *Planner) usesOf(ctx context.Context, live v1.Package, out *Plan) front
 }
 
 // contentsWith returns the content of a package that is planned, and of the installed packages that do not work yet.
-func (pl *Planner) contentsWith(s *clusterState, p v1.Package, pkg *xpkg.Package) state.KnownContents {
+func (pl *planning) contentsWith(s *clusterState, p v1.Package, pkg *xpkg.Package) state.KnownContents {
 	waiting := &waitingContents{packages: pl.packages(), cluster: s, known: map[string]*xpkg.Package{}}
 	for name, content := range s.unlisted {
 		waiting.known[name] = content.pkg
@@ -400,7 +400,7 @@ func (c *waitingContents) read(ctx context.Context, p v1.Package, n graph.Node) 
 }
 
 // checkCycle fails with DependencyCycle if the planned package depends on itself after changes of other packages.
-func (pl *Planner) checkCycle(ctx context.Context, s *clusterState, p v1.Package, nodes []graph.Node, content oci.Digest) (*graph.Graph, error) {
+func (pl *planning) checkCycle(ctx context.Context, s *clusterState, p v1.Package, nodes []graph.Node, content oci.Digest) (*graph.Graph, error) {
 	g := graph.New(state.LinkKinds(ctx, nodes, s.contents), s.place)
 	if s.wasHealthyWith(content) {
 		return g, nil

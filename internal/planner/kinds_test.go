@@ -75,12 +75,12 @@ func TestAnUndecidedKindCausesNoWrites(t *testing.T) {
 	pl.Registry = s
 	car := env.NewProvider("undecided-car", kindsAt+"car:v1.0.0")
 
-	_, err := pl.Install(t.Context(), car)
+	_, err := pl.Install(t.Context(), car, planner.Options{})
 	if !errors.Is(err, provide.ErrNoProvider) {
 		t.Errorf("without sources: %v", err)
 	}
 	pl.Kinds = &provide.Finder{Sources: []provide.Source{sourceOf(t, s, "wheels:v1.0.0"), sourceOf(t, s, "other:v1.0.0")}}
-	_, err = pl.Install(t.Context(), car)
+	_, err = pl.Install(t.Context(), car, planner.Options{})
 	if !errors.Is(err, provide.ErrAmbiguous) {
 		t.Fatalf("with two packages: %v", err)
 	}
@@ -158,7 +158,7 @@ func TestTheProviderOfAKindIsRecordedOnThePackage(t *testing.T) {
 	}
 	// The provider has dependents.
 	users := []string{"provider/recorded-car needs " + kindsAt + "wheels for wheels." + group + "/v1", "provider/recorded-train needs " + kindsAt + "wheels for Wheel." + group + "/v1", "provider/recorded-truck needs " + kindsAt + "wheels for Wheel." + group}
-	plan, err := pl.Uninstall(t.Context(), wheels)
+	plan, err := pl.Uninstall(t.Context(), wheels, planner.Options{})
 	expectBreaks(t, plan, err, users, ", and it would not be installed")
 	// A version without the kind, and another package in place of the provider, have the same effect.
 	pl.Kinds = nil
@@ -167,7 +167,7 @@ func TestTheProviderOfAKindIsRecordedOnThePackage(t *testing.T) {
 		kindsAt + "wheels:v2.0.0": ", and it would not provide that at v2.0.0",
 		kindsAt + "other:v1.0.0":  ", and it would be replaced by " + kindsAt + "other",
 	} {
-		plan, err := pl.Install(t.Context(), env.NewProvider("kinds-wheels", reference))
+		plan, err := pl.Install(t.Context(), env.NewProvider("kinds-wheels", reference), planner.Options{})
 		expectBreaks(t, plan, err, users, after)
 	}
 
@@ -198,13 +198,13 @@ func TestAnInstalledPackageWithoutTheKindIsNotSelected(t *testing.T) {
 	pl := newPlanner(t, e.Config, s)
 	pl.Registry = s
 	pl.Kinds = &provide.Finder{Sources: []provide.Source{sourceOf(t, s, "wheels:v1.0.0")}, Held: pl.HeldKinds}
-	_, err := pl.Install(t.Context(), env.NewProvider("former-car", kindsAt+"car:v1.0.0"))
+	_, err := pl.Install(t.Context(), env.NewProvider("former-car", kindsAt+"car:v1.0.0"), planner.Options{})
 	if !errors.Is(err, provide.ErrKindHeld) || !strings.Contains(errcode.Message(err), "`xpkg update provider/former-wheels v1.0.0`") {
 		t.Errorf("the plan fails with %v", err)
 	}
 	// Together with the update, it can be planned.
-	pl.ChangedTogether = map[string]bool{"provider/former-wheels": true}
-	if _, err := pl.Install(t.Context(), env.NewProvider("former-car", kindsAt+"car:v1.0.0")); err != nil {
+	together := planner.Options{ChangedTogether: map[string]bool{"provider/former-wheels": true}}
+	if _, err := pl.Install(t.Context(), env.NewProvider("former-car", kindsAt+"car:v1.0.0"), together); err != nil {
 		t.Errorf("together with the update: %v", err)
 	}
 }
@@ -241,25 +241,24 @@ func TestAPackageThatLacksItsKindIsNotInstalled(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		pl.Provides = []dependency.KindRef{k}
 		var p *planner.Plan
-		p, err = pl.Install(t.Context(), env.NewProvider("claimed-wheels", kindsAt+"wheels:v1.0.0"))
+		p, err = pl.Install(t.Context(), env.NewProvider("claimed-wheels", kindsAt+"wheels:v1.0.0"), planner.Options{Provides: []dependency.KindRef{k}})
 		if want && (err != nil || len(p.Objects.Changes) != 1) || !want && !errors.Is(err, provide.ErrNotProvided) {
 			t.Errorf("%s: %v", kind, err)
 		}
 	}
 
 	// The newest version of the package that is selected for another one lacks the kind.
-	pl.Provides, pl.Registry = nil, s
+	pl.Registry = s
 	pl.Kinds = &provide.Finder{Sources: []provide.Source{sourceOf(t, s, "wheels:v1.0.0")}}
 	s.put(kindsAt+"wheels:v2.0.0", provider("wheels", "", crd(group, "Tyre", "one")))
-	got, err := pl.Install(t.Context(), env.NewProvider("claimed-car", kindsAt+"car:v1.0.0"))
+	got, err := pl.Install(t.Context(), env.NewProvider("claimed-car", kindsAt+"car:v1.0.0"), planner.Options{})
 	if err != nil || len(got.AddedPackages) != 1 || got.AddedPackages[0].Reference != kindsAt+"wheels:v1.0.0" {
 		t.Errorf("with an older version that has the kind, the plan adds %+v: %v", got, err)
 	}
 	// No version has it.
 	s.put(kindsAt+"wheels:v1.0.0", provider("wheels", "", crd(group, "Tyre", "one")))
-	if _, err := pl.Install(t.Context(), env.NewProvider("claimed-car", kindsAt+"car:v1.0.0")); !errors.Is(err, provide.ErrNotProvided) {
+	if _, err := pl.Install(t.Context(), env.NewProvider("claimed-car", kindsAt+"car:v1.0.0"), planner.Options{}); !errors.Is(err, provide.ErrNotProvided) {
 		t.Errorf("for a package that requires the kind: %v", err)
 	}
 }
@@ -287,7 +286,7 @@ func TestACycleOfKindsIsRefused(t *testing.T) {
 	pl.Kinds = &provide.Finder{Sources: []provide.Source{sourceOf(t, s, "hen:v1.0.0", "egg:v1.0.0", "ant:v1.0.0", "bee:v1.0.0", "mid:v1.0.0")}}
 	refuses := func(name string) {
 		t.Helper()
-		if _, err := pl.Install(t.Context(), env.NewProvider("circle-"+name, kindsAt+name+":v1.0.0")); !errors.Is(err, solver.ErrCycle) {
+		if _, err := pl.Install(t.Context(), env.NewProvider("circle-"+name, kindsAt+name+":v1.0.0"), planner.Options{}); !errors.Is(err, solver.ErrCycle) {
 			t.Errorf("the plan of %s: %v", name, err)
 		}
 	}

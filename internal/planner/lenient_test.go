@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/testing/env"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
@@ -21,11 +22,11 @@ func TestPlanNamesWhatTheLenientPolicyAccepts(t *testing.T) {
 	}
 	s.put(ref, stream)
 	p := env.NewProvider("lenient", ref)
-	if _, err := fakePlanner(t, s).Install(t.Context(), p); !errors.Is(err, xpkg.ErrObjectNotAllowed) {
+	if _, err := fakePlanner(t, s).Install(t.Context(), p, planner.Options{}); !errors.Is(err, xpkg.ErrObjectNotAllowed) {
 		t.Fatalf("strict: %v", err)
 	}
 	p.Annotations = map[string]string{revision.AnnotationContentPolicy: "Lenient"}
-	got, err := fakePlanner(t, s).Install(t.Context(), p)
+	got, err := fakePlanner(t, s).Install(t.Context(), p, planner.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

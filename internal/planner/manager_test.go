@@ -60,7 +60,12 @@ func actions(p *planner.Plan) map[string]plan.Action {
 
 func install(t *testing.T, pl *planner.Planner, want v1.Package) *planner.Plan {
 	t.Helper()
-	p, err := pl.Install(t.Context(), want)
+	return installWith(t, pl, planner.Options{}, want)
+}
+
+func installWith(t *testing.T, pl *planner.Planner, o planner.Options, want v1.Package) *planner.Plan {
+	t.Helper()
+	p, err := pl.Install(t.Context(), want, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -230,7 +235,7 @@ func TestPlanOfUninstall(t *testing.T) {
 	defer runManager(t, e.Config, s).Stop()
 	c, pl := e.Client, newPlanner(t, e.Config, s)
 	p := env.NewProvider("goes", ref)
-	if _, err := pl.Uninstall(t.Context(), p); !errors.Is(err, planner.ErrNotInstalled) {
+	if _, err := pl.Uninstall(t.Context(), p, planner.Options{}); !errors.Is(err, planner.ErrNotInstalled) {
 		t.Errorf("nothing to uninstall: %v", err)
 	}
 	e.CreateTemporary(t, p)
@@ -240,7 +245,7 @@ func TestPlanOfUninstall(t *testing.T) {
 		e.CreateTemporary(t, thing(fmt.Sprintf("thing-%d", i)))
 	}
 
-	planned, err := pl.Uninstall(t.Context(), p)
+	planned, err := pl.Uninstall(t.Context(), p, planner.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -300,7 +305,7 @@ func TestPlanOfUninstallHasAllThatThePackageOwns(t *testing.T) {
 		})
 	}
 
-	planned, err := newPlanner(t, e.Config, newFakeContent()).Uninstall(t.Context(), p)
+	planned, err := newPlanner(t, e.Config, newFakeContent()).Uninstall(t.Context(), p, planner.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/internal/testing/env"
 	"github.com/xpkg-dev/xpkg/pkg/crddiff"
 )
@@ -28,7 +29,7 @@ func TestPlanShowsTheChangedKindsOfMovedDependencies(t *testing.T) {
 		s.put(at+ref, stream)
 	}
 	pl := newPlanner(t, e.Config, s)
-	pl.Registry, pl.Upgrades = s, graph.Upgrade
+	pl.Registry = s
 	dependency, car := env.NewProvider("moved-engine", at+"engine:v1.0.0"), env.NewProvider("moved-car", at+"car:v1")
 	dependency.Labels = map[string]string{graph.LabelAutoInstalled: "true"}
 	stop := runManager(t, e.Config, s).Stop
@@ -40,7 +41,7 @@ func TestPlanShowsTheChangedKindsOfMovedDependencies(t *testing.T) {
 	settled(t, e.Client, truck)
 	stop()
 
-	p := install(t, pl, with(car, func(p v1.Package) { p.PackageSpec().Package = at + "car:v2" }))
+	p := installWith(t, pl, planner.Options{Upgrades: graph.Upgrade}, with(car, func(p v1.Package) { p.PackageSpec().Package = at + "car:v2" }))
 	if len(p.AddedPackages) != 1 || p.AddedPackages[0].Name != dependency.Name {
 		t.Fatalf("the plan moves %+v", p.AddedPackages)
 	}
@@ -53,7 +54,7 @@ func TestPlanShowsTheChangedKindsOfMovedDependencies(t *testing.T) {
 	}
 	s.put(at+"engine:v3.0.0", provider("engine", "", crd("movedkinds.preview.test", "Motor", "one")))
 	s.put(at+"car:v3", strings.Replace(needing("car", at+"engine"), "'>=v1'", "'>=v3'", 1))
-	p = install(t, pl, with(car, func(p v1.Package) { p.PackageSpec().Package = at + "car:v3" }))
+	p = installWith(t, pl, planner.Options{Upgrades: graph.Upgrade}, with(car, func(p v1.Package) { p.PackageSpec().Package = at + "car:v3" }))
 	if want := "provider/moved-truck needs " + at + "engine for Engine.movedkinds.preview.test, and it would not provide that at v3.0.0"; len(p.Breaks) != 1 || p.Breaks[0].String() != want {
 		t.Errorf("the plan moves %+v and breaks %v, want %s", p.AddedPackages[0].Reference, p.Breaks, want)
 	}

@@ -32,7 +32,7 @@ func revisionChanges(t revision.Transition) []RevisionChange {
 
 // objects adds to the plan the changes of the objects of the active revision, and of the revisions
 // that become inactive.
-func (pl *Planner) objects(ctx context.Context, s *clusterState, p v1.Package, pkg *xpkg.Package, t revision.Transition, out *Plan) error {
+func (pl *planning) objects(ctx context.Context, s *clusterState, p v1.Package, pkg *xpkg.Package, t revision.Transition, out *Plan) error {
 	active, current := t.Active(), t.Current.GetName()
 	var kept []plan.Ref
 	var err error
@@ -68,7 +68,7 @@ func (pl *Planner) objects(ctx context.Context, s *clusterState, p v1.Package, p
 
 // establish adds to the plan the changes of the objects of the active revision, and returns the
 // objects.
-func (pl *Planner) establish(ctx context.Context, s *clusterState, p v1.Package, pkg *xpkg.Package, active v1.PackageRevision, t revision.Transition, out *Plan) ([]plan.Ref, error) {
+func (pl *planning) establish(ctx context.Context, s *clusterState, p v1.Package, pkg *xpkg.Package, active v1.PackageRevision, t revision.Transition, out *Plan) ([]plan.Ref, error) {
 	wanted, err := pl.packages().Desired(pkg, active)
 	if err != nil {
 		return nil, err
@@ -190,7 +190,7 @@ func withoutWebhooks(p plan.Plan, live map[plan.Ref]plan.Live, requester plan.Re
 
 // release adds to the plan the changes of the objects that an inactive revision releases: all but
 // the objects that the active one keeps.
-func (pl *Planner) release(ctx context.Context, inactive revision.Set, kept []plan.Ref, out *Plan) error {
+func (pl *planning) release(ctx context.Context, inactive revision.Set, kept []plan.Ref, out *Plan) error {
 	refs, err := pl.packages().ObjectRefs(ctx, inactive.Revision)
 	if err != nil {
 		out.warn(fmt.Sprintf("The objects that the revision %s releases are not known: %v.", inactive.Revision.GetName(), err))
@@ -208,7 +208,7 @@ func (pl *Planner) release(ctx context.Context, inactive revision.Set, kept []pl
 // kindChanges returns the changes of the kinds that both the active revision and the new content define, if a transition
 // activates the new content. It returns none if the content of the active revision cannot be read: the plan has the changes of
 // objects in any case.
-func (pl *Planner) kindChanges(ctx context.Context, revisions []v1.PackageRevision, pkg *xpkg.Package, t revision.Transition) []crddiff.ChangedCRD {
+func (pl *planning) kindChanges(ctx context.Context, revisions []v1.PackageRevision, pkg *xpkg.Package, t revision.Transition) []crddiff.ChangedCRD {
 	if active := t.Active(); active == nil || active.GetName() != t.Current.GetName() {
 		return nil
 	}

@@ -55,7 +55,7 @@ func TestPlansWithOptionalDependencies(t *testing.T) {
 	if mail.Permissions == nil || len(mail.Permissions.Added) == 0 {
 		t.Errorf("the permissions of the dependency are %+v", mail.Permissions)
 	}
-	_, err := pl.Install(t.Context(), env.NewProvider("optional-new", at+"new:v1"))
+	_, err := pl.Install(t.Context(), env.NewProvider("optional-new", at+"new:v1"), planner.Options{})
 	if !errors.Is(err, solver.ErrUnsolvable) || !strings.Contains(err.Error(), "provider/optional-shop works only with "+at+"mail <v2") {
 		t.Errorf("got %v", err)
 	}

@@ -22,7 +22,7 @@ type Orphan struct {
 // recordOrphans adds to the plan the packages that become orphans by the operation. Node is the package after the
 // operation, or nil if the operation deletes it. The dependencies of other packages are read from the Lock; the manager
 // deletes no orphan before it knows all dependencies.
-func (pl *Planner) recordOrphans(ctx context.Context, s *clusterState, others []graph.Node, node *graph.Node, changes []graph.Change, out *Plan) {
+func (pl *planning) recordOrphans(ctx context.Context, s *clusterState, others []graph.Node, node *graph.Node, changes []graph.Change, out *Plan) {
 	out.Orphans = s.orphans(others, node, changes, frontend.Uses{})
 	if len(out.Orphans) == 0 {
 		return

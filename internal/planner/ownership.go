@@ -53,7 +53,7 @@ func CheckMaintained(ctx context.Context, api *frontend.API, reader client.Reade
 
 // maintenance returns the install object that would undo the change of the live package to p, or its deletion if p is nil. It fails
 // with MaintainedByInstall if there is one, unless ShowMaintained is set.
-func (pl *Planner) maintenance(ctx context.Context, live, p v1.Package) (*Maintenance, error) {
+func (pl *planning) maintenance(ctx context.Context, live, p v1.Package) (*Maintenance, error) {
 	m, err := maintenanceOf(ctx, pl.Frontend, pl.Reader, live, p)
 	if err == nil && m != nil && !pl.ShowMaintained {
 		return nil, m.Err()
@@ -102,7 +102,7 @@ func maintenanceOf(ctx context.Context, api *frontend.API, reader client.Reader,
 
 // allowAdoption changes p so that it may adopt all objects of users that it contains, if
 // AdoptObjects is set. It returns the objects that p could not adopt before.
-func (pl *Planner) allowAdoption(ctx context.Context, p v1.Package, pkg *xpkg.Package) (adopted []string, err error) {
+func (pl *planning) allowAdoption(ctx context.Context, p v1.Package, pkg *xpkg.Package) (adopted []string, err error) {
 	if !pl.AdoptObjects {
 		return nil, nil
 	}

@@ -44,7 +44,7 @@ type Permissions struct {
 
 // markForeign adds to the permissions in the plan those to write objects that neither the package itself nor one of its
 // dependencies defines: of the planned package, and of the packages that are installed or moved for it.
-func (pl *Planner) markForeign(ctx context.Context, s *clusterState, p v1.Package, changes []graph.Change, out *Plan) {
+func (pl *planning) markForeign(ctx context.Context, s *clusterState, p v1.Package, changes []graph.Change, out *Plan) {
 	after := graph.New(graph.After(s.graph.Nodes(), changes), s.place)
 	mark := func(repository string, permissions *Permissions) {
 		if permissions != nil {
@@ -59,7 +59,7 @@ func (pl *Planner) markForeign(ctx context.Context, s *clusterState, p v1.Packag
 
 // foreign returns the rules without the API groups that the dependencies of a package define. It reads their content only
 // while rules are left.
-func (pl *Planner) foreign(ctx context.Context, s *clusterState, g *graph.Graph, repository string, rules []rbacv1.PolicyRule, out *Plan) []rbacv1.PolicyRule {
+func (pl *planning) foreign(ctx context.Context, s *clusterState, g *graph.Graph, repository string, rules []rbacv1.PolicyRule, out *Plan) []rbacv1.PolicyRule {
 	reached := []string{g.Name(repository)}
 	for i := 0; i < len(reached) && len(rules) > 0; i++ {
 		n, ok := g.Find(reached[i])
@@ -84,7 +84,7 @@ func (pl *Planner) foreign(ctx context.Context, s *clusterState, g *graph.Graph,
 }
 
 // groupsOf returns the API groups of the kinds that a package defines.
-func (pl *Planner) groupsOf(ctx context.Context, s *clusterState, n graph.Node) ([]string, error) {
+func (pl *planning) groupsOf(ctx context.Context, s *clusterState, n graph.Node) ([]string, error) {
 	pkg := s.contents.Known[n.Repository]
 	if pkg == nil {
 		installed, err := s.installed(ctx, n.Kind, n.Name)
@@ -112,7 +112,7 @@ func groupsIn(resources []schema.GroupResource) []string {
 }
 
 // permissionInput returns the input for the permissions of a revision, like the manager.
-func (pl *Planner) permissionInput(ctx context.Context, loader permission.Loader, s *clusterState, p v1.Package, rev v1.PackageRevision, pkg *xpkg.Package, objects *desired.Objects) (rbac.Input, error) {
+func (pl *planning) permissionInput(ctx context.Context, loader permission.Loader, s *clusterState, p v1.Package, rev v1.PackageRevision, pkg *xpkg.Package, objects *desired.Objects) (rbac.Input, error) {
 	in, err := loader.Input(ctx, rev, pkg, objects)
 	if err == nil && !s.hasRuntime(p, pkg) {
 		in = in.WithoutRuntime()
@@ -121,7 +121,7 @@ func (pl *Planner) permissionInput(ctx context.Context, loader permission.Loader
 }
 
 // compositeRoles returns the names of the roles of composite resources that do not exist yet, sorted.
-func (pl *Planner) compositeRoles(ctx context.Context, objects *desired.Objects) ([]string, error) {
+func (pl *planning) compositeRoles(ctx context.Context, objects *desired.Objects) ([]string, error) {
 	composites, err := objects.Composites()
 	if err != nil {
 		return nil, err
@@ -148,7 +148,7 @@ func (pl *Planner) compositeRoles(ctx context.Context, objects *desired.Objects)
 
 // permissionLoader returns a loader with the configuration of the manager: the Lock announces
 // whether runtimes are confined to their namespace.
-func (pl *Planner) permissionLoader(s *clusterState) permission.Loader {
+func (pl *planning) permissionLoader(s *clusterState) permission.Loader {
 	return permission.Loader{
 		Reader: pl.Reader, Namespace: pl.Namespace, ClusterScoped: pl.Cluster.ClusterScoped,
 		Namespaced: s.lock.Annotations[permission.AnnotationScope] == permission.ScopeNamespaced,
@@ -157,7 +157,7 @@ func (pl *Planner) permissionLoader(s *clusterState) permission.Loader {
 
 // permissionsBefore returns the input for the permissions of the running runtime. It grants none if
 // no runtime has permissions.
-func (pl *Planner) permissionsBefore(ctx context.Context, loader permission.Loader, s *clusterState, p v1.Package, t revision.Transition) (rbac.Input, error) {
+func (pl *planning) permissionsBefore(ctx context.Context, loader permission.Loader, s *clusterState, p v1.Package, t revision.Transition) (rbac.Input, error) {
 	rev := permittedRevision(t.Before)
 	if rev == nil {
 		return rbac.Input{Kind: rbac.Configuration}, nil
@@ -188,7 +188,7 @@ func permittedRevision(revisions []v1.PackageRevision) v1.PackageRevision {
 
 // warnOfBindings warns of bindings of users that name the ServiceAccount of the running revision, which the new one does not use:
 // unless a runtime configuration names it, each revision has a ServiceAccount of its own. A client that may not list bindings gets no warning.
-func (pl *Planner) warnOfBindings(ctx context.Context, s *clusterState, p v1.Package, pkg *xpkg.Package, t revision.Transition, configs *runtimeConfigs, out *Plan) {
+func (pl *planning) warnOfBindings(ctx context.Context, s *clusterState, p v1.Package, pkg *xpkg.Package, t revision.Transition, configs *runtimeConfigs, out *Plan) {
 	if configs == nil || t.Activate != t.Current.GetName() || !s.hasRuntime(p, pkg) {
 		return
 	}
@@ -228,7 +228,7 @@ func (pl *Planner) warnOfBindings(ctx context.Context, s *clusterState, p v1.Pac
 }
 
 // bindsAccount reports whether a binding that no package owns grants a role to a ServiceAccount of the namespace of the manager.
-func (pl *Planner) bindsAccount(binding metav1.Object, subjects []rbacv1.Subject, account string) bool {
+func (pl *planning) bindsAccount(binding metav1.Object, subjects []rbacv1.Subject, account string) bool {
 	owned := slices.ContainsFunc(binding.GetOwnerReferences(), func(r metav1.OwnerReference) bool {
 		group, _, _ := strings.Cut(r.APIVersion, "/")
 		return group == v1.GroupVersion.Group

@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/internal/testing/env"
 )
 
@@ -30,7 +31,7 @@ func TestPlanShowsPermissionsForObjectsOfOthers(t *testing.T) {
 	s.put(at+"deep:v1.0.0", provider("deep", "", crd("deep.test", "Trench", "one")))
 	pl := fakePlanner(t, s)
 	pl.Registry = s
-	got, err := pl.Install(t.Context(), env.NewProvider("boats", at+"boats:v1"))
+	got, err := pl.Install(t.Context(), env.NewProvider("boats", at+"boats:v1"), planner.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -68,13 +68,27 @@ type Planner struct {
 	Registry fetch.Lookup
 	// Kinds selects packages for required kinds that no installed package provides. Without it, such kinds have no provider.
 	Kinds *provide.Finder
-	// Provides are the kinds for which the package was selected. The plan fails if its content does not define them.
-	Provides []dependency.KindRef
 	// Namespace is the namespace of the manager.
 	Namespace string
 	// PermissionPolicy is the manager's policy for the permissions that packages request, as far as
 	// the caller knows it.
 	PermissionPolicy permission.PolicySource
+	// Identify makes the plan of an uninstall identify the custom resources that it deletes, instead of only counting them, so that those
+	// that are created later are recognized.
+	Identify bool
+}
+
+// Options are what the plan of one change assumes and decides.
+type Options struct {
+	// After is the state in which the change is made.
+	After State
+	// ChangedTogether has the other packages that the same operation changes, in the form of
+	// [Package.Short]. Their current requirements do not count as broken.
+	ChangedTogether map[string]bool
+	// RemovedTogether are the packages that the same operation deletes.
+	RemovedTogether []v1.Package
+	// Provides are the kinds for which the package was selected. The plan fails if its content does not define them.
+	Provides []dependency.KindRef
 	// Upgrades is the policy of the manager for a package that requires another version of an installed one. Empty means
 	// the policy that the manager announces in the Lock.
 	Upgrades graph.Policy
@@ -83,20 +97,24 @@ type Planner struct {
 	AllowWebhooks bool
 	// AdoptObjects makes the plan let the package adopt the objects of users that it contains.
 	AdoptObjects bool
-	// ChangedTogether has the other packages that the same operation changes, in the form of
-	// [Package.Short]. Their current requirements do not count as broken.
-	ChangedTogether map[string]bool
-	// RemovedTogether are the packages that the same operation deletes.
-	RemovedTogether []v1.Package
 	// ShowMaintained makes the plan of a package that an install object maintains show the changes. The plan is refused; see
 	// [Plan.Maintained].
 	ShowMaintained bool
-	// Identify makes the plan of an uninstall identify the custom resources that it deletes, instead of only counting them, so that those
-	// that are created later are recognized.
-	Identify bool
 	// Pin makes the plan write the reference with the digest that it was resolved to, so
 	// that applying the plan later installs exactly the same content.
 	Pin bool
+}
+
+// planning is the planning of one change.
+type planning struct {
+	*Planner
+	Options
+	// Cluster is the cluster in the state in which the change is made.
+	Cluster Cluster
+}
+
+func (pl *Planner) start(o Options) *planning {
+	return &planning{Planner: pl, Options: o, Cluster: releasedCluster{pl.Cluster, o.After.Released}}
 }
 
 // packages returns a reader of package contents with the configuration of the manager.
@@ -138,16 +156,16 @@ func (pl *Planner) crossplane() *crossplane.Checker {
 }
 
 // Replan returns a new plan of a stored plan's operation, for the current state of the cluster.
-func (pl *Planner) Replan(ctx context.Context, planned *Plan) (*Plan, error) {
+func (pl *Planner) Replan(ctx context.Context, planned *Plan, o Options) (*Plan, error) {
 	p, err := planned.subject()
 	if err != nil {
 		return nil, err
 	}
 	if planned.Operation == Uninstall {
-		return pl.Uninstall(ctx, p)
+		return pl.Uninstall(ctx, p, o)
 	}
-	pl.Upgrades = planned.Upgrades
-	return pl.Install(ctx, p)
+	o.Upgrades = planned.Upgrades
+	return pl.Install(ctx, p, o)
 }
 
 // subject returns the package that a plan installs, updates or uninstalls.

@@ -21,14 +21,14 @@ import (
 )
 
 // additions returns a reader of the packages that dependency resolution installs or moves.
-func (pl *Planner) additions(s *clusterState) state.AdditionReader {
+func (pl *planning) additions(s *clusterState) state.AdditionReader {
 	return state.AdditionReader{Packages: pl.packages(), Installed: s.installed, CheckCrossplane: pl.crossplane().Check}
 }
 
 // preflight adds a refusal for each object of an added package that can never be established:
 // another package holds it, or two of the packages contain it. The manager then installs none of
 // them.
-func (pl *Planner) preflight(ctx context.Context, s *clusterState, p v1.Package, pkg *xpkg.Package, content oci.Digest, changes []graph.Change, out *Plan) error {
+func (pl *planning) preflight(ctx context.Context, s *clusterState, p v1.Package, pkg *xpkg.Package, content oci.Digest, changes []graph.Change, out *Plan) error {
 	if len(changes) == 0 {
 		return nil
 	}
@@ -108,7 +108,7 @@ func (pl *Planner) preflight(ctx context.Context, s *clusterState, p v1.Package,
 
 // addition sets the changes of the objects, the permissions and the runtime of a package that is
 // installed or moved for a parent, and returns its own plan, with findings and warnings.
-func (pl *Planner) addition(ctx context.Context, s *clusterState, parent v1.Package, c graph.Change, pkg *xpkg.Package, out *AddedPackage) (own Plan, err error) {
+func (pl *planning) addition(ctx context.Context, s *clusterState, parent v1.Package, c graph.Change, pkg *xpkg.Package, out *AddedPackage) (own Plan, err error) {
 	p := c.NewPackage(parent)
 	names := c.Names()
 	p.SetName(names[0])
@@ -156,7 +156,7 @@ func (s *clusterState) installed(_ context.Context, kind, name string) (v1.Packa
 // holders returns the packages that own objects, except for packages that change. It reads them
 // from the Lock or, if the Lock does not list all objects, from the owner references of the added
 // objects. An object that is being deleted has no holder: the plan of its package refuses it.
-func (pl *Planner) holders(ctx context.Context, s *clusterState, changes []graph.Change, added [][]plan.Ref) (plan.Holders, error) {
+func (pl *planning) holders(ctx context.Context, s *clusterState, changes []graph.Change, added [][]plan.Ref) (plan.Holders, error) {
 	changing := s.changingOwners(changes)
 	if holders, known := graph.Holders(s.lock.Packages, s.packagesByRevision(), changing); known {
 		return holders, nil

@@ -32,7 +32,7 @@ type Images interface {
 
 // runtime records whether the manager, whose configuration the Lock announces, refuses the runtime
 // of the revision that becomes active.
-func (pl *Planner) runtime(ctx context.Context, s *clusterState, p v1.Package, pkg *xpkg.Package, t revision.Transition, digest oci.Digest, out *Plan) {
+func (pl *planning) runtime(ctx context.Context, s *clusterState, p v1.Package, pkg *xpkg.Package, t revision.Transition, digest oci.Digest, out *Plan) {
 	if pkg.Meta.Annotations[xpkg.AnnotationTemplating] != "" && !revision.IsShared(p) {
 		out.warn("The package has templates. A Provider installs its CRDs only; a ClusterPackageInstall or PackageInstall also runs the templating controller.")
 	}
@@ -44,7 +44,7 @@ func (pl *Planner) runtime(ctx context.Context, s *clusterState, p v1.Package, p
 
 // runtimeConfig returns the origin of a package and the configuration of the runtime of its revision, or nil if it
 // has none.
-func (pl *Planner) runtimeConfig(ctx context.Context, p v1.Package, rev v1.PackageRevision) (fetch.Origin, *v1beta1.DeploymentRuntimeConfig, error) {
+func (pl *planning) runtimeConfig(ctx context.Context, p v1.Package, rev v1.PackageRevision) (fetch.Origin, *v1beta1.DeploymentRuntimeConfig, error) {
 	spec := p.PackageSpec()
 	origin, route, err := pl.finder().Locate(ctx, spec.Package, spec.PackagePullSecrets, spec.PackagePullPolicy)
 	if err != nil {
@@ -62,7 +62,7 @@ type runtimeConfigs struct {
 
 // runtimeConfigs reads the runtime configurations before and after an update. It returns nil if no revision runs, or if a configuration
 // cannot be read, which checkRuntime reports.
-func (pl *Planner) runtimeConfigs(ctx context.Context, s *clusterState, p v1.Package, t revision.Transition) *runtimeConfigs {
+func (pl *planning) runtimeConfigs(ctx context.Context, s *clusterState, p v1.Package, t revision.Transition) *runtimeConfigs {
 	i := slices.IndexFunc(t.Before, revision.IsActive)
 	if s.live == nil || p.RuntimeSpec() == nil || i < 0 {
 		return nil
@@ -79,7 +79,7 @@ func (pl *Planner) runtimeConfigs(ctx context.Context, s *clusterState, p v1.Pac
 }
 
 // account returns the name of the ServiceAccount of the runtime of a revision.
-func (pl *Planner) account(s *clusterState, p v1.Package, pkg *xpkg.Package, rev v1.PackageRevision, config *v1beta1.DeploymentRuntimeConfig) (string, error) {
+func (pl *planning) account(s *clusterState, p v1.Package, pkg *xpkg.Package, rev v1.PackageRevision, config *v1beta1.DeploymentRuntimeConfig) (string, error) {
 	_, defaults, err := s.choiceOrDefault().Select(p, pkg.Meta)
 	if err != nil {
 		return "", err
@@ -110,7 +110,7 @@ func (s *clusterState) hasRuntime(p v1.Package, pkg *xpkg.Package) bool {
 	return err != nil || by != runtime.None
 }
 
-func (pl *Planner) checkRuntime(ctx context.Context, s *clusterState, p v1.Package, pkg *xpkg.Package, t revision.Transition, digest oci.Digest) error {
+func (pl *planning) checkRuntime(ctx context.Context, s *clusterState, p v1.Package, pkg *xpkg.Package, t revision.Transition, digest oci.Digest) error {
 	choice, known := s.choice()
 	if !known || t.Activate != t.Current.GetName() {
 		return nil
@@ -158,7 +158,7 @@ func (pl *Planner) checkRuntime(ctx context.Context, s *clusterState, p v1.Packa
 
 // checkDeployment fails in the same cases as a manager that runs a workload as a Deployment, before it writes an object of the package.
 // An error that is no refusal is that of a check that was not possible.
-func (pl *Planner) checkDeployment(ctx context.Context, s *clusterState, w runtime.Workload) error {
+func (pl *planning) checkDeployment(ctx context.Context, s *clusterState, w runtime.Workload) error {
 	objects, err := deployment.Manifests(w)
 	if err != nil {
 		return err
@@ -183,7 +183,7 @@ func (pl *Planner) checkDeployment(ctx context.Context, s *clusterState, w runti
 }
 
 // checkPrivileges fails with RuntimePrivileges in the same cases as the runtimes.
-func (pl *Planner) checkPrivileges(ctx context.Context, s *clusterState, by runtime.Name, objects manifests.Objects) error {
+func (pl *planning) checkPrivileges(ctx context.Context, s *clusterState, by runtime.Name, objects manifests.Objects) error {
 	var names []string
 	if announced := s.lock.Annotations[runtime.AnnotationPrivileges]; announced != "" {
 		names = strings.Split(announced, ",")
@@ -205,7 +205,7 @@ func (pl *Planner) checkPrivileges(ctx context.Context, s *clusterState, by runt
 // checkProgram fails with NoProgram if neither the image nor the configuration names a program.
 // Only the manager, which unpacks the image, can detect that the named program is missing from the
 // image.
-func (pl *Planner) checkProgram(ctx context.Context, objects manifests.Objects, origin fetch.Origin, digest oci.Digest) error {
+func (pl *planning) checkProgram(ctx context.Context, objects manifests.Objects, origin fetch.Origin, digest oci.Digest) error {
 	image, err := pl.Images.RuntimeConfig(ctx, origin, digest, oci.Platform{OS: "linux", Architecture: goruntime.GOARCH})
 	if errors.Is(err, unpack.ErrWrongPlatform) {
 		// The manager may run on another platform.

@@ -75,7 +75,7 @@ webhooks:
 		// A manager of an earlier version announces nothing.
 		"": {2, ""},
 	} {
-		got, err := fakePlanner(t, s, announced(choice, "")).Install(t.Context(), env.NewProvider("boats", ref))
+		got, err := fakePlanner(t, s, announced(choice, "")).Install(t.Context(), env.NewProvider("boats", ref), planner.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -86,7 +86,7 @@ webhooks:
 	}
 	const bare = "registry.example.com/bare:v1"
 	s.put(bare, provider("bare", "  annotations: {"+runtimedefaults.Annotation+": '{\"none\": true}'}\n", crd("bare.test", "Bare", "one"), hook))
-	got, err := fakePlanner(t, s, announced("Deployment", "")).Install(t.Context(), env.NewProvider("bare", bare))
+	got, err := fakePlanner(t, s, announced("Deployment", "")).Install(t.Context(), env.NewProvider("bare", bare), planner.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +110,7 @@ func TestPlanOfConversionWebhooksDependsOnTheRuntime(t *testing.T) {
 		// A manager of an earlier version announces nothing.
 		"": "",
 	} {
-		got, err := fakePlanner(t, s, announced(choice, "")).Install(t.Context(), env.NewProvider("boats", ref))
+		got, err := fakePlanner(t, s, announced(choice, "")).Install(t.Context(), env.NewProvider("boats", ref), planner.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -137,7 +137,7 @@ func TestPlanOfASharedProviderListsNoPermissions(t *testing.T) {
 			if isShared {
 				p.Annotations = map[string]string{revision.AnnotationNamespacedInstalls: revision.AllowInstalls}
 			}
-			got, err := fakePlanner(t, s, announced(choice, "")).Install(t.Context(), p)
+			got, err := fakePlanner(t, s, announced(choice, "")).Install(t.Context(), p, planner.Options{})
 			if err != nil || (got.Permissions == nil) != isShared {
 				t.Errorf("%q, shared %t: the permissions are %+v: %v", choice, isShared, got.Permissions, err)
 			}
@@ -228,7 +228,7 @@ func TestPlanRefusesWhatTheManagerRefusesToRun(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			pl := fakePlanner(t, s, append(tc.objects, tc.lock)...)
 			pl.Images = tc.image
-			got, err := pl.Install(t.Context(), env.NewProvider("boats", ref))
+			got, err := pl.Install(t.Context(), env.NewProvider("boats", ref), planner.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -261,7 +261,7 @@ func TestPlanRefusesAMissingRuntimeConfig(t *testing.T) {
 	s.put(ref, provider("boats", "", crd("boats.test", "Boat", "one")))
 	p := env.NewProvider("boats", ref)
 	p.Spec.RuntimeConfigRef = &v1.RuntimeConfigReference{Name: "absent"}
-	got, err := fakePlanner(t, s, announced("Deployment", "")).Install(t.Context(), p)
+	got, err := fakePlanner(t, s, announced("Deployment", "")).Install(t.Context(), p, planner.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -296,7 +296,7 @@ func TestPlanAsksAboutTheDeployment(t *testing.T) {
 		if tc.as != nil {
 			pl.DryRun = client.NewDryRunClient(env.NewClient(t, tc.as))
 		}
-		got, err := pl.Install(t.Context(), env.NewProvider("boats", ref))
+		got, err := pl.Install(t.Context(), env.NewProvider("boats", ref), planner.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

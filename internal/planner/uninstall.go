@@ -30,7 +30,11 @@ var ErrNotInstalled = errcode.Code{
 
 // Uninstall plans to delete the package with the kind and name of p. It fails with NotInstalled if
 // there is none.
-func (pl *Planner) Uninstall(ctx context.Context, p v1.Package) (*Plan, error) {
+func (pl *Planner) Uninstall(ctx context.Context, p v1.Package, o Options) (*Plan, error) {
+	return pl.start(o).uninstall(ctx, p)
+}
+
+func (pl *planning) uninstall(ctx context.Context, p v1.Package) (*Plan, error) {
 	s, err := pl.read(ctx, p)
 	if err != nil {
 		return nil, err
@@ -61,7 +65,7 @@ func (pl *Planner) Uninstall(ctx context.Context, p v1.Package) (*Plan, error) {
 
 // recordDeletions adds to the plan the objects and custom resources that are deleted with the package: also those that the garbage collector
 // deletes with an object of the package, such as the CRDs that Crossplane core creates for an XRD. It fails if the client may not list CRDs.
-func (pl *Planner) recordDeletions(ctx context.Context, s *clusterState, out *Plan) error {
+func (pl *planning) recordDeletions(ctx context.Context, s *clusterState, out *Plan) error {
 	who := revision.Requester(s.live, s.live.NewRevision(), s.revisions)
 	owned, unlisted, err := pl.Cluster.OwnedContent(ctx)
 	if err != nil {
@@ -99,7 +103,7 @@ func (pl *Planner) recordDeletions(ctx context.Context, s *clusterState, out *Pl
 // dropDeletedOwners removes from objects the owners that are packages which are being deleted, do not exist, or are removed by an
 // earlier step of the operation, and the revisions of such packages. The garbage collector deletes an object when its last owner is deleted.
 // An owner with another UID than the package or revision of its name does not exist.
-func (pl *Planner) dropDeletedOwners(ctx context.Context, s *clusterState, who plan.Requester, live map[plan.Ref]plan.Live) error {
+func (pl *planning) dropDeletedOwners(ctx context.Context, s *clusterState, who plan.Requester, live map[plan.Ref]plan.Live) error {
 	stays := map[string]types.UID{}
 	for _, x := range s.others {
 		if x.GetDeletionTimestamp() == nil {
@@ -145,7 +149,7 @@ func dropOwners(live map[plan.Ref]plan.Live, matches func(metav1.OwnerReference)
 
 // recordDependents adds to the plan the packages that require the deleted one, the orphans, and a
 // warning if the manager would install the deleted package again.
-func (pl *Planner) recordDependents(ctx context.Context, s *clusterState, out *Plan) error {
+func (pl *planning) recordDependents(ctx context.Context, s *clusterState, out *Plan) error {
 	others, err := pl.nodes(ctx, s, func(string) bool { return false })
 	if err != nil {
 		return err
@@ -202,7 +206,7 @@ func (p *Plan) installedAgain(others []v1.Package, installs []*frontend.Object) 
 
 // metadataIgnoringMissingKinds reads metadata kind by kind, and ignores kinds that the cluster does
 // not serve any more.
-func (pl *Planner) metadataIgnoringMissingKinds(ctx context.Context, refs []plan.Ref) (map[plan.Ref]plan.Live, error) {
+func (pl *planning) metadataIgnoringMissingKinds(ctx context.Context, refs []plan.Ref) (map[plan.Ref]plan.Live, error) {
 	type kind struct{ apiVersion, kind string }
 	byKind := map[kind][]plan.Ref{}
 	for _, ref := range refs {
@@ -221,7 +225,7 @@ func (pl *Planner) metadataIgnoringMissingKinds(ctx context.Context, refs []plan
 }
 
 // listedObjects returns the objects that the revisions of a package list. It adds a warning for a revision whose objects are unknown.
-func (pl *Planner) listedObjects(ctx context.Context, s *clusterState, out *Plan) []plan.Ref {
+func (pl *planning) listedObjects(ctx context.Context, s *clusterState, out *Plan) []plan.Ref {
 	seen := map[plan.Ref]bool{}
 	for _, rev := range s.revisions {
 		refs, err := pl.packages().ObjectRefs(ctx, rev)

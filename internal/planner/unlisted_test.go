@@ -44,11 +44,11 @@ func TestPackagesThatTheLockDoesNotListAreRead(t *testing.T) {
 	pl.Registry = s
 
 	create("unlisted-ring", at+"ring:v1.0.0")
-	if _, err := pl.Install(t.Context(), env.NewProvider("unlisted-chain", at+"chain:v1.0.0")); !errors.Is(err, solver.ErrCycle) {
+	if _, err := pl.Install(t.Context(), env.NewProvider("unlisted-chain", at+"chain:v1.0.0"), planner.Options{}); !errors.Is(err, solver.ErrCycle) {
 		t.Errorf("the plan of a cycle of packages: %v", err)
 	}
 	key := create("unlisted-key", at+"key:v1.0.0")
-	if _, err := pl.Install(t.Context(), env.NewProvider("unlisted-door", at+"door:v1.0.0")); !errors.Is(err, solver.ErrCycle) {
+	if _, err := pl.Install(t.Context(), env.NewProvider("unlisted-door", at+"door:v1.0.0"), planner.Options{}); !errors.Is(err, solver.ErrCycle) {
 		t.Errorf("the plan of a cycle of kinds: %v", err)
 	}
 	e.Delete(t, key)
@@ -63,7 +63,7 @@ func TestPackagesThatTheLockDoesNotListAreRead(t *testing.T) {
 		}
 	}
 	breaks(true)
-	if p, err := pl.Uninstall(t.Context(), leaf); err != nil || len(p.Breaks) != 1 {
+	if p, err := pl.Uninstall(t.Context(), leaf, planner.Options{}); err != nil || len(p.Breaks) != 1 {
 		t.Errorf("the uninstall of the dependency breaks %+v: %v", p, err)
 	}
 

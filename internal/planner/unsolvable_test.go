@@ -33,12 +33,12 @@ func TestDependenciesWithoutASolutionAreRefused(t *testing.T) {
 	for _, pl := range []*planner.Planner{absent, installed} {
 		pl.Registry = s
 	}
-	_, want := absent.Install(t.Context(), env.NewProvider("never", at+"never:v1"))
-	_, got := installed.Install(t.Context(), env.NewProvider("never", at+"never:v1"))
+	_, want := absent.Install(t.Context(), env.NewProvider("never", at+"never:v1"), planner.Options{})
+	_, got := installed.Install(t.Context(), env.NewProvider("never", at+"never:v1"), planner.Options{})
 	if !errors.Is(want, solver.ErrUnsolvable) || got == nil || got.Error() != want.Error() {
 		t.Errorf("with the dependency %v, and without it %v", got, want)
 	}
-	p, err := installed.Install(t.Context(), env.NewProvider("later", at+"later:v1"))
+	p, err := installed.Install(t.Context(), env.NewProvider("later", at+"later:v1"), planner.Options{})
 	if err != nil || p.Dependencies[0].State != graph.Incompatible {
 		t.Fatalf("an update of the dependency is possible: %+v, %v", p, err)
 	}
@@ -87,9 +87,9 @@ func TestRemedyUpdatesPackagesTogether(t *testing.T) {
 	} {
 		for _, policy := range []graph.Policy{graph.None, graph.Upgrade} {
 			pl := fakePlanner(t, s, objects...)
-			pl.Registry, pl.Upgrades = s, policy
+			pl.Registry = s
 			name, _, _ := strings.Cut(to, ":")
-			p, err := pl.Install(t.Context(), env.NewProvider(name, at+to))
+			p, err := pl.Install(t.Context(), env.NewProvider(name, at+to), planner.Options{Upgrades: policy})
 			if err == nil {
 				err = p.ConsentError()
 			}

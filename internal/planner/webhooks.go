@@ -25,7 +25,7 @@ type Webhooks struct {
 
 // outsideRules returns the rules of a package's webhooks for resources that the package does not define. If AllowWebhooks is
 // set, it adds the consent to p.
-func (pl *Planner) outsideRules(p v1.Package, pkg *xpkg.Package) ([]desired.WebhookRule, error) {
+func (pl *planning) outsideRules(p v1.Package, pkg *xpkg.Package) ([]desired.WebhookRule, error) {
 	objects, err := desired.Of(pkg, desired.Options{Package: p.GetName()})
 	if err != nil {
 		return nil, err
@@ -50,7 +50,7 @@ func newWebhooks(rules []desired.WebhookRule, live, p v1.Package, rev v1.Package
 
 // warnOfConsents adds a warning if the manager does not accept the consents of a package. A user who may not read the fence of consents
 // gets none.
-func (pl *Planner) warnOfConsents(ctx context.Context, p v1.Package, out *Plan) error {
+func (pl *planning) warnOfConsents(ctx context.Context, p v1.Package, out *Plan) error {
 	if !consent.IsGiven(p) {
 		return nil
 	}

@@ -78,12 +78,12 @@ func (s *suite) plan(t *testing.T, r *instance, act step) *planner.Plan {
 			t.Fatal(err)
 		}
 		pl.Reader = overlay{s.Client, o}
-		out, err = pl.Install(t.Context(), p)
+		out, err = pl.Install(t.Context(), p, planner.Options{})
 	case v1.Package:
 		if recorder.deleted {
-			out, err = pl.Uninstall(t.Context(), o)
+			out, err = pl.Uninstall(t.Context(), o, planner.Options{})
 		} else {
-			out, err = pl.Install(t.Context(), o)
+			out, err = pl.Install(t.Context(), o, planner.Options{})
 		}
 	}
 	if err != nil {

@@ -87,9 +87,9 @@ func TestClusterPackageInstallMaintainsItsProviderAndRecord(t *testing.T) {
 	t.Run("PlansOfOtherChangesAreRefused", func(t *testing.T) {
 		next := p.DeepCopy()
 		next.Spec.Package = s.publish(t, "maintained", "v2.0.0", "Cluster")
-		_, err := s.planner(t).Install(t.Context(), next)
+		_, err := s.planner(t).Install(t.Context(), next, planner.Options{})
 		wantFix(t, err, "`kubectl patch --namespace "+managerNamespace+" clusterpackageinstalls.packages.crossplane.io maintained --type merge -p '{\"spec\":{\"package\":\"first/maintained:v2.0.0\"}}'`")
-		_, err = s.planner(t).Uninstall(t.Context(), p)
+		_, err = s.planner(t).Uninstall(t.Context(), p, planner.Options{})
 		wantFix(t, err, "`kubectl delete --namespace "+managerNamespace+" clusterpackageinstalls.packages.crossplane.io maintained`")
 	})
 	t.Run("PlansOfUpdatesShowTheChanges", func(t *testing.T) {
@@ -259,7 +259,7 @@ func TestClusterPackageInstallByKindUsesTheInstalledProvider(t *testing.T) {
 	if in.InstallStatus().Provider != own.Name {
 		t.Errorf("the status is %+v", in.InstallStatus())
 	}
-	plan, err := s.planner(t).Uninstall(t.Context(), own)
+	plan, err := s.planner(t).Uninstall(t.Context(), own, planner.Options{})
 	want := "clusterpackageinstall/" + managerNamespace + "/bykind needs " + s.Registry + "/first/bykind for things.bykind.example.org/v1, and it would not be installed"
 	if err != nil || len(plan.Breaks) != 1 || plan.Breaks[0].String() != want {
 		t.Errorf("the deletion of the Provider breaks %v (%v), want %s", plan.Breaks, err, want)

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/planner"
 )
 
 // moment is the time at which the package manager starts, relative to the restore.
@@ -144,9 +145,9 @@ func check(t *testing.T, c *cluster, f fixture, packages []v1.Package, saved []*
 		missing := missingOwners(byKey(f.backup(t, c)))
 		return fmt.Sprint(missing), len(missing) == 0
 	})
-	planner := c.planner(t)
+	pl := c.planner(t)
 	for _, p := range packages {
-		plan, err := planner.Install(t.Context(), p)
+		plan, err := pl.Install(t.Context(), p, planner.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

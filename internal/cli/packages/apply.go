@@ -62,11 +62,11 @@ func (c *ApplyCmd) runList(env *terminal.Env, pl *clusterPlanner, plans []*plann
 		return err
 	}
 	r := review{wait: c.Wait, needsPlan: true, ConsentFlag: terminal.ConsentFlag{Yes: c.Yes}, ClusterFlags: c.ClusterFlags, OutputFlag: c.OutputFlag}
+	pl.Upgrades = plans[0].Upgrades
 	o := r.operation(env, pl)
 	if len(pending) == 0 {
 		fmt.Fprintln(env.Stderr, "the plans are already applied")
 	} else {
-		pl.Upgrades = plans[0].Upgrades
 		if _, err := o.Plan(env.Context, steps); err != nil {
 			return err
 		}
@@ -162,7 +162,7 @@ func planCommand(p *planner.Plan, file string) string {
 }
 
 func replan(ctx context.Context, pl *clusterPlanner, planned *planner.Plan) (*planner.Plan, error) {
-	now, err := pl.Replan(ctx, planned)
+	now, err := pl.Replan(ctx, planned, pl.Options)
 	return now, operation.PlanError(err, fmt.Sprintf("%s %s again", planned.Operation, planned.Package.Name))
 }
 

@@ -199,7 +199,7 @@ func planInstall(ctx context.Context, pl *clusterPlanner, want, live v1.Package,
 	}
 	pl.Provides = provide.KindsIn(want.GetAnnotations()[graph.AnnotationProvides])
 	pl.AllowWebhooks, pl.AdoptObjects = allow.AllowWebhooks, allow.Adopt
-	p, err := pl.Install(ctx, want)
+	p, err := pl.Install(ctx, want, pl.Options)
 	return p, operation.PlanError(err, "install "+inventory.ShortName(want))
 }
 

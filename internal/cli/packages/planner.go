@@ -32,6 +32,8 @@ type planFlags struct {
 type clusterPlanner struct {
 	*operation.Engine
 	*planner.Planner
+	// Options are what the command assumes and decides for its plans.
+	planner.Options
 	source *content.LazySource
 }
 

@@ -82,7 +82,7 @@ func (r review) operation(env *terminal.Env, pl *clusterPlanner) operation.Opera
 	engine := *pl.Engine
 	engine.Reporter = report.To(env.Stderr)
 	o := operation.Operation{
-		Engine: &engine, Wait: r.limit(r.wait), Atomic: r.Atomic, DryRun: r.dryRun, NeedsPlan: r.needsPlan, OnlyOrphans: r.onlyOrphans, Yes: r.Yes,
+		Engine: &engine, Options: pl.Options, Wait: r.limit(r.wait), Atomic: r.Atomic, DryRun: r.dryRun, NeedsPlan: r.needsPlan, OnlyOrphans: r.onlyOrphans, Yes: r.Yes,
 	}
 	if !r.Yes && !r.dryRun && !env.Interactive() {
 		o.Agree = consentError

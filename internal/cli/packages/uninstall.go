@@ -56,7 +56,7 @@ func (c *uninstallArgs) plan(ctx context.Context, pl *clusterPlanner) (*planner.
 		return nil, err
 	}
 	pl.ShowMaintained = true
-	out, err := pl.Uninstall(ctx, p)
+	out, err := pl.Uninstall(ctx, p, pl.Options)
 	return out, operation.PlanError(err, "uninstall "+inventory.ShortName(p))
 }
 

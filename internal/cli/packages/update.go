@@ -71,7 +71,7 @@ func (c *updateArgs) plan(ctx context.Context, pl *clusterPlanner) (*operation.S
 	}
 	c.assume(pl)
 	pl.ShowMaintained = true
-	if s.Plan, err = pl.Install(ctx, s.Want); err != nil {
+	if s.Plan, err = pl.Install(ctx, s.Want, pl.Options); err != nil {
 		return nil, operation.PlanError(err, c.verb()+" "+inventory.ShortName(s.Live))
 	}
 	s.Plan.RollsBack = c.RollsBack

@@ -145,7 +145,7 @@ func (r *Reconciler) delete(ctx context.Context, n graph.Node) (retained bool, e
 	if err != nil {
 		return false, err
 	}
-	planned, err := r.planner.Uninstall(ctx, p)
+	planned, err := r.planner.Uninstall(ctx, p, planner.Options{})
 	if errors.Is(err, planner.ErrNotInstalled) {
 		return false, requeue.ErrStale
 	}

@@ -82,7 +82,7 @@ func TestAPlanWarnsOfAVersionThatWasWithdrawn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := v1.NewPackage(v1.ProviderKind)
 			p.PackageSpec().Package, p.PackageSpec().PackagePullPolicy = "registry.example.org/boats:v1.0.0", c.pull
-			pl := &Planner{Reader: fake.NewClientBuilder().WithScheme(scheme).Build(), Registry: c.lookup, Namespace: "crossplane-system"}
+			pl := (&Planner{Reader: fake.NewClientBuilder().WithScheme(scheme).Build(), Registry: c.lookup, Namespace: "crossplane-system"}).start(Options{})
 			out := &Plan{}
 			pl.warnOfStatus(t.Context(), p, state.Resolution{Digest: digest}, out)
 			if got := strings.Join(out.Warnings, "\n"); got != c.want {
