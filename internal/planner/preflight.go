@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -36,13 +35,13 @@ func (pl *planning) preflight(ctx context.Context, s *clusterState, p v1.Package
 	if err != nil {
 		return err
 	}
-	composed, err := own.ComposedCRDs()
-	if err != nil {
-		return err
+	group := install.Group{
+		Candidate: install.Candidate{Set: revision.Set{Package: p}, Content: pkg, Objects: own}, Seen: s.graph, Place: s.place, Contents: s.contents,
+		Changes: changes, Additions: pl.additions(s).ReadAll(ctx, p, changes), WasHealthy: s.wasHealthyWith(content),
 	}
-	added, reserved := make([][]plan.Ref, len(changes)), make([][]plan.Ref, len(changes))
-	for i, a := range pl.additions(s).ReadAll(ctx, p, changes) {
-		added[i], reserved[i] = a.Objects, slices.Concat(a.Objects, a.Composed)
+	added := make([][]plan.Ref, len(changes))
+	for i, a := range group.Additions {
+		added[i] = a.Objects
 		s.contents.Known[changes[i].To.Repository] = a.Package
 		if a.Package != nil {
 			if err := pl.movedKinds(ctx, s, changes[i], a.Package, out); err != nil {
@@ -72,14 +71,13 @@ func (pl *planning) preflight(ctx context.Context, s *clusterState, p v1.Package
 			out.warn(fmt.Sprintf("The objects of %s are not known: %v.", changes[i].Reference(), a.Err))
 		}
 	}
-	after, err := pl.checkCycle(ctx, s, p, graph.After(s.graph.Nodes(), changes), content)
+	if group.Holders, err = pl.holders(ctx, s, changes, added); err != nil {
+		return err
+	}
+	after, conflicts, err := group.Check(ctx)
 	if err == nil {
 		err = pl.warnOfKinds(ctx, s, after, changes, out)
 	}
-	if err != nil {
-		return err
-	}
-	holders, err := pl.holders(ctx, s, changes, added)
 	if err != nil {
 		return err
 	}
@@ -87,8 +85,6 @@ func (pl *planning) preflight(ctx context.Context, s *clusterState, p v1.Package
 	for _, r := range out.Objects.Refusals {
 		known[r.Ref] = true
 	}
-	conflicts := graph.Conflicts(holders, out.Package.Short(), slices.Concat(own.Refs(), composed), changes, reserved)
-	graph.ExplainSwitch(p, conflicts)
 	for _, r := range conflicts {
 		if !known[r.Ref] {
 			known[r.Ref] = true

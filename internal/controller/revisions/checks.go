@@ -45,10 +45,7 @@ func (r *Reconciler) checkInstall(ctx context.Context, in *reconciliation) error
 // check makes checks of a revision, and records what they have found in its status. It revokes permissions that were granted for requests
 // that the policy does not allow any more, and deletes the webhook configurations of the revision if the consent to them was withdrawn.
 func (r *Reconciler) check(ctx context.Context, in *reconciliation, stages ...install.Stage) error {
-	review := &install.Review{
-		Candidate: install.Candidate{Set: in.Set, Content: in.pkg, Objects: in.objects, ToAllow: "xpkg approve " + revision.ObjectName(in.Package)},
-		Facts:     &facts{r: r, in: in},
-	}
+	review := &install.Review{Candidate: r.candidate(in), Facts: &facts{r: r, in: in}}
 	failed := review.First(ctx, stages...)
 	status := in.Revision.RevisionStatus()
 	if slices.Contains(stages, install.Approval) {
@@ -66,6 +63,11 @@ func (r *Reconciler) check(ctx context.Context, in *reconciliation, stages ...in
 		err = r.deleteWebhooks(ctx, in, webhooks.Only(revision.Objects(in.Revision)))
 	}
 	return cmp.Or(err, failed)
+}
+
+// candidate returns the revision as the checks see it.
+func (r *Reconciler) candidate(in *reconciliation) install.Candidate {
+	return install.Candidate{Set: in.Set, Content: in.pkg, Objects: in.objects, ToAllow: "xpkg approve " + revision.ObjectName(in.Package)}
 }
 
 // facts are the facts about a revision that the cache and the configuration of the manager contain.

@@ -16,6 +16,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/controller/logging"
 	"github.com/xpkg-dev/xpkg/internal/controller/reservations"
 	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/internal/install"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
@@ -31,33 +32,22 @@ func (r *Reconciler) preflightChanges(ctx context.Context, in *reconciliation, s
 	if err != nil {
 		return err
 	}
-	own, err := r.Packages.ObjectRefs(ctx, in.Revision)
-	if err != nil {
-		return err
+	group := install.Group{
+		Candidate: r.candidate(in), Seen: seen, Place: state.Rewrites(ctx, r.Packages.Origins), Contents: in.contents,
+		Changes: changes, Additions: r.additions().ReadAll(ctx, in.Package, changes), Holders: holders,
+		WasHealthy: graph.WasHealthy(in.Package, in.Revision.GetName()),
 	}
-	composed, err := in.objects.ComposedCRDs()
-	if err != nil {
-		return err
-	}
-	added, reserved := make([][]plan.Ref, len(changes)), make([][]plan.Ref, len(changes))
-	for i, a := range r.additions().ReadAll(ctx, in.Package, changes) {
+	for _, a := range group.Additions {
 		if a.Err != nil {
 			return a.Err
 		}
-		added[i], reserved[i] = a.Objects, slices.Concat(a.Objects, a.Composed)
-		in.contents.Known[changes[i].To.Repository] = a.Package
 	}
-	if !graph.WasHealthy(in.Package, in.Revision.GetName()) {
-		after := graph.New(state.LinkKinds(ctx, graph.After(seen.Nodes(), changes), in.contents), state.Rewrites(ctx, r.Packages.Origins))
-		if err := after.CheckCycle(r.Kind, in.Package.GetName()); err != nil {
-			return err
-		}
+	_, refusals, err := group.Check(ctx)
+	if err != nil {
+		return err
 	}
-	name := revision.ObjectName(in.Package)
-	refusals := graph.Conflicts(holders, name, slices.Concat(own, composed), changes, reserved)
-	graph.ExplainSwitch(in.Package, refusals)
 	for i, c := range changes {
-		refused, err := r.refuseObjects(ctx, in.Package, c, added[i])
+		refused, err := r.refuseObjects(ctx, in.Package, c, group.Additions[i].Objects)
 		if err != nil {
 			return err
 		}
@@ -66,7 +56,7 @@ func (r *Reconciler) preflightChanges(ctx context.Context, in *reconciliation, s
 	if len(refusals) == 0 {
 		return nil
 	}
-	return apply.Refused(refusals, "%s and its dependencies cannot be installed", name)
+	return apply.Refused(refusals, "%s and its dependencies cannot be installed", revision.ObjectName(in.Package))
 }
 
 // additions returns a reader of the packages that dependency resolution installs or moves.
