@@ -110,7 +110,7 @@ func Grants() []Grant {
 		},
 		{
 			Name: "crds", Scope: Everywhere,
-			Reason: "Install the CRDs of packages and of the package API, correct drift, and trigger an API server that is slow to serve them. The CRDs of a deleted Provider are deleted while its runtime still runs.",
+			Reason: "Install the CRDs of packages and of the package API, correct drift, and trigger an API server that is slow to serve them. The CRDs of a deleted Provider are deleted while its runtime still runs, and without a conversion that fails.",
 			Rules: []rbacv1.PolicyRule{
 				rule("apiextensions.k8s.io", words("customresourcedefinitions"), slices.Concat(words("delete"), read, write)),
 				rule("apiextensions.k8s.io", words("customresourcedefinitions/status"), words("patch")),

@@ -110,6 +110,9 @@ func (c *components) setupControllers(ctx context.Context, ready func()) error {
 	if err := c.setupPackages(ctx); err != nil {
 		return err
 	}
+	if err := c.setupConversions(); err != nil {
+		return err
+	}
 	if err := c.setupCompositeRoles(); err != nil {
 		return err
 	}
@@ -219,6 +222,12 @@ func (c *components) fenceReader() client.Reader {
 		return c.api.Client
 	}
 	return c.api.Live
+}
+
+// setupConversions registers the controller of CRDs that cannot be deleted because of their conversion webhook.
+func (c *components) setupConversions() error {
+	r := packages.Conversions{Client: c.api.Client, Live: c.api.Live, Now: time.Now, Patience: c.options.conversionPatience()}
+	return r.SetupWithManager(c.manager, c.options.Log)
 }
 
 // setupRuntimes registers the relay of changes of processes, and the controller of the CA if runtimes are used.

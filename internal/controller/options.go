@@ -66,6 +66,8 @@ type Options struct {
 	// ActivationDeadline is the maximum time in which a new revision must become healthy, and in which a
 	// crash of its runtime still rolls it back. Zero means ten minutes. A negative value disables rollbacks.
 	ActivationDeadline time.Duration
+	// ConversionPatience is the time for which a failing conversion webhook may keep a CRD from being deleted. Zero means two minutes.
+	ConversionPatience time.Duration
 	// Settle is the time that a runtime must run without a restart before it is available. Zero means the
 	// default of the runtime.
 	Settle time.Duration
@@ -131,6 +133,7 @@ const DefaultNamespace = "crossplane-system"
 const (
 	defaultPoll               = time.Minute
 	defaultActivationDeadline = 10 * time.Minute
+	defaultConversionPatience = 2 * time.Minute
 	defaultResync             = time.Hour
 )
 
@@ -155,6 +158,10 @@ func (o Options) contention() contention.Limits {
 func (o Options) poll() time.Duration { return cmp.Or(o.Poll, defaultPoll) }
 
 func (o Options) resync() time.Duration { return cmp.Or(o.Resync, defaultResync) }
+
+func (o Options) conversionPatience() time.Duration {
+	return cmp.Or(o.ConversionPatience, defaultConversionPatience)
+}
 
 func (o Options) activationDeadline() time.Duration {
 	return max(0, cmp.Or(o.ActivationDeadline, defaultActivationDeadline))

@@ -22,6 +22,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -485,6 +486,38 @@ func TestUpgradeDoesNotWaitForConversionWebhooks(t *testing.T) {
 		t.Error(err)
 	}
 	remove(t, s, p)
+}
+
+// A provider is uninstalled although its conversion webhook does not serve, and the API server cannot read its custom resources.
+func TestAProviderWithoutConversionIsUninstalled(t *testing.T) {
+	const name, group = "unconverted", "unconverted.test"
+	s := withExternalRuntimes(t)
+	s.options.ConversionPatience = time.Millisecond
+	s.start(t)
+	r := newRegistry(t)
+	p := env.NewProvider(name, pushed(t, r, name, provider(name, crd(group, "Thing", "one"))))
+	s.CreateTemporary(t, p)
+	reportHealth(t, s, p, v1.RuntimeHealthy())
+	untilSettled(t, s, p)
+	if err := s.Client.Create(t.Context(), hook.Thing(group, "v1", "stored")); err != nil {
+		t.Fatal(err)
+	}
+	next, _ := r.push(t, "acme/"+name+":v2", hook.Stream(name, group, "v2"))
+	env.Update(t, s.Env, p, func(p *v1.Provider) { p.Spec.Package = next })
+	wait.Until(t, limit, "the API server uses the webhook", func() (string, bool) {
+		d := newCRD()
+		err := s.Client.Get(t.Context(), client.ObjectKey{Name: "things." + group}, d)
+		return fmt.Sprint(err), err == nil && d.Spec.Conversion.Strategy == apiextensionsv1.WebhookConverter
+	})
+	if err := s.Client.Delete(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	wait.Until(t, limit, "the CRD and the package are deleted", func() (string, bool) {
+		d := newCRD()
+		err := s.Client.Get(t.Context(), client.ObjectKey{Name: "things." + group}, d)
+		ofPackage := s.Client.Get(t.Context(), client.ObjectKeyFromObject(p), &v1.Provider{})
+		return fmt.Sprintf("%v %v %+v", err, ofPackage, d.Status.Conditions), apierrors.IsNotFound(err) && apierrors.IsNotFound(ofPackage)
+	})
 }
 
 // foreign returns the Secret of a package's server as cert-manager fills it, with an
