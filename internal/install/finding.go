@@ -9,6 +9,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
 	"github.com/xpkg-dev/xpkg/internal/webhooks"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/oci/unpack"
 	"github.com/xpkg-dev/xpkg/pkg/rbac"
 	"github.com/xpkg-dev/xpkg/pkg/runtimedefaults"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
@@ -28,7 +29,7 @@ type Finding struct {
 func codes() []errcode.Code {
 	return []errcode.Code{
 		revision.ErrSharedWebhook, rbac.ErrReservedDefinition, rbac.ErrPermissionDenied, webhooks.ErrNotAllowed, xpkg.ErrIncompatible,
-		runtime.ErrNoProgram, manifests.ErrPrivileges, manifests.ErrNotForProcesses, manifests.ErrRejected, runtime.ErrRuntimeConfig,
+		runtime.ErrNoProgram, unpack.ErrWrongPlatform, manifests.ErrPrivileges, manifests.ErrNotForProcesses, manifests.ErrRejected, runtime.ErrRuntimeConfig,
 		runtimedefaults.ErrInvalid, deployment.ErrNameConflict,
 	}
 }

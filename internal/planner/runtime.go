@@ -9,6 +9,9 @@ import (
 	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -37,7 +40,7 @@ func (pl *planning) runtime(ctx context.Context, s *clusterState, p v1.Package, 
 		out.warn("The package has templates. A Provider installs its CRDs only; a ClusterPackageInstall or PackageInstall also runs the templating controller.")
 	}
 	out.WithoutRuntime = !s.hasRuntime(p, pkg)
-	if err := pl.checkRuntime(ctx, s, p, pkg, t, digest); err != nil && !out.refuse(install.Runtime, err) {
+	if err := pl.checkRuntime(ctx, s, p, pkg, t, digest, out); err != nil && !out.refuse(install.Runtime, err) {
 		out.warn(fmt.Sprintf("Whether the runtime can run is not known: %v.", err))
 	}
 }
@@ -110,7 +113,7 @@ func (s *clusterState) hasRuntime(p v1.Package, pkg *xpkg.Package) bool {
 	return err != nil || by != runtime.None
 }
 
-func (pl *planning) checkRuntime(ctx context.Context, s *clusterState, p v1.Package, pkg *xpkg.Package, t revision.Transition, digest oci.Digest) error {
+func (pl *planning) checkRuntime(ctx context.Context, s *clusterState, p v1.Package, pkg *xpkg.Package, t revision.Transition, digest oci.Digest, out *Plan) error {
 	choice, known := s.choice()
 	if !known || t.Activate != t.Current.GetName() {
 		return nil
@@ -131,7 +134,7 @@ func (pl *planning) checkRuntime(ctx context.Context, s *clusterState, p v1.Pack
 	}
 	if by == runtime.Deployment {
 		// The nodes start Deployments.
-		return pl.checkDeployment(ctx, s, workload)
+		return pl.checkDeployment(ctx, s, workload, out)
 	}
 	objects, err := runtime.Manifests(workload)
 	if err != nil {
@@ -153,12 +156,12 @@ func (pl *planning) checkRuntime(ctx context.Context, s *clusterState, p v1.Pack
 		// The manager resolves an image outside of the package.
 		return nil
 	}
-	return choice.AdviseWithoutRuntime(pl.checkProgram(ctx, objects, origin, digest), p.PackageKind(), p.GetName())
+	return choice.AdviseWithoutRuntime(pl.checkProgram(ctx, s, objects, origin, digest), p.PackageKind(), p.GetName())
 }
 
 // checkDeployment fails in the same cases as a manager that runs a workload as a Deployment, before it writes an object of the package.
 // An error that is no refusal is that of a check that was not possible.
-func (pl *planning) checkDeployment(ctx context.Context, s *clusterState, w runtime.Workload) error {
+func (pl *planning) checkDeployment(ctx context.Context, s *clusterState, w runtime.Workload, out *Plan) error {
 	objects, err := deployment.Manifests(w)
 	if err != nil {
 		return err
@@ -174,12 +177,31 @@ func (pl *planning) checkDeployment(ctx context.Context, s *clusterState, w runt
 	d.OwnerReferences = slices.DeleteFunc(d.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == "" })
 	err = (&deployment.Runtime{Client: pl.DryRun, Namespace: pl.Namespace}).CheckAccepted(ctx, objects)
 	if err == nil {
+		pl.warnOfPods(ctx, objects.Deployment, out)
 		return nil
 	}
 	if _, refused := install.Find(install.Runtime, err); !refused {
 		return fmt.Errorf("the API server was not asked whether it accepts the Deployment: %w", err)
 	}
 	return err
+}
+
+// warnOfPods adds a warning if the API server would refuse the pods of a Deployment that it accepts: because of Pod Security, a quota or
+// limits of the namespace. A client that may not create pods gets none.
+func (pl *planning) warnOfPods(ctx context.Context, d *appsv1.Deployment, out *Plan) {
+	if d.Spec.Replicas != nil && *d.Spec.Replicas == 0 {
+		return
+	}
+	template := d.Spec.Template.DeepCopy()
+	pod := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
+	pod.Namespace, pod.GenerateName = d.Namespace, d.Name+"-"
+	pod.Spec.ServiceAccountName = "" // It does not exist yet.
+	err := pl.DryRun.Create(ctx, pod)
+	if !apierrors.IsForbidden(err) || strings.Contains(err.Error(), "cannot create resource") || strings.Contains(err.Error(), "service account") {
+		return
+	}
+	_, why, _ := strings.Cut(err.Error(), " is forbidden: ")
+	out.warn(fmt.Sprintf("The runtime cannot start in the namespace %s: the API server refuses its pods: %s. Change the namespace, or the pods with a DeploymentRuntimeConfig.", d.Namespace, why))
 }
 
 // checkPrivileges fails with RuntimePrivileges in the same cases as the runtimes.
@@ -202,14 +224,17 @@ func (pl *planning) checkPrivileges(ctx context.Context, s *clusterState, by run
 	return deployment.CheckServiceAccount(ctx, pl.Reader, pl.Namespace, objects, allowed)
 }
 
-// checkProgram fails with NoProgram if neither the image nor the configuration names a program.
+// checkProgram fails with WrongPlatform if the image is not for the platform of the manager, and with NoProgram if neither the image nor the configuration names a program.
 // Only the manager, which unpacks the image, can detect that the named program is missing from the
 // image.
-func (pl *planning) checkProgram(ctx context.Context, objects manifests.Objects, origin fetch.Origin, digest oci.Digest) error {
-	image, err := pl.Images.RuntimeConfig(ctx, origin, digest, oci.Platform{OS: "linux", Architecture: goruntime.GOARCH})
-	if errors.Is(err, unpack.ErrWrongPlatform) {
-		// The manager may run on another platform.
-		return nil
+func (pl *planning) checkProgram(ctx context.Context, s *clusterState, objects manifests.Objects, origin fetch.Origin, digest oci.Digest) error {
+	platform, unknown := oci.ParsePlatform(s.lock.Annotations[runtime.AnnotationPlatform])
+	if unknown != nil {
+		platform = oci.Platform{OS: "linux", Architecture: goruntime.GOARCH}
+	}
+	image, err := pl.Images.RuntimeConfig(ctx, origin, digest, platform)
+	if errors.Is(err, unpack.ErrWrongPlatform) && unknown != nil {
+		return nil // The manager may run on another platform.
 	}
 	if err != nil {
 		return err

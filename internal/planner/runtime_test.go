@@ -2,12 +2,15 @@ package planner_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,6 +24,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/runtime/deployment"
 	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
 	"github.com/xpkg-dev/xpkg/internal/testing/env"
+	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/unpack"
@@ -267,6 +271,87 @@ func TestPlanRefusesAMissingRuntimeConfig(t *testing.T) {
 	}
 	if failed := errcode.From(got.RefusalError()); failed == nil || failed.Code.Name != runtime.ErrRuntimeConfig.Name {
 		t.Errorf("got %v", got.RefusalError())
+	}
+}
+
+// platformImage is an image for some platforms.
+type platformImage []string
+
+func (c platformImage) RuntimeConfig(_ context.Context, _ fetch.Origin, _ oci.Digest, platform oci.Platform) (unpack.RuntimeConfig, error) {
+	if !slices.Contains(c, platform.String()) {
+		return unpack.RuntimeConfig{}, unpack.ErrWrongPlatform.New(nil, "the image is not for %s", platform)
+	}
+	return unpack.RuntimeConfig{Entrypoint: []string{"/run"}}, nil
+}
+
+// An image that the manager cannot run is refused by the plan, if the manager announces its platform.
+func TestPlanKnowsThePlatformOfTheManager(t *testing.T) {
+	s := newFakeContent()
+	const ref = "registry.example.com/boats:v1"
+	s.put(ref, provider("boats", "", crd("boats.test", "Boat", "one")))
+	for name, tc := range map[string]struct{ runtime, platform, refused string }{
+		"same platform":      {"Process", "linux/arm64", ""},
+		"another platform":   {"Process", "linux/s390x", unpack.ErrWrongPlatform.Name},
+		"not announced":      {"Process", "", ""},
+		"pods on many nodes": {"Deployment", "linux/s390x", ""},
+	} {
+		lock := announced(tc.runtime, "")
+		lock.Annotations[runtime.AnnotationPlatform] = tc.platform
+		pl := fakePlanner(t, s, lock)
+		pl.Images = platformImage{"linux/arm64"}
+		got, err := pl.Install(t.Context(), env.NewProvider("boats", ref), planner.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if failed := got.RefusalError(); (failed != nil) != (tc.refused != "") || failed != nil && errcode.From(failed).Code.Name != tc.refused {
+			t.Errorf("%s: got %v, want %q", name, failed, tc.refused)
+		}
+	}
+}
+
+// A plan warns of a runtime whose pods the namespace does not allow: the API server accepts its Deployment.
+func TestPlanAsksAboutPods(t *testing.T) {
+	e, s := env.New(t), newFakeContent()
+	const ref = "registry.example.com/boats:v1"
+	s.put(ref, provider("boats", "", crd("boats.test", "Boat", "one")))
+	root := corev1.PodSpec{SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: new(false), RunAsUser: new(int64(0))}}
+	for name, tc := range map[string]struct {
+		level string
+		limit *corev1.LimitRangeItem
+		want  string
+	}{
+		"free":       {"privileged", nil, ""},
+		"restricted": {"restricted", nil, "violates PodSecurity"},
+		"limited":    {"privileged", &corev1.LimitRangeItem{Type: corev1.LimitTypePod, Min: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}}, "minimum cpu usage per Pod is 1"},
+	} {
+		home := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "planned-pods-" + name, Labels: map[string]string{"pod-security.kubernetes.io/enforce": tc.level}}}
+		e.CreateTemporary(t, home)
+		if tc.limit != nil {
+			e.CreateTemporary(t, &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Namespace: home.Name, Name: "limits"}, Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{*tc.limit}}})
+		}
+		pl := fakePlanner(t, s, announced("Deployment", ""), configured(root, ""))
+		pl.Namespace, pl.DryRun = home.Name, client.NewDryRunClient(e.Client)
+		var warning string
+		wait.Until(t, time.Minute, name+": the plan has the warning", func() (string, bool) {
+			got, err := pl.Install(t.Context(), env.NewProvider("boats", ref), planner.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if warning = ""; slices.ContainsFunc(got.Warnings, func(w string) bool {
+				warning = w
+				return strings.Contains(w, "cannot start in the namespace "+home.Name)
+			}) {
+				return warning, tc.want != ""
+			}
+			return fmt.Sprint(got.Warnings), tc.want == ""
+		})
+		if tc.want != "" && !strings.Contains(warning, tc.want) {
+			t.Errorf("%s: %q does not contain %q", name, warning, tc.want)
+		}
+		var all corev1.PodList
+		if err := e.Client.List(t.Context(), &all, client.InNamespace(home.Name)); err != nil || len(all.Items) > 0 {
+			t.Errorf("a plan leaves %d pods: %v", len(all.Items), err)
+		}
 	}
 }
 

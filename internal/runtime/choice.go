@@ -49,6 +49,8 @@ const (
 	AnnotationChoice = "xpkg.dev/package-runtimes"
 	// AnnotationPrivileges is a list of the privileges that runtime configurations may use, separated by commas.
 	AnnotationPrivileges = "xpkg.dev/runtime-privileges"
+	// AnnotationPlatform is the platform on which the manager runs processes, such as linux/amd64.
+	AnnotationPlatform = "xpkg.dev/runtime-platform"
 )
 
 // String returns the choice in the form that ParseChoice parses, in a fixed order.

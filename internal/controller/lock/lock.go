@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	goruntime "runtime"
 	"slices"
 	"time"
 
@@ -177,7 +178,7 @@ func (r *Reconciler) written(lock *v1beta1.Lock, err error) (ctrl.Result, error)
 // Announcements returns the annotations of the Lock for a configuration of the manager. The upgrade policy
 // is empty where the manager installs no dependencies.
 func Announcements(upgrades graph.Policy, removal graph.RemovalPolicy, namespaced, approvesIncrease bool, runtimes runtime.Choice, privileges []manifests.Privilege) map[string]string {
-	out := map[string]string{runtime.AnnotationChoice: runtimes.String(), version.AnnotationManager: version.Version}
+	out := map[string]string{runtime.AnnotationChoice: runtimes.String(), runtime.AnnotationPlatform: goruntime.GOOS + "/" + goruntime.GOARCH, version.AnnotationManager: version.Version}
 	if len(privileges) > 0 {
 		out[runtime.AnnotationPrivileges] = manifests.JoinPrivileges(privileges)
 	}
@@ -202,7 +203,7 @@ func (r *Reconciler) announce(lock *v1beta1.Lock) (changed bool) {
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	for _, key := range []string{graph.AnnotationUpgrades, graph.AnnotationRemovalPolicy, permission.AnnotationScope, permission.AnnotationIncrease, runtime.AnnotationChoice, runtime.AnnotationPrivileges, version.AnnotationManager} {
+	for _, key := range []string{graph.AnnotationUpgrades, graph.AnnotationRemovalPolicy, permission.AnnotationScope, permission.AnnotationIncrease, runtime.AnnotationChoice, runtime.AnnotationPrivileges, runtime.AnnotationPlatform, version.AnnotationManager} {
 		delete(annotations, key)
 	}
 	maps.Copy(annotations, r.Announcements)
