@@ -25,7 +25,7 @@ type upCmd struct {
 
 // Run starts a control plane.
 func (c *upCmd) Run(env *terminal.Env) error {
-	return c.UpCmd.Run(env, &upCmd{}, controlplane.Parts{FirstGeneration: c.Extension(), OpenCore: compose.OpenCore})
+	return c.UpCmd.Run(env, c, controlplane.Parts{FirstGeneration: c.Extension, OpenCore: compose.OpenCore})
 }
 
 // migrateCmd implements `xpkg migrate`.

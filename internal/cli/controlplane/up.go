@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -52,17 +53,29 @@ type UpCmd struct {
 
 // Parts are the parts of a control plane that the program adds.
 type Parts struct {
-	// FirstGeneration is the API of the first generation.
-	FirstGeneration controller.Extension
+	// FirstGeneration returns the API of the first generation, as the flags configure it.
+	FirstGeneration func() controller.Extension
 	// OpenCore opens the image of Crossplane core.
 	OpenCore func(env *terminal.Env, where string, args []string) (manager.Core, error)
 }
 
-// Run starts a control plane. The command has the flags that the next start needs again.
+// Run starts a control plane. The command is the one of the command line that contains c, with all of its flags. Flags of the last start that
+// are not given apply again.
 func (c *UpCmd) Run(env *terminal.Env, command any, parts Parts) (err error) {
 	dir, err := c.Dir()
 	if err != nil {
 		return err
+	}
+	given, err := repeatedFlags(command, env.Args)
+	if err != nil {
+		return err
+	}
+	kept, err := keepFlags(command, datadir.LastFlags(dir), given)
+	if err != nil {
+		return err
+	}
+	if len(kept) > 0 {
+		fmt.Fprintf(env.Stderr, "note: as in the last start: %s\n", terminal.Safe(strings.Join(kept, " ")))
 	}
 	if err := c.checkPorts(); err != nil {
 		return err
@@ -94,16 +107,12 @@ func (c *UpCmd) Run(env *terminal.Env, command any, parts Parts) (err error) {
 		}
 		defer terminal.Close(&err, core)
 	}
-	repeated, err := repeatedFlags(command, env.Args)
-	if err != nil {
-		return err
-	}
 	progress := terminal.NewProgress(env.Stderr)
 	defer progress.End()
 	return up.Run(env.Context, up.Options{
-		Dir: dir, Port: portOrLast(c.Port), RegistryPort: portOrLast(c.RegistryPort), StartTimeout: c.StartTimeout, MaxUpload: int64(c.MaxUploadSize), CRDOpenAPI: c.CRDOpenAPI, Version: version.Version, Flags: repeated,
+		Dir: dir, Port: portOrLast(c.Port), RegistryPort: portOrLast(c.RegistryPort), StartTimeout: c.StartTimeout, MaxUpload: int64(c.MaxUploadSize), CRDOpenAPI: c.CRDOpenAPI, Version: version.Version, Flags: slices.Concat(kept, given),
 		Unblock: webhooks.Unblock,
-		Manager: localManager(parts.FirstGeneration, progress, c, dir, choice, privileges, core),
+		Manager: localManager(parts.FirstGeneration(), progress, c, dir, choice, privileges, core),
 		Progress: func(e up.Event) {
 			c.reportEvent(env, progress, e)
 		},
@@ -140,6 +149,34 @@ func repeatedFlags(of any, args []string) ([]string, error) {
 		out = append(out, word)
 	}
 	return out, nil
+}
+
+// keepFlags sets those flags of the last start that are not given again, and returns them. It ignores flags that the command does not have.
+func keepFlags(command any, last, given []string) (kept []string, err error) {
+	parser, err := kong.New(command)
+	if err != nil {
+		return nil, err
+	}
+	for _, word := range last {
+		name, value, hasValue := strings.Cut(word, "=")
+		at := slices.IndexFunc(parser.Model.Flags, func(f *kong.Flag) bool { return name == "--"+f.Name })
+		isGiven := slices.ContainsFunc(given, func(w string) bool { return w == name || strings.HasPrefix(w, name+"=") })
+		if at < 0 || isGiven || parser.Model.Flags[at].Tag.Get("repeat") == "never" {
+			continue
+		}
+		flag := parser.Model.Flags[at]
+		if !hasValue && flag.IsBool() {
+			value = "true"
+		}
+		if isList := flag.Target.Kind() == reflect.Slice; isList && !slices.ContainsFunc(kept, func(w string) bool { return strings.HasPrefix(w, name+"=") }) {
+			flag.Target.SetZero() // It has the values of the configuration of the user.
+		}
+		if err := flag.Parse(kong.ScanFromTokens(kong.Token{Type: kong.FlagValueToken, Value: value}), flag.Target); err != nil {
+			return nil, terminal.ErrUsage.New(err, "%s of the last start cannot be used", word).WithDo("Give %s with another value.", name)
+		}
+		kept = append(kept, word)
+	}
+	return kept, nil
 }
 
 // absoluteFile returns the absolute name of a file that exists, and other values, such as the reference of an image, unchanged.

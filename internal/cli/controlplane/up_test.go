@@ -80,6 +80,29 @@ func TestRepeatedFlagsOfUp(t *testing.T) {
 	}
 }
 
+// A start without flags has those of the last one. A flag that is given again replaces all of its former values.
+func TestFlagsOfTheLastStartApplyAgain(t *testing.T) {
+	last := strings.Fields("--package-runtime=None --index=a.test/b --index=c.test/d --crd-openapi --max-upload-size=1GiB --port=3 --gone=x")
+	for given, want := range map[string]string{
+		"":                                       "--package-runtime=None --index=a.test/b --index=c.test/d --crd-openapi --max-upload-size=1GiB",
+		"--index=e.test/f":                       "--package-runtime=None --crd-openapi --max-upload-size=1GiB",
+		"--package-runtime= --crd-openapi=false": "--index=a.test/b --index=c.test/d --max-upload-size=1GiB",
+	} {
+		c := &UpCmd{}
+		c.Index = []string{"of.the/configuration"}
+		kept, err := keepFlags(c, last, strings.Fields(given))
+		if got := strings.Join(kept, " "); err != nil || got != want {
+			t.Errorf("%q: got %q, want %q; %v", given, got, want, err)
+		}
+		if given == "" && (c.PackageRuntime != "None" || !c.CRDOpenAPI || c.MaxUploadSize != 1<<30 || strings.Join(c.Index, " ") != "a.test/b c.test/d" || c.Port != nil) {
+			t.Errorf("the flags are %+v", c)
+		}
+	}
+	if _, err := keepFlags(&UpCmd{}, []string{"--max-upload-size=many"}, nil); !errors.Is(err, terminal.ErrUsage) {
+		t.Errorf("a value that is not valid any more: %v", err)
+	}
+}
+
 func repeated(t *testing.T, args []string) string {
 	t.Helper()
 	out, err := repeatedFlags(&UpCmd{}, args)

@@ -84,25 +84,27 @@ func Command(command, path string) string {
 	return command + " --data-dir " + wording.ShellWord(path)
 }
 
-// StartCommand returns the command that starts the control plane of a data directory with the flags of its last start, and in the background
-// with --detach. Without these flags, the manager would run with its defaults: other runtimes, permissions or policies.
+// StartCommand returns the command that starts the control plane of a data directory, with flags. Those of its last start apply in any case.
 func StartCommand(path string, flags ...string) string {
-	var last []string
-	if content, err := os.ReadFile(filepath.Join(path, flagsName)); err != nil || json.Unmarshal(content, &last) != nil {
-		last = nil // The directory is new, or its file is damaged.
-	}
 	command := "xpkg up"
 	for _, flag := range flags {
 		command += " " + wording.ShellWord(flag)
 	}
-	command = Command(command, path)
-	for _, flag := range last {
-		command += " " + wording.ShellWord(flag)
-	}
-	return command
+	return Command(command, path)
 }
 
-// SaveFlags writes the flags of a start for [StartCommand].
+// LastFlags returns the flags of the last start of the control plane of a data directory, which apply to the next start, too: other runtimes,
+// permissions or policies would change its packages. There are none if the directory is new, or if the file with
+// the flags is damaged.
+func LastFlags(path string) []string {
+	var last []string
+	if content, err := os.ReadFile(filepath.Join(path, flagsName)); err != nil || json.Unmarshal(content, &last) != nil {
+		return nil
+	}
+	return last
+}
+
+// SaveFlags writes the flags of a start for [LastFlags].
 func (d *Dir) SaveFlags(flags []string) error {
 	return WriteJSON(d.File(flagsName), append([]string{}, flags...))
 }
