@@ -42,7 +42,7 @@ func (s *session) adviceFor(c call, why error) string {
 	}[c.actions]
 	advice := fmt.Sprintf("Check the repository's name, and log in%s as a user %s.", with, as)
 	switch c.actions {
-	case "":
+	case "", catalogActions:
 		advice = fmt.Sprintf("Log in%s.", with)
 	case pullActions:
 		advice += " A manager in a cluster needs a pull secret with read access to the package."
@@ -80,7 +80,11 @@ func (s *session) authorize(ctx context.Context, resp *http.Response, c call, ho
 	}
 	// The error of a token server states whether it got credentials.
 	had := home && s.recordSent(c, *creds != authn.AuthConfig{})
-	authorization, err := s.answer(ctx, parseChallenges(resp.Header.Values("WWW-Authenticate")), c, creds)
+	challenges := supportedChallenges(resp)
+	if len(challenges) == 0 && home {
+		challenges = s.rootChallenges(ctx, c)
+	}
+	authorization, err := s.answer(ctx, challenges, c, creds)
 	if home && errors.Is(err, errNoChallenge) {
 		s.recordSent(c, had)
 	}
@@ -90,6 +94,20 @@ func (s *session) authorize(ctx context.Context, resp *http.Response, c call, ho
 		s.mu.Unlock()
 	}
 	return authorization, err
+}
+
+// rootChallenges returns the challenges for the root of the registry's API: several registries send none elsewhere.
+func (s *session) rootChallenges(ctx context.Context, c call) []challenge {
+	req, err := s.request(ctx, call{method: http.MethodGet, url: s.url("/v2/"), what: c.what})
+	if err != nil {
+		return nil
+	}
+	resp, err := s.send(req, "")
+	if err != nil {
+		return nil
+	}
+	defer drain(resp)
+	return supportedChallenges(resp)
 }
 
 // recordSent records whether credentials are sent with the calls of the scope of c, and returns what was recorded before.
@@ -115,18 +133,31 @@ func (s *session) sendFirst(ctx context.Context, c call) error {
 	return nil
 }
 
-// answer returns the Authorization header for the first supported challenge.
+// answer returns the Authorization header for the first challenge that can be met.
 func (s *session) answer(ctx context.Context, challenges []challenge, c call, creds *authn.AuthConfig) (string, error) {
+	failed := errNoChallenge
 	for _, ch := range challenges {
-		switch {
-		case ch.scheme == "bearer" && creds.RegistryToken != "":
-			return "Bearer " + creds.RegistryToken, nil
-		case ch.scheme == "bearer":
-			token, err := s.fetchToken(ctx, ch, c, creds)
-			return "Bearer " + token, err
-		case ch.scheme == "basic" && (creds.Username != "" || creds.Password != ""):
-			return basic(creds), nil
+		authorization, err := s.meet(ctx, ch, c, creds)
+		if err == nil {
+			return authorization, nil
 		}
+		if errors.Is(failed, errNoChallenge) {
+			failed = err
+		}
+	}
+	return "", failed
+}
+
+// meet returns the Authorization header for a supported challenge.
+func (s *session) meet(ctx context.Context, ch challenge, c call, creds *authn.AuthConfig) (string, error) {
+	switch {
+	case ch.scheme == bearerScheme && creds.RegistryToken != "":
+		return "Bearer " + creds.RegistryToken, nil
+	case ch.scheme == bearerScheme:
+		token, err := s.fetchToken(ctx, ch, c, creds)
+		return "Bearer " + token, err
+	case creds.Username != "" || creds.Password != "":
+		return basic(creds), nil
 	}
 	return "", errNoChallenge
 }
@@ -167,6 +198,7 @@ func (s *session) fetchToken(ctx context.Context, ch challenge, c call, creds *a
 	if err != nil || realm.Host == "" {
 		return "", ErrUnauthorized.New(nil, "cannot %s: registry %s does not name a token server", c.what, s.host)
 	}
+	realm = s.homeURL(realm)
 	if err := s.tokensThrottled(realm, c); err != nil {
 		return "", err
 	}
@@ -186,7 +218,7 @@ func (s *session) fetchToken(ctx context.Context, ch challenge, c call, creds *a
 		return "", s.networkError(ctx, err, fmt.Sprintf("get a token from %s", realm.Host))
 	}
 	defer drain(resp)
-	if resp.StatusCode != http.StatusOK {
+	if !isSuccess(resp.StatusCode) {
 		return "", s.tokenError(resp, realm, c)
 	}
 	return s.readToken(resp, realm, c)

@@ -9,7 +9,6 @@ import (
 
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/internal/assembly"
-	"github.com/xpkg-dev/xpkg/pkg/oci/internal/text"
 )
 
 // Push uploads an artifact to a repository, the root last and under the tag of the
@@ -73,12 +72,12 @@ func (p *pusher) manifest(ctx context.Context, d oci.Descriptor, raw []byte) err
 		header: http.Header{"Content-Type": {string(mediaType)}},
 		body:   assembly.BytesSource(raw), size: int64(len(raw)),
 		what: "push the manifest of " + p.ref.String(),
-	}, http.StatusCreated, http.StatusOK)
+	})
 	if err != nil {
 		return err
 	}
-	if got := resp.Header.Get("Docker-Content-Digest"); got != "" && got != d.Digest.String() {
-		return oci.ErrDigestMismatch.New(nil, "registry %s stored %s as %q", p.s.host, d.Digest, text.Clip(got)).
+	if got := contentDigest(resp.Header); !got.IsZero() && got != d.Digest {
+		return oci.ErrDigestMismatch.New(nil, "registry %s stored %s as %s", p.s.host, d.Digest, got).
 			WithDo("Do not use the pushed package: the registry modifies content.")
 	}
 	return nil
@@ -89,13 +88,12 @@ func (p *pusher) manifest(ctx context.Context, d oci.Descriptor, raw []byte) err
 func (p *pusher) blob(ctx context.Context, d oci.Descriptor) error {
 	what := "push " + d.Digest.Short() + " to " + p.ref.Name()
 	// A registry responds with 500 for a damaged blob, such as an empty file after a full disk. An upload replaces it.
-	there, err := p.call(ctx, call{method: http.MethodHead, url: p.s.url("/v2/" + p.ref.RepositoryPath() + "/blobs/" + d.Digest.String()), what: what},
-		http.StatusOK, http.StatusNotFound, http.StatusInternalServerError)
-	if err != nil {
+	there, err := p.s.read(ctx, call{
+		method: http.MethodHead, url: p.s.url("/v2/" + p.ref.RepositoryPath() + "/blobs/" + d.Digest.String()),
+		repository: p.ref.RepositoryPath(), actions: pushActions, what: what, replaceable: true,
+	}, 0)
+	if err == nil || !isReplaceable(there, err) {
 		return err
-	}
-	if there.StatusCode == http.StatusOK {
-		return nil
 	}
 	for attempt := 1; ; attempt++ {
 		err := p.upload(ctx, d, what)
@@ -110,7 +108,7 @@ func (p *pusher) blob(ctx context.Context, d oci.Descriptor) error {
 
 func (p *pusher) upload(ctx context.Context, d oci.Descriptor, what string) error {
 	start := p.s.url("/v2/" + p.ref.RepositoryPath() + "/blobs/uploads/")
-	begun, err := p.call(ctx, call{method: http.MethodPost, url: start, what: what}, http.StatusAccepted)
+	begun, err := p.call(ctx, call{method: http.MethodPost, url: start, what: what})
 	if err != nil {
 		return err
 	}
@@ -118,6 +116,7 @@ func (p *pusher) upload(ctx context.Context, d oci.Descriptor, what string) erro
 	if err != nil || begun.Header.Get("Location") == "" {
 		return ErrRefused.New(nil, "cannot %s: registry %s returned no upload location", what, p.s.host)
 	}
+	location = p.s.homeURL(location)
 	ctx, cancel := p.s.deadline(ctx, d.Size)
 	defer cancel()
 	put := call{
@@ -130,7 +129,7 @@ func (p *pusher) upload(ctx context.Context, d oci.Descriptor, what string) erro
 		return err
 	}
 	defer drain(resp)
-	if resp.StatusCode != http.StatusCreated && resp.StatusCode != http.StatusNoContent {
+	if !isSuccess(resp.StatusCode) {
 		return p.s.statusError(resp, put)
 	}
 	return nil
@@ -152,7 +151,7 @@ type readCloser struct {
 }
 
 // call sends a small request and closes the response.
-func (p *pusher) call(ctx context.Context, c call, expected ...int) (*http.Response, error) {
+func (p *pusher) call(ctx context.Context, c call) (*http.Response, error) {
 	c.repository, c.actions = p.ref.RepositoryPath(), pushActions
 	ctx, cancel := p.s.deadline(ctx, c.size)
 	defer cancel()
@@ -161,12 +160,15 @@ func (p *pusher) call(ctx context.Context, c call, expected ...int) (*http.Respo
 		return nil, err
 	}
 	defer drain(resp)
-	for _, status := range expected {
-		if resp.StatusCode == status {
-			return resp, nil
-		}
+	if !isSuccess(resp.StatusCode) {
+		return nil, p.s.statusError(resp, c)
 	}
-	return nil, p.s.statusError(resp, c)
+	return resp, nil
+}
+
+// isSuccess reports whether a status is a success. Registries differ in which one they send after a write.
+func isSuccess(status int) bool {
+	return status >= http.StatusOK && status < http.StatusMultipleChoices
 }
 
 // once sends a request without retries.

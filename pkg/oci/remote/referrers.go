@@ -61,7 +61,7 @@ func (r *Client) listReferrers(ctx context.Context, ref oci.Reference) (found []
 			return nil, false, nil
 		case err != nil:
 			return nil, true, err
-		case contentType(ans.Header) != oci.MediaTypeOCIIndex:
+		case !isReferrersList(ans):
 			return nil, false, nil
 		}
 		page, err := parseReferrers(ref, ans.body)
@@ -69,17 +69,32 @@ func (r *Client) listReferrers(ctx context.Context, ref oci.Reference) (found []
 			return nil, true, err
 		}
 		found = append(found, page...)
-		if next, err = s.nextPage(next, ans.Header.Get("Link")); err != nil {
+		if next, err = s.nextPage(next, ans.Header); err != nil {
 			return nil, true, err
 		}
 	}
 	return found, true, nil
 }
 
-// isWithoutReferrers reports whether a status is the response of a registry without the referrers API, which some proxies
-// reject with other statuses than 404.
+// isWithoutReferrers reports whether a status is the response of a registry without the referrers API, which some
+// registries and proxies reject with other statuses than 404. The index under the tag is readable if the repository is.
 func isWithoutReferrers(status int) bool {
-	return status == http.StatusNotFound || status == http.StatusMethodNotAllowed || status == http.StatusBadRequest || status == http.StatusNotImplemented
+	return status >= http.StatusBadRequest && status < http.StatusInternalServerError &&
+		status != http.StatusRequestTimeout && status != http.StatusTooManyRequests || status == http.StatusNotImplemented
+}
+
+// isReferrersList reports whether a response is an index, also if the registry declares a general type or none.
+func isReferrersList(ans answer) bool {
+	var index struct {
+		Manifests *[]json.RawMessage `json:"manifests"`
+	}
+	switch contentType(ans.Header) {
+	case oci.MediaTypeOCIIndex:
+		return true
+	case "", "application/json", "text/plain", "application/octet-stream":
+		return json.Unmarshal(ans.body, &index) == nil && index.Manifests != nil
+	}
+	return false
 }
 
 // taggedReferrers reads the index under the fallback tag.
@@ -176,7 +191,7 @@ func (r *Client) tagReferrer(ctx context.Context, subject oci.Reference, entry o
 			header: http.Header{"Content-Type": {string(oci.MediaTypeOCIIndex)}},
 			body:   assembly.BytesSource(raw), size: int64(len(raw)),
 			what: "push the referrers of " + subject.String(),
-		}, http.StatusCreated, http.StatusOK)
+		})
 		if err != nil {
 			return err
 		}

@@ -19,13 +19,11 @@ const longestState = 128
 // if the repository does not exist. It costs one request.
 func (r *Client) RepositoryState(ctx context.Context, repository oci.Reference) (string, error) {
 	s := r.session(repository.Host())
-	page := s.tagsURL(repository)
-	page.RawQuery = url.Values{"n": {"1"}}.Encode()
-	ans, err := s.read(ctx, call{
-		method: http.MethodGet, url: page, repository: repository.RepositoryPath(), actions: pullActions,
-		what: "read the state of " + repository.Name(),
-	}, r.opts.Limits.Manifest)
-	if ans.Response != nil && ans.StatusCode == http.StatusNotFound {
+	c := s.tagsCall(repository)
+	c.url.RawQuery = url.Values{"n": {"1"}}.Encode()
+	c.what = "read the state of " + repository.Name()
+	ans, err := s.read(ctx, c, r.opts.Limits.Manifest)
+	if ans.Response != nil && (ans.StatusCode == http.StatusNotFound || refusesPageSize(ans, err)) {
 		return "", nil
 	}
 	if err != nil {

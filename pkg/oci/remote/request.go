@@ -24,6 +24,8 @@ type call struct {
 	repository, actions string
 	// what names the operation in errors, as in "cannot <what>".
 	what string
+	// replaceable is true if another call follows a failed one, so that only throttling is waited for.
+	replaceable bool
 }
 
 // Actions of scopes.
@@ -31,11 +33,16 @@ const (
 	pullActions   = "pull"
 	pushActions   = "pull,push"
 	deleteActions = "delete"
+	// catalogActions are the actions on the list of repositories of a registry.
+	catalogActions = "*"
 )
 
 // scope returns the token scope (CNCF distribution, "Token Scope").
 func (c call) scope() string {
-	if c.repository == "" {
+	switch {
+	case c.repository == "" && c.actions == catalogActions:
+		return "registry:catalog:" + catalogActions
+	case c.repository == "":
 		return ""
 	}
 	return "repository:" + c.repository + ":" + c.actions
@@ -131,6 +138,7 @@ func (s *session) follow(req *http.Request) (*http.Response, error) {
 		if err != nil || resp.Header.Get("Location") == "" {
 			return nil, ErrRegistryUnavailable.New(nil, "cannot %s: registry %s sent a redirect without a location", what, s.host)
 		}
+		next = s.homeURL(next)
 		seen[req.URL.String()] = true
 		if seen[next.String()] || len(seen) > maxRedirects {
 			return nil, ErrRegistryUnavailable.New(nil, "cannot %s: registry %s redirects in a cycle or more than %d times", what, s.host, maxRedirects)
