@@ -18,6 +18,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 	"github.com/xpkg-dev/xpkg/pkg/version"
 )
 
@@ -415,7 +416,7 @@ func isSpellingOf(wanted version.Version) func(tag string) bool {
 
 // immutable returns the error for a version that has other content.
 func (p *push) immutable(tag string, current, wanted oci.Digest) error {
-	return ErrImmutable.New(nil, "%s:%s is %s and cannot become %s: versions never change", p.api.Repository, tag, current.Short(), wanted.Short())
+	return remote.ErrImmutable.New(nil, "%s:%s is %s and cannot become %s: versions never change", p.api.Repository, tag, current.Short(), wanted.Short())
 }
 
 // statusRecorder records the status of a response.

@@ -22,7 +22,7 @@ func (f TransferFlags) NewTransfer(env *terminal.Env, t *terminal.Task, places .
 	if err != nil {
 		return Transfer{}, err
 	}
-	opts.Warn = t.Warn
+	opts.Warn, opts.Unchanged = t.Warn, t.Unchanged
 	return Transfer{env: env, Remote: remote.New(opts), Limits: f.ImageLimits(), archive: f.ArchiveLimit()}, nil
 }
 

@@ -49,6 +49,10 @@ type Options struct {
 	// transfer.
 	Progress func(Transfer)
 
+	// Unchanged, if set, receives the references of pushes that change nothing, because the registry has the content under
+	// the tag, on the goroutine of the push.
+	Unchanged func(ref oci.Reference)
+
 	// Warn, if set, receives the warnings in registries' responses to writes (OCI
 	// distribution specification, "Warnings"), as printable text.
 	Warn func(registry, message string)

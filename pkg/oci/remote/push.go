@@ -13,8 +13,9 @@ import (
 
 // Push uploads an artifact to a repository, the root last and under the tag of the
 // reference, so a tag never refers to an incomplete artifact. It skips content that the
-// repository has. It returns the digest of the root, and fails before the first upload if
-// the reference has a different digest.
+// repository has, and the tag if it has the digest of the root. It returns that digest, and
+// fails before the first upload if the reference has a different one. It fails with
+// ErrImmutable if the tag has another digest, and the registry does not replace it.
 func (r *Client) Push(ctx context.Context, ref oci.Reference, a oci.Artifact) (oci.Digest, error) {
 	root := a.Root()
 	if !ref.Digest.IsZero() && ref.Digest != root.Digest {
@@ -22,7 +23,11 @@ func (r *Client) Push(ctx context.Context, ref oci.Reference, a oci.Artifact) (o
 			WithDo("Push to a tag, or omit the digest.")
 	}
 	p := pusher{remote: r, s: r.session(ref.Host()), ref: ref, artifact: a, root: root.Digest}
+	p.current = p.tagDigest(ctx, false)
 	err := oci.Walk(ctx, a, r.opts.Limits, p.visit)
+	if err == nil && p.current == root.Digest && !p.changed && r.opts.Unchanged != nil {
+		r.opts.Unchanged(ref)
+	}
 	return root.Digest, err
 }
 
@@ -45,6 +50,10 @@ type pusher struct {
 	ref      oci.Reference
 	artifact oci.Artifact
 	root     oci.Digest
+	// current is the digest that the tag had before the push; zero if there was none.
+	current oci.Digest
+	// changed is true once content was written.
+	changed bool
 }
 
 func (p *pusher) visit(ctx context.Context, d oci.Descriptor, raw []byte) error {
@@ -55,8 +64,12 @@ func (p *pusher) visit(ctx context.Context, d oci.Descriptor, raw []byte) error 
 }
 
 func (p *pusher) manifest(ctx context.Context, d oci.Descriptor, raw []byte) error {
+	isRoot := d.Digest == p.root
+	if p.current == p.root && (isRoot || p.has(ctx, d.Digest)) {
+		return nil
+	}
 	target := d.Digest.String()
-	if d.Digest == p.root && p.ref.Tag != "" {
+	if isRoot && p.ref.Tag != "" {
 		target = p.ref.Tag
 	}
 	mediaType := d.MediaType
@@ -73,9 +86,13 @@ func (p *pusher) manifest(ctx context.Context, d oci.Descriptor, raw []byte) err
 		body:   assembly.BytesSource(raw), size: int64(len(raw)),
 		what: "push the manifest of " + p.ref.String(),
 	})
-	if err != nil {
+	switch {
+	case err != nil && isRoot:
+		return p.refused(ctx, resp, err)
+	case err != nil:
 		return err
 	}
+	p.changed = true
 	if got := contentDigest(resp.Header); !got.IsZero() && got != d.Digest {
 		return oci.ErrDigestMismatch.New(nil, "registry %s stored %s as %s", p.s.host, d.Digest, got).
 			WithDo("Do not use the pushed package: the registry modifies content.")
@@ -97,6 +114,7 @@ func (p *pusher) blob(ctx context.Context, d oci.Descriptor) error {
 	}
 	for attempt := 1; ; attempt++ {
 		err := p.upload(ctx, d, what)
+		p.changed = p.changed || err == nil
 		if err == nil || attempt >= p.s.opts.Attempts || !errors.Is(err, ErrRegistryUnavailable) || ctx.Err() != nil {
 			return err
 		}
@@ -150,7 +168,7 @@ type readCloser struct {
 	io.Closer
 }
 
-// call sends a small request and closes the response.
+// call sends a small request and closes the response, which it also returns with the error of its status.
 func (p *pusher) call(ctx context.Context, c call) (*http.Response, error) {
 	c.repository, c.actions = p.ref.RepositoryPath(), pushActions
 	ctx, cancel := p.s.deadline(ctx, c.size)
@@ -161,7 +179,7 @@ func (p *pusher) call(ctx context.Context, c call) (*http.Response, error) {
 	}
 	defer drain(resp)
 	if !isSuccess(resp.StatusCode) {
-		return nil, p.s.statusError(resp, c)
+		return resp, p.s.statusError(resp, c)
 	}
 	return resp, nil
 }
