@@ -21,7 +21,7 @@ import (
 // Options configures a Client. The zero value is valid.
 type Options struct {
 	// Keychain returns the credentials for the exact host and port of a request; nil
-	// means no credentials.
+	// means no credentials. If it implements Candidates, all of its credentials are tried.
 	Keychain authn.Keychain
 	// Hosts configures registries by host, with the port if references contain one.
 	Hosts map[string]HostOptions

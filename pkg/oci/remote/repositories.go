@@ -27,9 +27,7 @@ func (r *Client) Repositories(ctx context.Context, registry, prefix string) ([]s
 	c := call{
 		method: http.MethodGet, url: s.url("/v2/_catalog"), actions: catalogActions, what: "list the repositories of " + registry,
 	}
-	if err := s.sendFirst(ctx, c); err != nil {
-		return nil, err
-	}
+	s.sendFirst(ctx, c)
 	var out []string
 	err := s.pages(ctx, c, r.opts.Limits.Manifest, func(ans answer, err error) error {
 		page, err := repositoryNames(registry, ans, err)

@@ -161,30 +161,17 @@ func isRedirect(resp *http.Response, method string) bool {
 	return false
 }
 
-// authorized sends a request with the cached credentials, and retries it once with new ones
-// after a challenge.
+// authorized sends a request with the cached credentials, and repeats it with new ones after a challenge.
 func (s *session) authorized(req *http.Request) (*http.Response, error) {
-	ctx, c, home := req.Context(), callOf(req), s.isHome(req.URL)
 	authorization := ""
-	if home {
-		authorization = s.token(c.scope())
+	if s.isHome(req.URL) {
+		authorization = s.token(callOf(req).scope())
 	}
 	resp, err := s.send(req, authorization)
 	if err != nil || resp.StatusCode != http.StatusUnauthorized {
 		return resp, err
 	}
-	authorization, err = s.authorize(ctx, resp, c, home)
-	if errors.Is(err, errNoChallenge) {
-		return resp, nil
-	}
-	drain(resp)
-	if err != nil {
-		return nil, err
-	}
-	if req, err = withBody(req); err != nil {
-		return nil, err
-	}
-	return s.send(req, authorization)
+	return s.challenged(req, resp)
 }
 
 // send sends one request.
