@@ -1,12 +1,15 @@
 package cli_test
 
 import (
+	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	commands "github.com/xpkg-dev/xpkg/internal/testing/command"
+	"github.com/xpkg-dev/xpkg/internal/testing/port"
 )
 
 // No command prints the credentials in a reference, wherever a user writes it.
@@ -41,6 +44,36 @@ func TestOutputContainsNoCredentials(t *testing.T) {
 		}
 		if strings.Contains(stderr, "unknown flag") || strings.Contains(stderr, "missing flags") || strings.Contains(stderr, "unexpected argument") {
 			t.Errorf("%s is not a command of this test: %s", line, stderr)
+		}
+	}
+}
+
+// A command uses the entry of the longest path of the user's configuration, for reads and writes, whatever its order.
+func TestCredentialsByPath(t *testing.T) {
+	registry := strings.TrimPrefix(port.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		team, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/v2/"), "/")
+		status := http.StatusNotFound
+		if user, _, _ := r.BasicAuth(); user != team {
+			w.Header().Set("WWW-Authenticate", `Basic realm="x"`)
+			status = http.StatusUnauthorized
+		}
+		w.WriteHeader(status)
+	})).URL, "http://")
+	dir := t.TempDir()
+	t.Setenv("DOCKER_CONFIG", dir)
+	config := fmt.Sprintf(`{"auths":{"%[1]s":{"username":"other","password":"x"},"%[1]s/team-a":{"username":"team-a","password":"x"},`+
+		`"%[1]s/team-b":{"username":"team-b","password":"x"}}}`, registry)
+	if err := os.WriteFile(filepath.Join(dir, "config.json"), []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for team, want := range map[string]string{
+		"team-a": "RepositoryNotFound", "team-b": "RepositoryNotFound", "other": "RepositoryNotFound", "team-c": "Unauthorized",
+	} {
+		ref := registry + "/" + team + "/pkg:v1"
+		for _, line := range []string{"inspect " + ref, "versions " + registry + "/" + team + "/pkg", "copy " + ref + " " + dir + "/x.xpkg"} {
+			if _, _, stderr := commands.Output(t, strings.Fields(line)...); !strings.Contains(stderr, "error: "+want+": ") {
+				t.Errorf("%s: want %s, got %s", line, want, stderr)
+			}
 		}
 	}
 }

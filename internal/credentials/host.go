@@ -22,7 +22,7 @@ func place(key string) (host, path string) {
 		}
 		path = strings.TrimPrefix(path, version+"/")
 	}
-	return canonical(name), path
+	return canonical(name), strings.TrimSuffix(path, "/")
 }
 
 // canonical returns the canonical spelling of a host, as in references, and "" if the

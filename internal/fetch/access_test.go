@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -158,6 +159,19 @@ func TestClientsAreBounded(t *testing.T) {
 		home.does(wants(user))
 		if _, err := resolve(t, source, fetch.Endpoint{Ref: ref, Keychain: keychain(t, home.address, user)}); err != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+// All secrets of a package are tried, in their order.
+func TestEverySecretIsTried(t *testing.T) {
+	home := newRegistry(t)
+	ref := push(t, home.address)
+	home.does(wants("good"))
+	for _, users := range [][]string{{"good"}, {"bad", "good"}, {"good", "bad"}, {"bad", "worse", "good"}, {"bad", "worse"}} {
+		_, err := resolve(t, sourcetest.New(t, nil), fetch.Endpoint{Ref: ref, Keychain: keychain(t, home.address, users...)})
+		if (err == nil) != slices.Contains(users, "good") {
+			t.Errorf("%v: %v", users, err)
 		}
 	}
 }

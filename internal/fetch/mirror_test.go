@@ -35,7 +35,7 @@ func TestUnusableMirrorsAreSkipped(t *testing.T) {
 			return true
 		}},
 		"OtherBytes": {fault: func(w http.ResponseWriter, r *http.Request) bool {
-			if r.Method == http.MethodHead {
+			if !strings.Contains(r.URL.Path, "sha256:") {
 				return answer(http.StatusNotFound)(w, r)
 			}
 			w.Header().Set("Content-Type", string(oci.MediaTypeOCIManifest))

@@ -9,8 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/go-containerregistry/pkg/authn"
-
 	"github.com/xpkg-dev/xpkg/internal/credentials"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
@@ -101,7 +99,7 @@ func (p *pool) connect(place Endpoint, keychain *credentials.Keychain) (*remote.
 	if keychain.Fingerprint() != "" {
 		opts.Keychain = keychain
 		if p.base.Keychain != nil {
-			opts.Keychain = authn.NewMultiKeychain(keychain, p.base.Keychain)
+			opts.Keychain = remote.FirstKeychain(keychain, p.base.Keychain)
 		}
 	}
 	if place.CABundle != "" || place.PlainHTTP {

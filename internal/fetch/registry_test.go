@@ -117,13 +117,17 @@ func wants(user string) func(http.ResponseWriter, *http.Request) bool {
 	}
 }
 
-// keychain has a user, whose password is "secret", for a host.
-func keychain(t *testing.T, host, user string) *credentials.Keychain {
+// keychain has users, whose passwords are "secret", for a host, each in a pull secret of its own.
+func keychain(t *testing.T, host string, users ...string) *credentials.Keychain {
 	t.Helper()
-	k, err := credentials.New(corev1.Secret{
-		Type: corev1.SecretTypeDockerConfigJson,
-		Data: map[string][]byte{corev1.DockerConfigJsonKey: []byte(`{"auths":{"` + host + `":{"username":"` + user + `","password":"secret"}}}`)},
-	})
+	var secrets []corev1.Secret
+	for _, user := range users {
+		content := `{"auths":{"` + host + `":{"username":"` + user + `","password":"secret"}}}`
+		secrets = append(secrets, corev1.Secret{
+			Type: corev1.SecretTypeDockerConfigJson, Data: map[string][]byte{corev1.DockerConfigJsonKey: []byte(content)},
+		})
+	}
+	k, err := credentials.New(secrets)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/wording"
+	"github.com/xpkg-dev/xpkg/pkg/version"
 )
 
 // Unsatisfied describes the dependencies of a revision that are not satisfied.
@@ -41,7 +42,9 @@ func Describe(all []DependencyStatus, message func(Node) string) Unsatisfied {
 			if d.Dependency.Optional {
 				text = "%s is installed at %s, but the package works only with %s"
 			}
-			out.Incompatible = append(out.Incompatible, fmt.Sprintf(text, d.Dependency.Package, d.installedVersion(), d.Dependency.Constraint)+reports(d.Installed))
+			note := version.PrereleaseNote(d.Dependency.Constraint, d.Installed.Version)
+			out.Incompatible = append(out.Incompatible,
+				fmt.Sprintf(text, d.Dependency.Package, d.installedVersion(), d.Dependency.Constraint)+note+reports(d.Installed))
 		case Progressing:
 			out.Progressing = append(out.Progressing, fmt.Sprintf("%s is moving from %s to %s",
 				d.Dependency.Package, d.Installed.oldest(), d.Installed.VersionOrDigest())+reports(d.Installed))

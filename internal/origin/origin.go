@@ -102,13 +102,21 @@ func (f Finder) keychain(names []string) func(context.Context) (*credentials.Key
 		return nil
 	}
 	return func(ctx context.Context) (*credentials.Keychain, error) {
-		secrets := make([]corev1.Secret, len(names))
-		for i, name := range names {
-			if err := f.secret(ctx, name, &secrets[i]); err != nil {
+		var secrets []corev1.Secret
+		var missing []error
+		for _, name := range names {
+			var secret corev1.Secret
+			err := f.secret(ctx, name, &secret)
+			switch {
+			case errors.Is(err, credentials.ErrPullSecretNotFound):
+				missing = append(missing, err)
+			case err != nil:
 				return nil, err
+			default:
+				secrets = append(secrets, secret)
 			}
 		}
-		return credentials.New(secrets...)
+		return credentials.New(secrets, missing...)
 	}
 }
 

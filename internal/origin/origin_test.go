@@ -227,3 +227,35 @@ func TestClusterWithoutPackageCRDsHasNoImageConfigs(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A pull secret that is missing or malformed does not affect the others, whatever their order.
+func TestSecretsBesideThoseThatFail(t *testing.T) {
+	r := reader(t, pullSecret("bad", "hunter2"), pullSecret("good", `{"auths":{"a.test":{"username":"good","password":"x"}}}`))
+	f := Finder{Reader: r, Namespace: namespace}
+	for _, names := range [][]string{{"absent", "good"}, {"good", "absent"}, {"bad", "good"}, {"bad", "absent", "good"}} {
+		o, _, err := f.Find(t.Context(), "a.test/acme/x:v1", names)
+		if err != nil {
+			t.Fatal(err)
+		}
+		k, err := o.Endpoints[0].Secrets(t.Context())
+		if err != nil {
+			t.Errorf("%v: %v", names, err)
+			continue
+		}
+		auth, err := k.Resolve(resource{o.Ref})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := auth.Authorization(); err != nil || got.Username != "good" {
+			t.Errorf("%v: got %v, %v", names, got, err)
+		}
+	}
+	o, _, err := f.Find(t.Context(), "a.test/acme/x:v1", []string{"bad", "absent"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = o.Endpoints[0].Secrets(t.Context())
+	if !errors.Is(err, credentials.ErrPullSecretNotFound) || !errors.Is(err, credentials.ErrPullSecretInvalid) {
+		t.Errorf("without a usable secret: %v", err)
+	}
+}

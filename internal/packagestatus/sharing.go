@@ -48,9 +48,9 @@ func SharedBy(ctx context.Context, client *remote.Client, content oci.Reference)
 	return shared, nil
 }
 
-// IsVersion reports whether a tag is a complete semantic version, which never changes, as package version and the index read it. Tags such as
-// "latest" and "v1" can move.
+// IsVersion reports whether a tag is a complete semantic version, which never changes, also in a spelling with leading zeros, which only other
+// clients read as a version. Tags such as "latest" and "v1" can move.
 func IsVersion(tag string) bool {
-	v := version.Parse(tag)
+	v := version.ParseLenient(tag)
 	return v.Usable()
 }

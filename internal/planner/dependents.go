@@ -13,6 +13,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/version"
 )
 
 // ErrDependentsBroken is the code for a plan after which the dependencies of another package are not satisfied.
@@ -55,7 +56,7 @@ func (b Broken) After() string {
 	case len(b.Kinds) > 0:
 		return "would not provide that at " + b.Installed
 	}
-	return "would be at " + b.Installed
+	return "would be at " + b.Installed + version.PrereleaseNote(b.Constraint, version.ParsePin(b.Installed).Tag)
 }
 
 // String describes the broken dependency in one clause.
@@ -78,7 +79,8 @@ func (p *Plan) DependencyError() error {
 	var reasons []string
 	for _, d := range p.Dependencies {
 		if d.conflicts() && !p.moves(d.Package) {
-			reasons = append(reasons, fmt.Sprintf("%s is needed, and %s is installed", strings.TrimSpace(d.Package+" "+d.Constraint), d.Installed))
+			reasons = append(reasons, fmt.Sprintf("%s is needed, and %s is installed%s", strings.TrimSpace(d.Package+" "+d.Constraint), d.Installed,
+				version.PrereleaseNote(d.Constraint, version.ParsePin(d.Installed).Tag)))
 		}
 	}
 	if len(reasons) == 0 || !p.HasChanges() {

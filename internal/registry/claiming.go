@@ -163,7 +163,7 @@ func (p *push) claimVersion(ctx context.Context, wanted cluster.Value) (cluster.
 		unknown = ofBackend(err)
 		return true, err
 	}
-	v := version.Parse(wanted.Tag)
+	v := version.ParseLenient(wanted.Tag)
 	claim, err := p.claims.Acquire(ctx, cluster.Version, wanted.Repository+":"+v.Semver().String(), wanted, joins)
 	switch {
 	case unknown != nil:

@@ -9,13 +9,6 @@ var ErrServer = errcode.Code{
 	Fix:   "Correct the cause in the message, and start the server again.",
 }
 
-// ErrImmutable is the code for a version that is published again with other content.
-var ErrImmutable = errcode.Code{
-	Name: "ImmutableVersion", Class: errcode.Conflict,
-	Cause: "A version is published already, or was deleted, and versions never change.",
-	Fix:   "Publish the content under a new version.",
-}
-
 // ErrDamaged is the code for a repository whose files in the folder of the server are damaged.
 var ErrDamaged = errcode.Code{
 	Name: "DamagedRepository", Class: errcode.Unavailable,
@@ -39,5 +32,5 @@ var ErrPublished = errcode.Code{
 
 // Codes returns the error codes that this package defines, in alphabetical order.
 func Codes() []errcode.Code {
-	return []errcode.Code{ErrDamaged, ErrForbidden, ErrImmutable, ErrPublished, ErrServer}
+	return []errcode.Code{ErrDamaged, ErrForbidden, ErrPublished, ErrServer}
 }

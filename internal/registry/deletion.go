@@ -16,6 +16,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 	"github.com/xpkg-dev/xpkg/pkg/version"
 )
 
@@ -209,7 +210,7 @@ func (p *push) checkStatus(ctx context.Context, ref oci.Reference, subject oci.D
 	if err != nil || !exists.IsZero() {
 		return err
 	}
-	return ErrImmutable.New(nil, "%s:%s was deleted, and its status never changes", p.api.Repository, s.Tag)
+	return remote.ErrImmutable.New(nil, "%s:%s was deleted, and its status never changes", p.api.Repository, s.Tag)
 }
 
 // leaveStatus writes the status of a version that is to be deleted, unless the client has written it.

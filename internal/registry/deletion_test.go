@@ -48,7 +48,7 @@ func TestADeletionByAnyClientLeavesTheStatus(t *testing.T) {
 		_, err := owner.Push(t.Context(), ref, build(t, packageYAML("provider-boats", "Canoe")))
 		return err
 	}
-	if err := push(); !errors.Is(err, remote.ErrRefused) {
+	if err := push(); !errors.Is(err, remote.ErrImmutable) {
 		t.Errorf("other content: %v", err)
 	}
 	status, err := owner.Resolve(t.Context(), ref.WithTag(catalog.StatusTag(digest)))
@@ -62,10 +62,10 @@ func TestADeletionByAnyClientLeavesTheStatus(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := owner.Push(t.Context(), ref.WithTag(catalog.StatusTag(digest)), available); !errors.Is(err, remote.ErrRefused) {
+	if _, err := owner.Push(t.Context(), ref.WithTag(catalog.StatusTag(digest)), available); !errors.Is(err, remote.ErrImmutable) {
 		t.Errorf("another status: %v", err)
 	}
-	if err := push(); !errors.Is(err, remote.ErrRefused) {
+	if err := push(); !errors.Is(err, remote.ErrImmutable) {
 		t.Errorf("other content, after the attempts: %v", err)
 	}
 	s.checkTombstone(t, ref.WithDigest(digest), "v1.1.0")

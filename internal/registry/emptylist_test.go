@@ -2,6 +2,7 @@ package registry_test
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -42,7 +43,7 @@ func TestAnEmptyListOfABackendKeepsTheIndex(t *testing.T) {
 	update := func() {
 		t.Helper()
 		_, before := s.Site().Updated()
-		s.mustPush(t, "acme/provider-boats:latest", "Boat")
+		s.mustPush(t, "acme/provider-boats:latest", fmt.Sprint("Raft", before))
 		s.waitUntil(t, "an update", func() bool { _, updates := s.Site().Updated(); return updates > before })
 	}
 	for _, empty := range []string{`{}`, `{"repositories":[]}`, `{"repositories":null}`} {

@@ -96,7 +96,7 @@ func TestAMirrorComparesOnlyWhatHasChanged(t *testing.T) {
 	if got := copies.do(t, http.MethodDelete, "/v2/acme/provider-rafts/manifests/v1.0.0", copies.admin, nil).StatusCode; got != http.StatusAccepted {
 		t.Fatalf("deletion in the mirror: %d", got)
 	}
-	run("a run after a loss in the mirror", 1, 0, 2*each+10)
+	run("a run after a loss in the mirror", 1, 0, 2*each+11)
 
 	for _, kept := range must(o.Records.Records(t.Context(), "mirror"))(t) {
 		kept.Data = []byte("{")

@@ -515,7 +515,7 @@ func TestTheSignatureOfTheCurrentStateIsRepaired(t *testing.T) {
 		if signed, err := signer.HasSigned(t.Context(), backend, index, state.Digest); signed || err != nil {
 			t.Fatalf("%s is a signature of the server: %t, %v", name, signed, err)
 		}
-		s.mustPush(t, "acme/provider-boats:latest", "Boat")
+		s.mustPush(t, "acme/provider-boats:latest", "Raft"+strconv.Itoa(len(name)))
 		s.waitUntil(t, name+" is replaced", func() bool {
 			signed, err := signer.HasSigned(t.Context(), backend, index, state.Digest)
 			return err == nil && signed

@@ -18,6 +18,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 	"github.com/xpkg-dev/xpkg/pkg/version"
 )
 
@@ -389,7 +390,7 @@ func (p *push) forbidden(action access.Action) error {
 
 // checkTag checks that a version is not published again with other content, under any spelling, such as 1.0.0 and v1.00.0 for v1.0.0.
 func (p *push) checkTag(ctx context.Context, tag string, digest oci.Digest) error {
-	wanted := version.Parse(tag)
+	wanted := version.ParseLenient(tag)
 	if !wanted.Usable() {
 		return nil
 	}
@@ -408,14 +409,14 @@ func (p *push) checkTag(ctx context.Context, tag string, digest oci.Digest) erro
 // isSpellingOf returns a function that reports whether a tag is a spelling of a version.
 func isSpellingOf(wanted version.Version) func(tag string) bool {
 	return func(tag string) bool {
-		v := version.Parse(tag)
+		v := version.ParseLenient(tag)
 		return v.Usable() && v.Compare(&wanted) == 0
 	}
 }
 
 // immutable returns the error for a version that has other content.
 func (p *push) immutable(tag string, current, wanted oci.Digest) error {
-	return ErrImmutable.New(nil, "%s:%s is %s and cannot become %s: versions never change", p.api.Repository, tag, current.Short(), wanted.Short())
+	return remote.ErrImmutable.New(nil, "%s:%s is %s and cannot become %s: versions never change", p.api.Repository, tag, current.Short(), wanted.Short())
 }
 
 // statusRecorder records the status of a response.

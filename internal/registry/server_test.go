@@ -163,7 +163,7 @@ func TestVersionsNeverChange(t *testing.T) {
 	}
 	s.mustPush(t, "acme/provider-boats:v2024.01.05", "Boat")
 	for _, tag := range []string{"v1.0.0", "1.0.0", "v1.00.0", "v01.0.0", "1.0.00", "v2024.01.05", "v2024.1.5"} {
-		if err := s.push(t, s.admin, "acme/provider-boats:"+tag, "Raft"); !errors.Is(err, remote.ErrRefused) || !strings.Contains(err.Error(), "versions never change") {
+		if err := s.push(t, s.admin, "acme/provider-boats:"+tag, "Raft"); !errors.Is(err, remote.ErrImmutable) {
 			t.Errorf("the same version with other content as %s: %v", tag, err)
 		}
 	}
@@ -325,7 +325,7 @@ func TestADeletedVersionCannotBePublishedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.waitUntil(t, "the version is gone", func() bool { return len(s.found(t, "", "kind:Raft")) == 0 })
-	if err := s.push(t, s.admin, "acme/provider-boats:v1.1.0", "Canoe"); !errors.Is(err, remote.ErrRefused) {
+	if err := s.push(t, s.admin, "acme/provider-boats:v1.1.0", "Canoe"); !errors.Is(err, remote.ErrImmutable) {
 		t.Errorf("other content: %v", err)
 	}
 	s.checkTombstone(t, ref.WithDigest(digest), "v1.1.0")
@@ -351,7 +351,7 @@ func TestADeletedVersionCannotBePublishedInAnotherSpelling(t *testing.T) {
 	}
 	s.checkTombstone(t, ref.WithDigest(version.Digest), "v1.01.0")
 	for _, tag := range []string{"v1.01.0", "v1.1.0", "1.1.0"} {
-		if err := s.push(t, s.admin, "acme/provider-boats:"+tag, "Raft"); !errors.Is(err, remote.ErrRefused) {
+		if err := s.push(t, s.admin, "acme/provider-boats:"+tag, "Raft"); !errors.Is(err, remote.ErrImmutable) {
 			t.Errorf("other content as %s: %v", tag, err)
 		}
 	}

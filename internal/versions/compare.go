@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/Masterminds/semver/v3"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/xpkg-dev/xpkg/internal/fetch"
@@ -114,6 +113,7 @@ func (r *Finder) tags(ctx context.Context, p lockfile.Package) (fetch.TagList, e
 func compareVersions(f *lockfile.File, p lockfile.Package, tags []string) Row {
 	out := Row{Package: p.Repository, Installed: p.ShortVersion(), Digest: p.Digest.Short(), tags: tags}
 	releases := version.ParseConstraint("*").Filter(tags)
+	out.accepted = acceptedVersions(f, p, releases)
 	if len(releases) == 0 {
 		return out
 	}
@@ -123,17 +123,26 @@ func compareVersions(f *lockfile.File, p lockfile.Package, tags []string) Row {
 			out.HeldBy = append(out.HeldBy, fmt.Sprintf("%s (%s)", cmp.Or(by.By, path.Base(by.Package)), by.Constraint))
 		}
 	}
-	for _, tag := range releases {
-		if acceptedByAll(f, p.Repository, tag) {
-			out.accepted = append(out.accepted, tag)
-		}
-	}
 	return out
 }
 
-// newestSolvable returns the newest accepted version with a solution in which the other roots keep their
-// versions and dependencies can change. The installed version always has a solution. As in other solutions, a yanked or retracted version
-// is not selected, and a deprecated one only if there is no other.
+// acceptedVersions returns the releases that all dependents accept. A package at a prerelease, such as a build of
+// xpkg dev, moves to newer releases only, and otherwise stays.
+func acceptedVersions(f *lockfile.File, p lockfile.Package, releases []string) []string {
+	is := version.Parse(p.Version)
+	stays := is.Usable() && is.Prerelease()
+	accepted := slices.DeleteFunc(slices.Clone(releases), func(tag string) bool {
+		return stays && Older(tag, p.Version) || !acceptedByAll(f, p.Repository, tag)
+	})
+	if stays {
+		accepted = append(accepted, p.Version)
+	}
+	return accepted
+}
+
+// newestSolvable returns the newest accepted version with a solution in which the other roots keep their versions and
+// dependencies can change. The installed version always has a solution. As in other solutions, a yanked or retracted
+// version is not selected, and a deprecated one only if there is no other.
 func (r *Finder) newestSolvable(ctx context.Context, f lockfile.File, roots []dependency.Root, p lockfile.Package, row *Row) string {
 	q := resolver.Request{}
 	for _, root := range roots {
@@ -179,9 +188,10 @@ func (r *Finder) newestSolvable(ctx context.Context, f lockfile.File, roots []de
 	return deprecated
 }
 
-// resolveConnected resolves a request for one more version of a package. If that fails, only the roots that dependencies connect with the
-// package are resolved: a dependency of another package that cannot be read, or a conflict of other packages, does not concern it.
-// The solution is then a conflict if it moves one of the other roots, or a package to a version that the others do not accept.
+// resolveConnected resolves a request for one more version of a package. If that fails, only the roots that
+// dependencies connect with the package are resolved: a dependency of another package that cannot be read, or a
+// conflict of other packages, does not concern it. The solution is then a conflict if it moves one of the other
+// roots, or a package to a version that the others do not accept.
 func (r *Finder) resolveConnected(ctx context.Context, f lockfile.File, q resolver.Request, repository string) (resolver.Result, error) {
 	got, failed := r.Resolve(ctx, q)
 	if failed == nil {
@@ -234,7 +244,8 @@ func (r *Finder) unsatisfied(ctx context.Context, f lockfile.File, roots []depen
 	return out
 }
 
-// status returns the status of a version of a package, and nil if it has none or if it cannot be read: it is only a note.
+// status returns the status of a version of a package, and nil if it has none or if it cannot be read: it is only a
+// note.
 func (r *Finder) status(ctx context.Context, p lockfile.Package, tag string, d oci.Digest, tags []string) *catalog.Status {
 	ref := p.RepositoryReference()
 	ref.Tag = cmp.Or(tag, "latest") // Prefixes are compared with whole references.
@@ -274,12 +285,10 @@ func acceptedByAll(f *lockfile.File, repository, tag string) bool {
 
 // Behind reports whether a newer version exists. It returns false for a package that was installed without a version.
 func (v Row) Behind() bool {
-	is, err := semver.NewVersion(v.Installed)
-	if err != nil {
+	if is := version.Parse(v.Installed); !is.Usable() {
 		return v.Newest != ""
 	}
-	newest, err := semver.NewVersion(v.Newest)
-	return err == nil && newest.GreaterThan(is)
+	return Older(v.Installed, v.Newest)
 }
 
 // UnknownVersions returns the words for the versions that are unknown: the compatible ones if the repository was read.
@@ -309,9 +318,14 @@ func (v Row) Held() string {
 type SetAsideOf func(repository string) iter.Seq[solver.SetAside]
 
 // Older reports whether the version a is lower than b. Tags that are not versions
-// have no order.
+// have no order, and those of xpkg dev have none among themselves.
 func Older(a, b string) bool {
-	x, errX := semver.NewVersion(a)
-	y, errY := semver.NewVersion(b)
-	return errX == nil && errY == nil && x.LessThan(y)
+	x, y := version.Parse(a), version.Parse(b)
+	return x.Usable() && y.Usable() && x.Compare(&y) < 0 && !(isDevelopment(a) && isDevelopment(b))
 }
+
+// isDevelopment reports whether a tag is that of a build of xpkg dev.
+func isDevelopment(tag string) bool { return strings.HasPrefix(tag, DevelopmentPrefix) }
+
+// DevelopmentPrefix is the prefix of the tags of the builds of xpkg dev, which end with the digest of the build.
+const DevelopmentPrefix = "v0.0.0-dev.x"

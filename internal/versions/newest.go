@@ -52,7 +52,7 @@ func (r *Finder) NewestCompatible(ctx context.Context, all *inventory.Inventory,
 	case row.Compatible == "":
 		return "", nil, ErrNoVersion.New(nil, "no release of %s is compatible with the installed packages", row.Package).
 			WithDo("Compare the versions with `xpkg outdated --all`. To plan one, run `xpkg plan update %s %s`.", inventory.ShortName(p), cmp.Or(row.Newest, row.Installed))
-	case row.Compatible == row.Newest:
+	case row.Compatible == row.Newest, !row.Behind():
 	case row.NewestStatus != "":
 		notes = append(notes, fmt.Sprintf("%s %s exists, but is %s", row.Package, row.Newest, row.NewestStatus))
 	case len(row.HeldBy) > 0:

@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/Masterminds/semver/v3"
-
 	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
@@ -19,12 +17,12 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/version"
 )
 
-// NewestTogether returns the packages with the newest versions of all packages that users installed, as one solution of
-// all dependencies. Dependencies change only where a new version requires it, and no package moves to an older version.
-// If repositories are selected, only their packages move: to the tag of the selection, or to the newest version if it is
-// empty. A version from which a package was rolled back is selected only by name.
-// Notes name newer versions that are not selected and the reasons. With an error, others are the repositories of packages that
-// have a solution without those that cause it, and from no version of which a package was rolled back.
+// NewestTogether returns the packages with the newest versions of all packages that users installed, as one solution
+// of all dependencies. Dependencies change only where a new version requires it, and no package moves to an older
+// version. If repositories are selected, only their packages move: to the tag of the selection, or to the newest
+// version if it is empty. A version from which a package was rolled back is selected only by name. Notes name newer
+// versions that are not selected and the reasons. With an error, others are the repositories of packages that have a
+// solution without those that cause it, and from no version of which a package was rolled back.
 func (r *Finder) NewestTogether(ctx context.Context, all *inventory.Inventory, selected map[string]string) (f lockfile.File, notes, others []string, err error) {
 	before, roots := Installed(all)
 	if selected != nil {
@@ -65,7 +63,8 @@ func (r *Finder) NewestTogether(ctx context.Context, all *inventory.Inventory, s
 	return got.File, notes, nil, err
 }
 
-// leftVersions returns the versions, by repository, from which packages were rolled back and that are newer than the present one.
+// leftVersions returns the versions, by repository, from which packages were rolled back and that are newer than the
+// present one.
 func leftVersions(all *inventory.Inventory) map[string][]string {
 	out := map[string][]string{}
 	for _, p := range all.Packages {
@@ -83,8 +82,8 @@ func leftVersions(all *inventory.Inventory) map[string][]string {
 	return out
 }
 
-// withoutVersions returns roots that do not accept some versions, by repository, held roots that exclude the versions of packages that
-// are dependencies, and a note for each version.
+// withoutVersions returns roots that do not accept some versions, by repository, held roots that exclude the versions
+// of packages that are dependencies, and a note for each version.
 func withoutVersions(roots []dependency.Root, left map[string][]string) (out, held []dependency.Root, notes []string) {
 	out = slices.Clone(roots)
 	for _, repository := range slices.Sorted(maps.Keys(left)) {
@@ -105,7 +104,8 @@ func withoutVersions(roots []dependency.Root, left map[string][]string) (out, he
 	return out, held, notes
 }
 
-// solvable returns the packages of roots whose components, by their dependencies, have a solution without the other components.
+// solvable returns the packages of roots whose components, by their dependencies, have a solution without the other
+// components.
 func (r *Finder) solvable(ctx context.Context, f lockfile.File, roots []dependency.Root) []string {
 	var out []string
 	graph, seen := f.Graph(), map[string]bool{}
@@ -129,8 +129,8 @@ func (r *Finder) solvable(ctx context.Context, f lockfile.File, roots []dependen
 	return out
 }
 
-// selectedRoots returns the roots that dependencies connect with the selected packages, and the selected packages, which can be
-// dependencies, at the tags of the selection. A digest or a reference in the selection changes no root.
+// selectedRoots returns the roots that dependencies connect with the selected packages, and the selected packages,
+// which can be dependencies, at the tags of the selection. A digest or a reference in the selection changes no root.
 func selectedRoots(f lockfile.File, roots []dependency.Root, selected map[string]string) []dependency.Root {
 	connected := f.Graph().Component(slices.Collect(maps.Keys(selected))...)
 	out := slices.DeleteFunc(slices.Clone(roots), func(root dependency.Root) bool { return !connected[root.Package] })
@@ -157,8 +157,8 @@ func isNewest(selected map[string]string, repository string) bool {
 	return selected == nil || ok && tag == ""
 }
 
-// notOlder returns roots that accept the installed version and all newer ones for the packages that move to their newest
-// version. A package that is installed by another tag than a version, or by digest, stays as it is.
+// notOlder returns roots that accept the installed version and all newer releases for the packages that move to their
+// newest version. A package that is installed by another tag than a version, or by digest, stays as it is.
 func notOlder(f lockfile.File, roots []dependency.Root, selected map[string]string) []dependency.Root {
 	out := slices.Clone(roots)
 	for i, root := range out {
@@ -166,14 +166,25 @@ func notOlder(f lockfile.File, roots []dependency.Root, selected map[string]stri
 		if !ok || p.Version == "" || !isNewest(selected, root.Package) {
 			continue
 		}
-		if _, err := semver.NewVersion(p.Version); err == nil {
-			out[i] = dependency.Root{Package: root.Package, Constraint: ">=" + p.Version}
+		if v := version.Parse(p.Version); v.Usable() {
+			out[i] = dependency.Root{Package: root.Package, Constraint: orNewer(&v)}
 		}
 	}
 	return out
 }
 
-// heldVersion describes the newest release of a package, except some versions, that is not selected, or returns "" if the newest one is.
+// orNewer returns a constraint that accepts a version and all newer releases. It accepts no other prereleases: those of
+// xpkg dev, for example, have no order.
+func orNewer(v *version.Version) string {
+	if !v.Prerelease() {
+		return ">=" + v.Tag
+	}
+	is := v.Semver()
+	return fmt.Sprintf("=%s || >=%d.%d.%d", v.Tag, is.Major(), is.Minor(), is.Patch())
+}
+
+// heldVersion describes the newest release of a package, except some versions, that is not selected, or returns "" if
+// the newest one is.
 func heldVersion(p lockfile.Package, setAside SetAsideOf, except []string) string {
 	for s := range setAside(p.Repository) {
 		if slices.Contains(except, s.Tag) {

@@ -66,8 +66,8 @@ func (r *countingRegistry) Verify(ctx context.Context, version oci.Reference, _ 
 	return r.Metadata(ctx, version)
 }
 
-// The comparison of packages that users installed names the dependencies that hold a package, and asks the registry once
-// for each list and each version, however many packages there are.
+// The comparison of packages that users installed names the dependencies that hold a package, and asks the registry
+// once for each list and each version, however many packages there are.
 func TestOutdatedNamesDependenciesThatHoldAPackage(t *testing.T) {
 	const top, base, other = "r.example/acme/top", "r.example/acme/base", "r.example/acme/other"
 	registry := &countingRegistry{requests: map[string]int{}, versions: map[string]map[string][]dependency.Dependency{
@@ -100,8 +100,8 @@ func TestOutdatedNamesDependenciesThatHoldAPackage(t *testing.T) {
 	}
 }
 
-// A dependency that cannot be read concerns only the packages that it is connected with: the newest versions of others are compatible
-// unless they need another version of a package that a user installed.
+// A dependency that cannot be read concerns only the packages that it is connected with: the newest versions of
+// others are compatible unless they need another version of a package that a user installed.
 func TestUnreadableDependencyConcernsItsDependentsOnly(t *testing.T) {
 	const lost, broken, fine, kept, needy = "r.example/acme/lost", "r.example/acme/broken", "r.example/acme/fine", "r.example/acme/kept", "r.example/acme/needy"
 	registry := &countingRegistry{requests: map[string]int{}, unreadable: lost, versions: map[string]map[string][]dependency.Dependency{
@@ -132,8 +132,9 @@ func TestUnreadableDependencyConcernsItsDependentsOnly(t *testing.T) {
 	}
 }
 
-// Packages whose installed versions contradict each other concern only the packages that they are connected with: the newest versions of
-// others are compatible unless they need a version of a package that its other dependents do not accept.
+// Packages whose installed versions contradict each other concern only the packages that they are connected with: the
+// newest versions of others are compatible unless they need a version of a package that its other dependents do not
+// accept.
 func TestConflictConcernsItsPackagesOnly(t *testing.T) {
 	const base, broken, fine, shared, holder, needy = "r.example/acme/base", "r.example/acme/broken", "r.example/acme/fine", "r.example/acme/shared", "r.example/acme/holder", "r.example/acme/needy"
 	registry := &countingRegistry{requests: map[string]int{}, versions: map[string]map[string][]dependency.Dependency{
@@ -180,5 +181,44 @@ func TestUpdateOfAllKeepsRollbacks(t *testing.T) {
 	}
 	if want := []dependency.Root{{Package: needed, Constraint: "!=v1.4.0", Optional: true}}; !slices.Equal(held, want) {
 		t.Errorf("got %+v for the dependency, want %+v", held, want)
+	}
+}
+
+// Builds of xpkg dev have no order, and other prereleases are selected by name only: an update of all packages moves
+// a package only to where an update of this package would, and to which Behind refers.
+func TestUpdatesSelectReleases(t *testing.T) {
+	const repository = "r.example/acme/boats"
+	tags := []string{
+		"v0.0.0-dev.x000000000000", "v0.0.0-dev.x111111111111", "v0.0.0-dev.xffffffffffff", "v0.9.0", "v1.0.0-rc.1", "v1.0.0-rc.2", "v1.0.0", "v1.1.0",
+		"v1.2.0-rc.1", "2024.01.05", "latest",
+	}
+	for _, installed := range tags {
+		for n := range len(tags) + 1 {
+			available := tags[:n]
+			if !slices.Contains(available, installed) {
+				available = append(slices.Clone(available), installed)
+			}
+			f := lockfile.File{Packages: []lockfile.Package{{Repository: repository, Version: installed}}}
+			row := compareVersions(&f, f.Packages[0], available)
+			one := installed
+			if len(row.accepted) > 0 {
+				one = row.accepted[0]
+			}
+			root := notOlder(f, []dependency.Root{{Package: repository, Constraint: installed, Exact: true}}, nil)[0]
+			all := installed
+			if !root.Exact {
+				c := version.ParseConstraint(root.Constraint)
+				if !c.Accepts(installed) {
+					t.Errorf("%s does not accept the installed %s", root.Constraint, installed)
+				}
+				all = c.Filter(available)[0]
+			}
+			if (all != one || row.Behind() != (one != installed)) && !root.Exact {
+				t.Errorf("%s among %v: an update of all packages selects %s, that of this one %s", installed, available, all, one)
+			}
+		}
+	}
+	if Older(tags[0], tags[1]) || Older(tags[1], tags[0]) || !Older(tags[0], "v0.9.0") || Older("2024.01.05", "v9999.0.0") {
+		t.Error("tags without an order have one")
 	}
 }

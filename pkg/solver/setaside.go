@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/xpkg-dev/xpkg/pkg/version"
 )
 
 // setAside passes the tags that a user might expect instead of the selected version, newest first,
@@ -87,10 +89,13 @@ func (a *report) refused(n, i int) string {
 	return ""
 }
 
-// prereleaseNote returns a note for a constraint that accepts no prereleases.
+// prereleaseNote returns a note for a constraint that accepts no prereleases, with the form that would accept the candidate.
 func prereleaseNote(c *candidate, text string) string {
-	if c.version.Prerelease() && !strings.Contains(text, "-") {
-		return ", which accepts no prereleases"
+	if !c.version.Prerelease() || strings.Contains(text, "-") {
+		return ""
 	}
-	return ""
+	if form := version.AcceptingPrereleases(text, c.version.Tag); form != "" {
+		return ", which accepts no prereleases; " + form + " does"
+	}
+	return ", which accepts no prereleases"
 }

@@ -72,7 +72,7 @@ func ParseConstraint(s string) Constraint {
 		return Constraint{plain: plain}
 	}
 	full, err := semver.NewConstraint(s)
-	if err != nil {
+	if lenient := ParseLenient(s); err != nil || lenient.Usable() && hasLeadingZero(s) {
 		return Constraint{pin: &Pin{Tag: s}}
 	}
 	return Constraint{full: full}

@@ -2,6 +2,7 @@ package version
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -77,9 +78,49 @@ func TestUnfitTags(t *testing.T) {
 	for tag, unfit := range map[string]bool{
 		"v1": true, "v1.2": true, "1": true, "latest": true, "": true, "v1.2.3.4": true, "v1-rc.1": true, "v1.2+x": true,
 		"v1.2.3": false, "1.2.3": false, "v1.2.3-rc.1": false, "v1.2.3+meta": false, "v0.0.0-25.g59b8955-main": false,
+		"2024.01.05": true, "v2024.01.05": true, "2024.1.05": true, "02024.1.5": true, "v1.00.0": true, "v01.0.0-rc.1": true, "1.0.00+meta": true,
+		"2024.1.5": false, "v0.0.0": false, "v10.0.20": false, "v1.0.0-rc.1.00a": false,
 	} {
 		if v := Parse(tag); (v.Unusable() != "") != unfit {
 			t.Errorf("%q: %q", tag, v.Unusable())
+		}
+	}
+}
+
+// A tag with leading zeros is no version that a constraint selects. A requirement can name it, and other clients can
+// read it as a version.
+func TestTagsWithLeadingZeros(t *testing.T) {
+	tags := []string{"v0.14.36", "2024.01.05", "v0.15.00", "v00.16.0"}
+	for _, constraint := range []string{"*", ">=v0.14.0", ">=v0.0.0-0", "<v9999", "!=v1.0.0"} {
+		if got := ParseConstraint(constraint).Filter(tags); !slices.Equal(got, []string{"v0.14.36"}) {
+			t.Errorf("%s selects %v", constraint, got)
+		}
+	}
+	for _, tag := range tags[1:] {
+		if c := ParseConstraint(tag); !c.Accepts(tag) || c.Pinned() != tag || c.Accepts("2024.1.5") {
+			t.Errorf("%s names %q", tag, c.Pinned())
+		}
+		v, plain := ParseLenient(tag), Parse("2024.1.5")
+		if !v.Usable() || (v.Compare(&plain) == 0) != (tag == "2024.01.05") {
+			t.Errorf("%s is read as another version", tag)
+		}
+	}
+}
+
+func TestAcceptingPrereleases(t *testing.T) {
+	for _, c := range []struct{ constraint, tag, want string }{
+		{">=v0.14.36", "v0.16.0-feat-something.0", ">=v0.14.36-0"},
+		{">=v1.0.0, <v2", "v1.5.0-rc.1", ">=v1.0.0-0, <v2-0"},
+		{"v1 || >=3.0.0", "v3.1.0-rc.1", "v1-0 || >=3.0.0-0"},
+		{">=v1.0.0-0 <v2.0.0", "v1.5.0-rc.1", ""}, // It accepts the prerelease.
+		{">=v2.0.0", "v1.5.0-rc.1", ""},
+		{">=v1.0.0", "v1.5.0", ""},
+		{">=v1.0.0", "latest", ""},
+		{"latest", "v1.0.0-rc.1", ""},
+		{"", "v1.0.0-rc.1", ""},
+	} {
+		if got := AcceptingPrereleases(c.constraint, c.tag); got != c.want {
+			t.Errorf("%s for %s: got %q, want %q", c.constraint, c.tag, got, c.want)
 		}
 	}
 }

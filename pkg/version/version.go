@@ -49,8 +49,31 @@ func (v *Version) Major() uint64 { return v.major }
 func (v *Version) Prerelease() bool { return v.prerelease != nil }
 
 // Parse parses a tag. A partial version such as v1 is not a version, because the tag
-// moves with every release.
+// moves with every release. A tag with leading zeros, such as 2024.01.05, is not the
+// spelling of a version.
 func Parse(tag string) Version {
+	v := ParseLenient(tag)
+	if v.Usable() && hasLeadingZero(tag) {
+		return Version{Tag: tag, unusable: notSemantic}
+	}
+	return v
+}
+
+// hasLeadingZero reports whether one of the three numbers of a version begins with a zero and has more digits.
+func hasLeadingZero(tag string) bool {
+	tag = strings.TrimPrefix(tag, "v")
+	for range 3 {
+		if len(tag) > 1 && tag[0] == '0' && tag[1] >= '0' && tag[1] <= '9' {
+			return true
+		}
+		_, tag, _ = strings.Cut(tag, ".")
+	}
+	return false
+}
+
+// ParseLenient is like Parse, and reads a tag with leading zeros, such as v1.00.0, as the
+// version that other clients can read it as.
+func ParseLenient(tag string) Version {
 	v := Version{Tag: tag}
 	if n := (parts{}); n.parse(tag) && n.count == 3 {
 		v.major, v.minor, v.patch = n.number[0], n.number[1], n.number[2]

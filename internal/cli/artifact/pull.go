@@ -29,7 +29,8 @@ func (c *PullCmd) Run(env *terminal.Env) error {
 		}
 		to.Path = oci.FriendlyID(path.Base(ref.Repository), ref.Digest.Hex()) + ".xpkg"
 	}
-	return copyPackage(env, c.TransferFlags, location.Location{Kind: location.Registry, Ref: ref}, to)
+	_, err = copyPackage(env, c.TransferFlags, location.Location{Kind: location.Registry, Ref: ref}, to)
+	return err
 }
 
 // resolve returns the reference with its digest, which determines the default name of the

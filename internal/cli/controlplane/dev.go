@@ -28,6 +28,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/up"
+	"github.com/xpkg-dev/xpkg/internal/versions"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
@@ -356,7 +357,7 @@ func (d *deployment) deploy(ctx context.Context) error {
 		return nil
 	}
 	// A tag for each content: an installed package keeps the content that its tag had.
-	ref := fmt.Sprintf("%s/%s:v0.0.0-dev.%s", d.state.Registry, d.Repository, "x"+digest[:min(12, len(digest))])
+	ref := fmt.Sprintf("%s/%s:%s%s", d.state.Registry, d.Repository, versions.DevelopmentPrefix, digest[:min(12, len(digest))])
 	if err := d.run(ctx, io.Discard, "push", "-f", d.file, ref, "--data-dir", d.state.DataDir); err != nil {
 		return err
 	}

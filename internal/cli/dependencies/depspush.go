@@ -3,11 +3,13 @@ package dependencies
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -54,17 +56,8 @@ func (c *depsPushCmd) Run(env *terminal.Env) error {
 	if err != nil {
 		return err
 	}
-	opts.Warn = func(registry, message string) {
-		fmt.Fprintf(env.Stderr, "warning from registry %s: %s\n", registry, terminal.Safe(message))
-	}
-	remote := remote.New(opts)
-	defer remote.Close()
-	pushed, err := pushAll(env, remote, from, all, target)
-	if err != nil {
+	if err := pushAll(env, opts, from, all, target); err != nil {
 		return err
-	}
-	for _, ref := range pushed {
-		fmt.Fprintf(env.Stderr, "pushed %s\n", terminal.Safe(ref.String()))
 	}
 	configs, err := rewriteConfigs(all, target)
 	if err != nil {
@@ -100,22 +93,39 @@ func parsePrefix(s string) (string, error) {
 	return strings.TrimSuffix(ref.Name(), any), nil
 }
 
-func pushAll(env *terminal.Env, remote *remote.Client, from *archive.Collection, all []oci.Reference, target string) ([]oci.Reference, error) {
+// pushAll pushes packages, and reports each one. A package that cannot replace another content of its tag does not stop the
+// others.
+func pushAll(env *terminal.Env, opts remote.Options, from *archive.Collection, all []oci.Reference, target string) error {
 	p := terminal.StartTask(env.Stderr, "pushing %s", wording.Count(len(all), "package"))
 	defer p.End()
+	var unchanged sync.Map
+	opts.Warn = p.Warn
+	opts.Unchanged = func(ref oci.Reference) {
+		unchanged.Store(ref, true)
+		p.Unchanged(ref)
+	}
+	client := remote.New(opts)
+	defer client.Close()
 	group, ctx := errgroup.WithContext(env.Context)
 	group.SetLimit(copiesAtOnce)
-	pushed := make([]oci.Reference, len(all))
+	immutable := make([]error, len(all))
 	for i, ref := range all {
-		group.Go(func() (err error) {
-			pushed[i], err = pushOne(ctx, remote, from, ref, target)
+		group.Go(func() error {
+			to, err := pushOne(ctx, client, from, ref, target)
+			if errors.Is(err, remote.ErrImmutable) {
+				immutable[i] = err
+				return nil
+			}
+			if _, found := unchanged.Load(to); err == nil && !found {
+				fmt.Fprintf(p, "pushed %s\n", terminal.Safe(to.String()))
+			}
 			return err
 		})
 	}
-	return pushed, group.Wait()
+	return errors.Join(group.Wait(), errors.Join(immutable...))
 }
 
-func pushOne(ctx context.Context, remote *remote.Client, from *archive.Collection, ref oci.Reference, target string) (_ oci.Reference, err error) {
+func pushOne(ctx context.Context, client *remote.Client, from *archive.Collection, ref oci.Reference, target string) (_ oci.Reference, err error) {
 	to, err := relocated(ref, target)
 	if err != nil {
 		return oci.Reference{}, err
@@ -125,7 +135,7 @@ func pushOne(ctx context.Context, remote *remote.Client, from *archive.Collectio
 		return oci.Reference{}, err
 	}
 	defer terminal.Close(&err, a)
-	_, err = remote.Push(ctx, to, a)
+	_, err = client.Push(ctx, to, a)
 	return to, err
 }
 

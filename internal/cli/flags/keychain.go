@@ -5,14 +5,16 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/authn"
 
+	"github.com/xpkg-dev/xpkg/internal/credentials"
 	"github.com/xpkg-dev/xpkg/internal/up"
 	"github.com/xpkg-dev/xpkg/internal/up/datadir"
+	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 )
 
 // WriteKeychain returns the credentials of a command that writes to registries: the token for the registry
 // of a local control plane, and the user's credentials for all others.
 func (f DataDirFlag) WriteKeychain() authn.Keychain {
-	return authn.NewMultiKeychain(localKeychain{f}, authn.DefaultKeychain)
+	return remote.FirstKeychain(localKeychain{f}, credentials.User{})
 }
 
 // A localKeychain provides the tokens of the control planes that run on this machine.

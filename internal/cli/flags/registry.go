@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/authn"
 
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/credentials"
 	"github.com/xpkg-dev/xpkg/internal/fileutil"
 	"github.com/xpkg-dev/xpkg/internal/version"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
@@ -86,7 +87,7 @@ func (f RegistryFlags) Options(ctx context.Context, limits oci.Limits, moving fu
 	}
 	keychain := f.Keychain
 	if keychain == nil {
-		keychain = authn.DefaultKeychain
+		keychain = credentials.User{}
 	}
 	return remote.Options{
 		Keychain: keychain, UserAgent: "xpkg/" + version.Version,

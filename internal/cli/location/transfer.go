@@ -22,7 +22,7 @@ func (f TransferFlags) NewTransfer(env *terminal.Env, t *terminal.Task, places .
 	if err != nil {
 		return Transfer{}, err
 	}
-	opts.Warn = t.Warn
+	opts.Warn, opts.Unchanged = t.Warn, t.Unchanged
 	return Transfer{env: env, Remote: remote.New(opts), Limits: f.ImageLimits(), archive: f.ArchiveLimit()}, nil
 }
 
@@ -51,7 +51,7 @@ func (f TransferFlags) WithPackage(env *terminal.Env, from Location, platform st
 	}
 	p := terminal.StartTask(env.Stderr, "reading %s", from)
 	defer p.End()
-	return f.withOpened(env, p, from, nil, func(m Transfer, o *Opened) error {
+	return f.WithOpened(env, p, from, nil, func(m Transfer, o *Opened) error {
 		manifest, err := oci.FindManifest(env.Context, o, want, m.Limits)
 		if err != nil {
 			return err
@@ -64,7 +64,7 @@ func (f TransferFlags) WithPackage(env *terminal.Env, from Location, platform st
 // prints the new location. The line is printed to standard error if standard output carries the
 // package.
 func (f TransferFlags) Rewrite(env *terminal.Env, p *terminal.Task, from, to Location, edit func(m Transfer, o *Opened) (oci.Artifact, string, error)) error {
-	return f.withOpened(env, p, from, []Location{to}, func(m Transfer, o *Opened) error {
+	return f.WithOpened(env, p, from, []Location{to}, func(m Transfer, o *Opened) error {
 		content, tag, err := edit(m, o)
 		if err != nil {
 			return err
@@ -79,9 +79,9 @@ func (f TransferFlags) Rewrite(env *terminal.Env, p *terminal.Task, from, to Loc
 	})
 }
 
-// withOpened opens a location, calls use, and closes the location. Use can also access the other
+// WithOpened opens a location, calls use, and closes the location. Use can also access the other
 // locations.
-func (f TransferFlags) withOpened(env *terminal.Env, p *terminal.Task, from Location, others []Location, use func(m Transfer, o *Opened) error) (err error) {
+func (f TransferFlags) WithOpened(env *terminal.Env, p *terminal.Task, from Location, others []Location, use func(m Transfer, o *Opened) error) (err error) {
 	m, err := f.NewTransfer(env, p, append([]Location{from}, others...)...)
 	if err != nil {
 		return err

@@ -5,6 +5,8 @@ import (
 	"io"
 	"sync/atomic"
 	"time"
+
+	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
 // Task is an operation that may take long. Its progress is reported on a terminal from the start, and elsewhere after
@@ -49,6 +51,11 @@ func (t *Task) End() {
 		t.timer.Stop()
 	}
 	t.Progress.End()
+}
+
+// Unchanged writes above the progress line that a registry has the content of a reference already.
+func (t *Task) Unchanged(ref oci.Reference) {
+	fmt.Fprintf(t, "%s is already there\n", Safe(ref.String()))
 }
 
 // Warn writes a warning of a registry above the progress line.

@@ -349,7 +349,7 @@ func TestXpkgClientPushesAndPulls(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = client.Push(t.Context(), ref.WithTag("v2"), image)
+		_, err = client.Push(t.Context(), ref.WithTag(what), image)
 		if (err == nil) != c.want {
 			t.Errorf("%s credentials: push: %v", what, err)
 		}

@@ -1,14 +1,17 @@
 package remote
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/google/go-containerregistry/pkg/authn"
@@ -23,13 +26,15 @@ var ErrUnauthorized = errcode.Code{
 	Fix:   "Check the repository's name, and log in with `xpkg login`. A manager in a cluster needs a pull secret with read access to the package.",
 }
 
-// denied returns the error for a call that a registry or its token server does not allow, with advice for the action of the call.
+// denied returns the error for a call that a registry or its token server does not allow, with advice for the action
+// of the call.
 func (s *session) denied(c call, why error, format string, args ...any) error {
 	return ErrUnauthorized.New(why, format, args...).WithDo("%s", s.adviceFor(c, why))
 }
 
-// adviceFor returns the advice for a call that is not allowed. It depends on the action, and on whether credentials were sent. If the registry
-// has named the command that logs in, with flags that the client does not know, the advice contains no other one.
+// adviceFor returns the advice for a call that is not allowed. It depends on the action, and on whether credentials
+// were sent. If the registry has named the command that logs in, with flags that the client does not know, the advice
+// contains no other one.
 func (s *session) adviceFor(c call, why error) string {
 	with := fmt.Sprintf(" with `xpkg login %s`", s.host)
 	if why != nil && strings.Contains(why.Error(), "`xpkg login "+s.host+" ") {
@@ -42,7 +47,7 @@ func (s *session) adviceFor(c call, why error) string {
 	}[c.actions]
 	advice := fmt.Sprintf("Check the repository's name, and log in%s as a user %s.", with, as)
 	switch c.actions {
-	case "":
+	case "", catalogActions:
 		advice = fmt.Sprintf("Log in%s.", with)
 	case pullActions:
 		advice += " A manager in a cluster needs a pull secret with read access to the package."
@@ -68,31 +73,124 @@ func (s *session) token(scope string) string {
 	return s.tokens[scope]
 }
 
-// authorize returns the Authorization header for the challenge of a 401. A host other
-// than the registry gets no credentials, only an anonymous token.
-func (s *session) authorize(ctx context.Context, resp *http.Response, c call, home bool) (string, error) {
-	creds := &authn.AuthConfig{}
-	if home {
-		var err error
-		if creds, err = s.credentials(ctx, c.repository); err != nil {
-			return "", err
+// challenged repeats a request that the host has challenged, with one credential after another until the host accepts
+// one. Without any, and for a host other than the registry, it uses anonymous tokens. It returns the last response if
+// none is accepted, or the error of a token server if there is none.
+func (s *session) challenged(req *http.Request, resp *http.Response) (*http.Response, error) {
+	ctx, c, home := req.Context(), callOf(req), s.isHome(req.URL)
+	challenges := supportedChallenges(resp)
+	if len(challenges) == 0 && home {
+		challenges = s.rootChallenges(ctx, c)
+	}
+	var failed, unread error
+	last := ""
+	for creds, err := range s.candidates(ctx, c, home) {
+		if err != nil {
+			unread = errors.Join(unread, err)
+			continue
+		}
+		authorization, err := s.authorize(ctx, challenges, c, creds, home)
+		switch {
+		case errors.Is(err, errNoChallenge):
+			continue
+		case err != nil && !errors.Is(err, ErrUnauthorized):
+			return nil, closing(resp, err)
+		case err != nil:
+			failed = cmp.Or(failed, err)
+			continue
+		}
+		drain(resp)
+		if req, err = withBody(req); err != nil {
+			return nil, err
+		}
+		if resp, err = s.send(req, authorization); err != nil {
+			return nil, err
+		}
+		last = authorization
+		if resp.StatusCode != http.StatusUnauthorized && resp.StatusCode != http.StatusForbidden {
+			s.keep(c, authorization, home)
+			return resp, nil
 		}
 	}
+	switch {
+	case unread != nil:
+		return nil, closing(resp, s.denied(c, errors.Join(registryWords(resp), unread), "cannot %s: registry %s denies access", c.what, s.host))
+	case failed != nil && last == "":
+		return nil, closing(resp, failed)
+	case resp.StatusCode == http.StatusForbidden:
+		s.keep(c, last, home)
+	}
+	return resp, nil
+}
+
+// closing closes a response that is not returned because of an error.
+func closing(resp *http.Response, err error) error {
+	drain(resp)
+	return err
+}
+
+// candidates returns the credentials for the challenge of a host, each once, and anonymous ones if there are none.
+func (s *session) candidates(ctx context.Context, c call, home bool) iter.Seq2[authn.AuthConfig, error] {
+	return func(yield func(authn.AuthConfig, error) bool) {
+		var tried []authn.AuthConfig
+		if home {
+			for creds, err := range candidatesOf(ctx, s.opts.Keychain, keychainEntry{s.host, c.repository}) {
+				if err != nil {
+					err = ErrUnauthorized.New(err, "cannot get the credentials for registry %s", s.host)
+				} else if slices.Contains(tried, creds) {
+					continue
+				} else {
+					tried = append(tried, creds)
+				}
+				if !yield(creds, err) {
+					return
+				}
+			}
+		}
+		if len(tried) == 0 {
+			yield(authn.AuthConfig{}, nil)
+		}
+	}
+}
+
+// authorize returns the Authorization header for challenges. A host other than the registry gets no credentials, only
+// an anonymous token.
+func (s *session) authorize(ctx context.Context, challenges []challenge, c call, creds authn.AuthConfig, home bool) (string, error) {
 	// The error of a token server states whether it got credentials.
-	had := home && s.recordSent(c, *creds != authn.AuthConfig{})
-	authorization, err := s.answer(ctx, parseChallenges(resp.Header.Values("WWW-Authenticate")), c, creds)
+	had := home && s.recordSent(c, creds != authn.AuthConfig{})
+	authorization, err := s.answer(ctx, challenges, c, &creds)
 	if home && errors.Is(err, errNoChallenge) {
 		s.recordSent(c, had)
-	}
-	if err == nil && home {
-		s.mu.Lock()
-		s.tokens[c.scope()] = authorization
-		s.mu.Unlock()
 	}
 	return authorization, err
 }
 
-// recordSent records whether credentials are sent with the calls of the scope of c, and returns what was recorded before.
+// keep keeps the Authorization header that the registry itself has accepted for the next calls of the same scope.
+func (s *session) keep(c call, authorization string, home bool) {
+	if !home {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tokens[c.scope()] = authorization
+}
+
+// rootChallenges returns the challenges for the root of the registry's API: several registries send none elsewhere.
+func (s *session) rootChallenges(ctx context.Context, c call) []challenge {
+	req, err := s.request(ctx, call{method: http.MethodGet, url: s.url("/v2/"), what: c.what})
+	if err != nil {
+		return nil
+	}
+	resp, err := s.send(req, "")
+	if err != nil {
+		return nil
+	}
+	defer drain(resp)
+	return supportedChallenges(resp)
+}
+
+// recordSent records whether credentials are sent with the calls of the scope of c, and returns what was recorded
+// before.
 func (s *session) recordSent(c call, sent bool) (before bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -100,49 +198,51 @@ func (s *session) recordSent(c call, sent bool) (before bool) {
 	return before
 }
 
-// sendFirst makes the calls of the scope of c send a user name and a password before a challenge, if there are any and no
-// credentials were accepted yet.
-func (s *session) sendFirst(ctx context.Context, c call) error {
-	creds, err := s.credentials(ctx, c.repository)
-	if err != nil || creds.Username == "" && creds.Password == "" {
-		return err
+// sendFirst makes the calls of the scope of c send a user name and a password before a challenge, if there are any
+// and no credentials were accepted yet.
+func (s *session) sendFirst(ctx context.Context, c call) {
+	for creds, err := range s.candidates(ctx, c, true) {
+		if err != nil {
+			continue
+		}
+		if creds.Username != "" || creds.Password != "" {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if s.tokens[c.scope()] == "" {
+				s.tokens[c.scope()], s.sent[c.scope()] = basic(&creds), true
+			}
+		}
+		return
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.tokens[c.scope()] == "" {
-		s.tokens[c.scope()], s.sent[c.scope()] = basic(creds), true
-	}
-	return nil
 }
 
-// answer returns the Authorization header for the first supported challenge.
+// answer returns the Authorization header for the first challenge that can be met.
 func (s *session) answer(ctx context.Context, challenges []challenge, c call, creds *authn.AuthConfig) (string, error) {
+	failed := errNoChallenge
 	for _, ch := range challenges {
-		switch {
-		case ch.scheme == "bearer" && creds.RegistryToken != "":
-			return "Bearer " + creds.RegistryToken, nil
-		case ch.scheme == "bearer":
-			token, err := s.fetchToken(ctx, ch, c, creds)
-			return "Bearer " + token, err
-		case ch.scheme == "basic" && (creds.Username != "" || creds.Password != ""):
-			return basic(creds), nil
+		authorization, err := s.meet(ctx, ch, c, creds)
+		if err == nil {
+			return authorization, nil
+		}
+		if errors.Is(failed, errNoChallenge) {
+			failed = err
 		}
 	}
-	return "", errNoChallenge
+	return "", failed
 }
 
-// credentials returns the keychain's credentials for the host and repository. Keychains
-// can hold different credentials for parts of a registry.
-func (s *session) credentials(ctx context.Context, repository string) (*authn.AuthConfig, error) {
-	auth, err := authn.Resolve(ctx, s.opts.Keychain, keychainEntry{s.host, repository})
-	if err != nil {
-		return nil, ErrUnauthorized.New(err, "cannot get the credentials for registry %s", s.host)
+// meet returns the Authorization header for a supported challenge.
+func (s *session) meet(ctx context.Context, ch challenge, c call, creds *authn.AuthConfig) (string, error) {
+	switch {
+	case ch.scheme == bearerScheme && creds.RegistryToken != "":
+		return "Bearer " + creds.RegistryToken, nil
+	case ch.scheme == bearerScheme:
+		token, err := s.fetchToken(ctx, ch, c, creds)
+		return "Bearer " + token, err
+	case creds.Username != "" || creds.Password != "":
+		return basic(creds), nil
 	}
-	creds, err := authn.Authorization(ctx, auth)
-	if err != nil {
-		return nil, ErrUnauthorized.New(err, "cannot get the credentials for registry %s", s.host)
-	}
-	return creds, nil
+	return "", errNoChallenge
 }
 
 // keychainEntry is the [authn.Resource] for a lookup in the keychain.
@@ -167,6 +267,7 @@ func (s *session) fetchToken(ctx context.Context, ch challenge, c call, creds *a
 	if err != nil || realm.Host == "" {
 		return "", ErrUnauthorized.New(nil, "cannot %s: registry %s does not name a token server", c.what, s.host)
 	}
+	realm = s.homeURL(realm)
 	if err := s.tokensThrottled(realm, c); err != nil {
 		return "", err
 	}
@@ -186,7 +287,7 @@ func (s *session) fetchToken(ctx context.Context, ch challenge, c call, creds *a
 		return "", s.networkError(ctx, err, fmt.Sprintf("get a token from %s", realm.Host))
 	}
 	defer drain(resp)
-	if resp.StatusCode != http.StatusOK {
+	if !isSuccess(resp.StatusCode) {
 		return "", s.tokenError(resp, realm, c)
 	}
 	return s.readToken(resp, realm, c)

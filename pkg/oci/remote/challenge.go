@@ -1,12 +1,36 @@
 package remote
 
-import "strings"
+import (
+	"net/http"
+	"strings"
+)
+
+// Schemes of challenges.
+const (
+	basicScheme  = "basic"
+	bearerScheme = "bearer"
+)
 
 // challenge is an authentication challenge of a registry (RFC 9110, "WWW-Authenticate").
 type challenge struct {
 	// scheme is in lower case.
 	scheme string
 	params map[string]string
+}
+
+// supportedChallenges returns the challenges of a response that a client can meet, those for a token first: a registry
+// with several schemes can restrict the others.
+func supportedChallenges(resp *http.Response) []challenge {
+	all := parseChallenges(resp.Header.Values("WWW-Authenticate"))
+	supported := make([]challenge, 0, len(all))
+	for _, scheme := range []string{bearerScheme, basicScheme} {
+		for _, c := range all {
+			if c.scheme == scheme {
+				supported = append(supported, c)
+			}
+		}
+	}
+	return supported
 }
 
 // parseChallenges parses the values of WWW-Authenticate. It skips invalid challenges.
@@ -33,7 +57,7 @@ func parseChallenge(s string) (challenge, string) {
 	c := challenge{scheme: strings.ToLower(s[:end]), params: map[string]string{}}
 	rest := s[end:]
 	for {
-		name, value, after, ok := parseParam(rest)
+		name, value, after, ok := parseParam(rest, " \t,")
 		if !ok {
 			return c, strings.TrimLeft(rest, " \t,")
 		}
@@ -44,19 +68,17 @@ func parseChallenge(s string) (challenge, string) {
 	}
 }
 
-// parseParam reads name=token or name="quoted".
-func parseParam(s string) (name, value, rest string, ok bool) {
-	s = strings.TrimLeft(s, " \t,")
-	eq := strings.IndexByte(s, '=')
-	if eq <= 0 || strings.ContainsAny(s[:eq], " \t,\"") {
+// parseParam reads name=token or name="quoted", with white space around the equals sign. One of the separators ends it.
+func parseParam(s, separators string) (name, value, rest string, ok bool) {
+	s = strings.TrimLeft(s, separators)
+	name, value, ok = strings.Cut(s, "=")
+	name = strings.TrimRight(name, " \t")
+	if !ok || name == "" || strings.ContainsAny(name, separators+`"`) {
 		return "", "", "", false
 	}
-	name, s = strings.ToLower(s[:eq]), s[eq+1:]
+	name, s = strings.ToLower(name), strings.TrimLeft(value, " \t")
 	if !strings.HasPrefix(s, `"`) {
-		end := strings.IndexAny(s, " \t,")
-		if end < 0 {
-			end = len(s)
-		}
+		end := endOf(s, separators)
 		return name, s[:end], s[end:], true
 	}
 	var b strings.Builder

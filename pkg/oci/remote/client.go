@@ -21,7 +21,7 @@ import (
 // Options configures a Client. The zero value is valid.
 type Options struct {
 	// Keychain returns the credentials for the exact host and port of a request; nil
-	// means no credentials.
+	// means no credentials. If it implements Candidates, all of its credentials are tried.
 	Keychain authn.Keychain
 	// Hosts configures registries by host, with the port if references contain one.
 	Hosts map[string]HostOptions
@@ -48,6 +48,10 @@ type Options struct {
 	// Progress, if set, receives the progress of transfers, on the goroutine of the
 	// transfer.
 	Progress func(Transfer)
+
+	// Unchanged, if set, receives the references of pushes that change nothing, because the registry has the content under
+	// the tag, on the goroutine of the push.
+	Unchanged func(ref oci.Reference)
 
 	// Warn, if set, receives the warnings in registries' responses to writes (OCI
 	// distribution specification, "Warnings"), as printable text.

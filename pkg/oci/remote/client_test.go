@@ -73,7 +73,7 @@ func TestTags(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			_, err := list(t, l)
 			ocitest.WantCode(t, err, ErrTagList)
-			if pages > maxTagPages {
+			if pages > maxPages {
 				t.Errorf("%d pages", pages)
 			}
 		})
@@ -89,7 +89,7 @@ func TestManyTagsAreReadInPages(t *testing.T) {
 	f := ocitest.NewRegistry(t)
 	f.Fault = func(w http.ResponseWriter, r *http.Request) bool {
 		page, _ := strconv.Atoi(r.URL.Query().Get("last"))
-		if page < maxTagPages-1 {
+		if page < maxPages-1 {
 			w.Header().Set("Link", fmt.Sprintf(`<?last=%d>; rel="next"`, page+1))
 		}
 		tags := []string{"v0.0.0"}
@@ -100,7 +100,7 @@ func TestManyTagsAreReadInPages(t *testing.T) {
 		return true
 	}
 	r := testRemote(t, nil)
-	if got, err := r.Tags(t.Context(), f.Ref("v1")); err != nil || len(got) != maxTagPages*perPage {
+	if got, err := r.Tags(t.Context(), f.Ref("v1")); err != nil || len(got) != maxPages*perPage {
 		t.Errorf("%d tags, %v", len(got), err)
 	}
 	f.Fault = func(w http.ResponseWriter, _ *http.Request) bool {
@@ -258,33 +258,6 @@ func TestSharedContentIsFetchedOnce(t *testing.T) {
 	all.Wait()
 	if n := f.Count("/blobs/"); n != 1 {
 		t.Errorf("the layer was fetched %d times", n)
-	}
-}
-
-// A GET follows an incomplete or failed HEAD.
-func TestResolveWithoutHead(t *testing.T) {
-	img := ocitest.Hello(t)
-	for name, fault := range map[string]func(w http.ResponseWriter, r *http.Request){
-		"NotAllowed": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusMethodNotAllowed) },
-		"NoDigest": func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Type", string(oci.MediaTypeOCIManifest))
-		},
-		"BadDigest": func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Docker-Content-Digest", "sha256:x") },
-	} {
-		t.Run(name, func(t *testing.T) {
-			f := ocitest.NewRegistry(t)
-			ref := f.Publish(t, img, "v1")
-			f.Fault = func(w http.ResponseWriter, r *http.Request) bool {
-				if r.Method == http.MethodHead {
-					fault(w, r)
-				}
-				return r.Method == http.MethodHead
-			}
-			d, err := testRemote(t, nil).Resolve(t.Context(), ref)
-			if err != nil || d.Digest != img.Digest() {
-				t.Errorf("%s %v", d.Digest, err)
-			}
-		})
 	}
 }
 

@@ -6,6 +6,7 @@ import "github.com/xpkg-dev/xpkg/pkg/errcode"
 func Codes() []errcode.Code {
 	return []errcode.Code{
 		ErrForbiddenAddress,
+		ErrImmutable,
 		ErrNoRepositoryList,
 		ErrRefused,
 		ErrRegistryUnavailable,

@@ -9,13 +9,13 @@ import (
 
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/internal/assembly"
-	"github.com/xpkg-dev/xpkg/pkg/oci/internal/text"
 )
 
 // Push uploads an artifact to a repository, the root last and under the tag of the
 // reference, so a tag never refers to an incomplete artifact. It skips content that the
-// repository has. It returns the digest of the root, and fails before the first upload if
-// the reference has a different digest.
+// repository has, and the tag if it has the digest of the root. It returns that digest, and
+// fails before the first upload if the reference has a different one. It fails with
+// ErrImmutable if the tag has another digest, and the registry does not replace it.
 func (r *Client) Push(ctx context.Context, ref oci.Reference, a oci.Artifact) (oci.Digest, error) {
 	root := a.Root()
 	if !ref.Digest.IsZero() && ref.Digest != root.Digest {
@@ -23,7 +23,11 @@ func (r *Client) Push(ctx context.Context, ref oci.Reference, a oci.Artifact) (o
 			WithDo("Push to a tag, or omit the digest.")
 	}
 	p := pusher{remote: r, s: r.session(ref.Host()), ref: ref, artifact: a, root: root.Digest}
+	p.current = p.tagDigest(ctx, false)
 	err := oci.Walk(ctx, a, r.opts.Limits, p.visit)
+	if err == nil && p.current == root.Digest && !p.changed && r.opts.Unchanged != nil {
+		r.opts.Unchanged(ref)
+	}
 	return root.Digest, err
 }
 
@@ -46,6 +50,10 @@ type pusher struct {
 	ref      oci.Reference
 	artifact oci.Artifact
 	root     oci.Digest
+	// current is the digest that the tag had before the push; zero if there was none.
+	current oci.Digest
+	// changed is true once content was written.
+	changed bool
 }
 
 func (p *pusher) visit(ctx context.Context, d oci.Descriptor, raw []byte) error {
@@ -56,8 +64,12 @@ func (p *pusher) visit(ctx context.Context, d oci.Descriptor, raw []byte) error 
 }
 
 func (p *pusher) manifest(ctx context.Context, d oci.Descriptor, raw []byte) error {
+	isRoot := d.Digest == p.root
+	if p.current == p.root && (isRoot || p.has(ctx, d.Digest)) {
+		return nil
+	}
 	target := d.Digest.String()
-	if d.Digest == p.root && p.ref.Tag != "" {
+	if isRoot && p.ref.Tag != "" {
 		target = p.ref.Tag
 	}
 	mediaType := d.MediaType
@@ -73,12 +85,16 @@ func (p *pusher) manifest(ctx context.Context, d oci.Descriptor, raw []byte) err
 		header: http.Header{"Content-Type": {string(mediaType)}},
 		body:   assembly.BytesSource(raw), size: int64(len(raw)),
 		what: "push the manifest of " + p.ref.String(),
-	}, http.StatusCreated, http.StatusOK)
-	if err != nil {
+	})
+	switch {
+	case err != nil && isRoot:
+		return p.refused(ctx, resp, err)
+	case err != nil:
 		return err
 	}
-	if got := resp.Header.Get("Docker-Content-Digest"); got != "" && got != d.Digest.String() {
-		return oci.ErrDigestMismatch.New(nil, "registry %s stored %s as %q", p.s.host, d.Digest, text.Clip(got)).
+	p.changed = true
+	if got := contentDigest(resp.Header); !got.IsZero() && got != d.Digest {
+		return oci.ErrDigestMismatch.New(nil, "registry %s stored %s as %s", p.s.host, d.Digest, got).
 			WithDo("Do not use the pushed package: the registry modifies content.")
 	}
 	return nil
@@ -89,16 +105,16 @@ func (p *pusher) manifest(ctx context.Context, d oci.Descriptor, raw []byte) err
 func (p *pusher) blob(ctx context.Context, d oci.Descriptor) error {
 	what := "push " + d.Digest.Short() + " to " + p.ref.Name()
 	// A registry responds with 500 for a damaged blob, such as an empty file after a full disk. An upload replaces it.
-	there, err := p.call(ctx, call{method: http.MethodHead, url: p.s.url("/v2/" + p.ref.RepositoryPath() + "/blobs/" + d.Digest.String()), what: what},
-		http.StatusOK, http.StatusNotFound, http.StatusInternalServerError)
-	if err != nil {
+	there, err := p.s.read(ctx, call{
+		method: http.MethodHead, url: p.s.url("/v2/" + p.ref.RepositoryPath() + "/blobs/" + d.Digest.String()),
+		repository: p.ref.RepositoryPath(), actions: pushActions, what: what, replaceable: true,
+	}, 0)
+	if err == nil || !isReplaceable(there, err) {
 		return err
-	}
-	if there.StatusCode == http.StatusOK {
-		return nil
 	}
 	for attempt := 1; ; attempt++ {
 		err := p.upload(ctx, d, what)
+		p.changed = p.changed || err == nil
 		if err == nil || attempt >= p.s.opts.Attempts || !errors.Is(err, ErrRegistryUnavailable) || ctx.Err() != nil {
 			return err
 		}
@@ -110,7 +126,7 @@ func (p *pusher) blob(ctx context.Context, d oci.Descriptor) error {
 
 func (p *pusher) upload(ctx context.Context, d oci.Descriptor, what string) error {
 	start := p.s.url("/v2/" + p.ref.RepositoryPath() + "/blobs/uploads/")
-	begun, err := p.call(ctx, call{method: http.MethodPost, url: start, what: what}, http.StatusAccepted)
+	begun, err := p.call(ctx, call{method: http.MethodPost, url: start, what: what})
 	if err != nil {
 		return err
 	}
@@ -118,6 +134,7 @@ func (p *pusher) upload(ctx context.Context, d oci.Descriptor, what string) erro
 	if err != nil || begun.Header.Get("Location") == "" {
 		return ErrRefused.New(nil, "cannot %s: registry %s returned no upload location", what, p.s.host)
 	}
+	location = p.s.homeURL(location)
 	ctx, cancel := p.s.deadline(ctx, d.Size)
 	defer cancel()
 	put := call{
@@ -130,7 +147,7 @@ func (p *pusher) upload(ctx context.Context, d oci.Descriptor, what string) erro
 		return err
 	}
 	defer drain(resp)
-	if resp.StatusCode != http.StatusCreated && resp.StatusCode != http.StatusNoContent {
+	if !isSuccess(resp.StatusCode) {
 		return p.s.statusError(resp, put)
 	}
 	return nil
@@ -151,8 +168,8 @@ type readCloser struct {
 	io.Closer
 }
 
-// call sends a small request and closes the response.
-func (p *pusher) call(ctx context.Context, c call, expected ...int) (*http.Response, error) {
+// call sends a small request and closes the response, which it also returns with the error of its status.
+func (p *pusher) call(ctx context.Context, c call) (*http.Response, error) {
 	c.repository, c.actions = p.ref.RepositoryPath(), pushActions
 	ctx, cancel := p.s.deadline(ctx, c.size)
 	defer cancel()
@@ -161,12 +178,15 @@ func (p *pusher) call(ctx context.Context, c call, expected ...int) (*http.Respo
 		return nil, err
 	}
 	defer drain(resp)
-	for _, status := range expected {
-		if resp.StatusCode == status {
-			return resp, nil
-		}
+	if !isSuccess(resp.StatusCode) {
+		return resp, p.s.statusError(resp, c)
 	}
-	return nil, p.s.statusError(resp, c)
+	return resp, nil
+}
+
+// isSuccess reports whether a status is a success. Registries differ in which one they send after a write.
+func isSuccess(status int) bool {
+	return status >= http.StatusOK && status < http.StatusMultipleChoices
 }
 
 // once sends a request without retries.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -192,4 +193,73 @@ func TestPushVerifies(t *testing.T) {
 	ocitest.WantCode(t, err, oci.ErrDigestMismatch)
 	_, err = r.Resolve(t.Context(), ref)
 	ocitest.WantCode(t, err, ErrTagNotFound)
+}
+
+// A push succeeds with every status of success, every form of upload locations, and any answer to a HEAD.
+func TestPushToUnusualRegistries(t *testing.T) {
+	type odd struct {
+		head, post, blob, manifest int
+		location                   func(*http.Request) string
+		digest                     string
+	}
+	cases := map[string]odd{
+		"query":          {location: func(r *http.Request) string { return r.URL.Path + "id?_state=a%2Fb%3D&x=1" }},
+		"absolute":       {location: func(r *http.Request) string { return "http://" + r.Host + r.URL.Path + "id?_state=x" }},
+		"relative":       {location: func(*http.Request) string { return "id" }},
+		"other digest":   {digest: "sha512:" + strings.Repeat("a", 128)},
+		"no HEAD answer": {head: -1},
+	}
+	for _, status := range []int{200, 201, 202, 204} {
+		cases[fmt.Sprintf("success %d", status)] = odd{post: status, blob: status, manifest: status}
+	}
+	for _, status := range []int{400, 401, 403, 404, 405, 500, 501, 502} {
+		cases[fmt.Sprintf("HEAD %d", status)] = odd{head: status}
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			f := ocitest.NewRegistry(t)
+			f.Config.ErrorLog = ocitest.Quiet
+			f.Fault = func(w http.ResponseWriter, r *http.Request) bool {
+				if c.digest != "" {
+					w.Header().Set("Docker-Content-Digest", c.digest)
+				}
+				data, _ := io.ReadAll(r.Body)
+				switch {
+				case r.Method == http.MethodHead && c.head < 0:
+					abort(w, r)
+				case r.Method == http.MethodHead && c.head > 0:
+					w.WriteHeader(c.head)
+				case r.Method == http.MethodPost:
+					location := r.URL.Path + "id"
+					if c.location != nil {
+						location = c.location(r)
+					}
+					w.Header().Set("Location", location)
+					w.WriteHeader(max(c.post, 200))
+				case r.Method == http.MethodPut && strings.Contains(r.URL.Path, "/blobs/"):
+					f.Mu.Lock()
+					f.Blobs[oci.MustParseDigest(r.URL.Query().Get("digest"))] = data
+					f.Mu.Unlock()
+					if c.location != nil && strings.Contains(name, "query") && r.URL.Query().Get("_state") != "a/b=" {
+						t.Errorf("the upload has the query %s", r.URL.RawQuery)
+					}
+					w.WriteHeader(max(c.blob, 200))
+				case r.Method == http.MethodPut:
+					_, tag, _ := strings.Cut(r.URL.Path, "/manifests/")
+					f.ServeManifest(tag, oci.MediaType(r.Header.Get("Content-Type")), data)
+					w.WriteHeader(max(c.manifest, 200))
+				default:
+					return false
+				}
+				return true
+			}
+			img := ocitest.Hello(t)
+			if _, err := testRemote(t, nil).Push(t.Context(), f.Ref("v1"), img); err != nil {
+				t.Fatal(err)
+			}
+			if len(f.Blobs) != len(ocitest.Layers(t, img))+1 || len(f.Manifests) != 1 {
+				t.Errorf("the registry has %d blobs and %d manifests", len(f.Blobs), len(f.Manifests))
+			}
+		})
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -61,7 +62,7 @@ func (r *Client) listReferrers(ctx context.Context, ref oci.Reference) (found []
 			return nil, false, nil
 		case err != nil:
 			return nil, true, err
-		case contentType(ans.Header) != oci.MediaTypeOCIIndex:
+		case !isReferrersList(ans):
 			return nil, false, nil
 		}
 		page, err := parseReferrers(ref, ans.body)
@@ -69,17 +70,32 @@ func (r *Client) listReferrers(ctx context.Context, ref oci.Reference) (found []
 			return nil, true, err
 		}
 		found = append(found, page...)
-		if next, err = s.nextPage(next, ans.Header.Get("Link")); err != nil {
+		if next, err = s.nextPage(next, ans.Header); err != nil {
 			return nil, true, err
 		}
 	}
 	return found, true, nil
 }
 
-// isWithoutReferrers reports whether a status is the response of a registry without the referrers API, which some proxies
-// reject with other statuses than 404.
+// isWithoutReferrers reports whether a status is the response of a registry without the referrers API, which some
+// registries and proxies reject with other statuses than 404. The index under the tag is readable if the repository is.
 func isWithoutReferrers(status int) bool {
-	return status == http.StatusNotFound || status == http.StatusMethodNotAllowed || status == http.StatusBadRequest || status == http.StatusNotImplemented
+	return status >= http.StatusBadRequest && status < http.StatusInternalServerError &&
+		status != http.StatusRequestTimeout && status != http.StatusTooManyRequests || status == http.StatusNotImplemented
+}
+
+// isReferrersList reports whether a response is an index, also if the registry declares a general type or none.
+func isReferrersList(ans answer) bool {
+	var index struct {
+		Manifests *[]json.RawMessage `json:"manifests"`
+	}
+	switch contentType(ans.Header) {
+	case oci.MediaTypeOCIIndex:
+		return true
+	case "", "application/json", "text/plain", "application/octet-stream":
+		return json.Unmarshal(ans.body, &index) == nil && index.Manifests != nil
+	}
+	return false
 }
 
 // taggedReferrers reads the index under the fallback tag.
@@ -176,7 +192,7 @@ func (r *Client) tagReferrer(ctx context.Context, subject oci.Reference, entry o
 			header: http.Header{"Content-Type": {string(oci.MediaTypeOCIIndex)}},
 			body:   assembly.BytesSource(raw), size: int64(len(raw)),
 			what: "push the referrers of " + subject.String(),
-		}, http.StatusCreated, http.StatusOK)
+		})
 		if err != nil {
 			return err
 		}
@@ -186,4 +202,136 @@ func (r *Client) tagReferrer(ctx context.Context, subject oci.Reference, entry o
 		err = ErrRefused.New(nil, "registry %s loses entries of the referrers of %s, at tag %q", subject.Host(), subject.Digest.Short(), text.Clip(tagged.Tag))
 	}
 	return err
+}
+
+// Attached is an artifact that belongs to a manifest, such as a signature: by its subject, or by its tag.
+type Attached struct {
+	// Subject is the manifest to which the artifact belongs.
+	Subject oci.Digest
+	// Ref is the artifact, with the tag by which it belongs to the subject if it has no subject of its own.
+	Ref oci.Reference
+	// Type is the artifact type. It can be empty.
+	Type string
+}
+
+// String returns the tag or the type of the artifact, and the digests.
+func (a Attached) String() string {
+	switch {
+	case a.Ref.Tag != "":
+		return fmt.Sprintf("%s (%s)", a.Ref.Tag, a.Ref.Digest.Short())
+	case a.Type != "":
+		return fmt.Sprintf("%s of %s (%s)", a.Type, a.Subject.Short(), a.Ref.Digest.Short())
+	}
+	return fmt.Sprintf("a referrer of %s (%s)", a.Subject.Short(), a.Ref.Digest.Short())
+}
+
+// attachedSuffixes are the suffixes of the tags of cosign.
+var attachedSuffixes = []string{".sig", ".att", ".sbom"}
+
+// FindAttached returns the artifacts that belong to content of a registry, and those that belong to these, each after
+// its subject. The manifests of an index are part of it.
+func (r *Client) FindAttached(ctx context.Context, from oci.Reference, content oci.Artifact) ([]Attached, error) {
+	subjects, err := manifestsOf(ctx, content, content.Root(), r.opts.Limits)
+	if err != nil {
+		return nil, err
+	}
+	tags, err := r.ExistingTags(ctx, from)
+	if err != nil {
+		tags = nil // A client that may read the repository may not list it.
+	}
+	isListed := err == nil
+	var out []Attached
+	for i := 0; i < len(subjects); i++ {
+		found, err := r.Referrers(ctx, from.WithTag("").WithDigest(subjects[i]), "")
+		if err != nil {
+			return nil, err
+		}
+		var attached []Attached
+		for _, d := range found {
+			attached = append(attached, Attached{subjects[i], from.WithTag("").WithDigest(d.Digest), d.ArtifactType})
+		}
+		tagged, err := r.taggedArtifacts(ctx, from, subjects[i], tags, isListed)
+		if err != nil {
+			return nil, err
+		}
+		for _, a := range append(attached, tagged...) {
+			if len(subjects) > maxReferrers {
+				return nil, oci.ErrManifestTooLarge.New(nil, "more than %d artifacts belong to %s", maxReferrers, from)
+			}
+			out = append(out, a)
+			if !slices.Contains(subjects, a.Ref.Digest) {
+				subjects = append(subjects, a.Ref.Digest)
+			}
+		}
+	}
+	return out, nil
+}
+
+// taggedArtifacts returns the artifacts that belong to a subject by their tags, among the tags of the repository or,
+// if these are unknown, those of cosign.
+func (r *Client) taggedArtifacts(ctx context.Context, from oci.Reference, subject oci.Digest, tags []string, isListed bool) ([]Attached, error) {
+	if !isListed {
+		for _, suffix := range attachedSuffixes {
+			tags = append(tags, oci.ArtifactTag(subject, suffix))
+		}
+	}
+	var out []Attached
+	for _, tag := range tags {
+		if of, suffix, ok := oci.ParseArtifactTag(tag); !ok || of != subject || !strings.HasPrefix(suffix, ".") {
+			continue
+		}
+		d, err := r.Resolve(ctx, from.WithTag(tag))
+		if errors.Is(err, ErrTagNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, Attached{Subject: subject, Ref: from.WithTag(tag).WithDigest(d.Digest)})
+	}
+	return out, nil
+}
+
+// manifestsOf returns the digests of a manifest, or of an index and its manifests.
+func manifestsOf(ctx context.Context, content oci.Artifact, d oci.Descriptor, limits oci.Limits) ([]oci.Digest, error) {
+	out := []oci.Digest{d.Digest}
+	if !d.MediaType.IsIndex() {
+		return out, nil
+	}
+	_, doc, err := oci.ReadDocument(ctx, content, d, limits)
+	if err != nil {
+		return nil, err
+	}
+	for _, child := range doc.Manifests {
+		below, err := manifestsOf(ctx, content, child, limits)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, below...)
+	}
+	return out, nil
+}
+
+// CopyAttached copies an artifact to the repository of a target, under its tag if it belongs to its subject by the
+// tag. It returns false for an artifact that does not refer to the subject although the registry lists it: without
+// the referrers API, any client can write the list.
+func (r *Client) CopyAttached(ctx context.Context, a Attached, to oci.Reference) (copied bool, err error) {
+	artifact, err := r.Artifact(ctx, a.Ref.WithTag("").WithDigest(a.Ref.Digest))
+	if errors.Is(err, oci.ErrManifestNotFound) {
+		return false, nil // It was deleted since the list, or the list is wrong.
+	}
+	if err != nil {
+		return false, err
+	}
+	to = to.WithTag(a.Ref.Tag)
+	if a.Ref.Tag != "" {
+		_, err = r.Push(ctx, to, artifact)
+		return err == nil, err
+	}
+	_, doc, err := oci.ReadDocument(ctx, artifact, artifact.Root(), r.opts.Limits)
+	if err != nil || doc.Subject == nil || doc.Subject.Digest != a.Subject {
+		return false, err
+	}
+	_, err = r.Attach(ctx, to, artifact)
+	return err == nil, err
 }

@@ -3,9 +3,7 @@ package remote
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 
@@ -26,26 +24,18 @@ var ErrNoRepositoryList = errcode.Code{
 // because a registry can list fewer repositories to anonymous clients instead of asking for credentials.
 func (r *Client) Repositories(ctx context.Context, registry, prefix string) ([]string, error) {
 	s := r.session(oci.Reference{Registry: registry}.Host())
-	if err := s.sendFirst(ctx, call{}); err != nil {
-		return nil, err
+	c := call{
+		method: http.MethodGet, url: s.url("/v2/_catalog"), actions: catalogActions, what: "list the repositories of " + registry,
 	}
-	next := s.url("/v2/_catalog")
-	next.RawQuery = url.Values{"n": {tagsPerPage}}.Encode()
-	seen := map[string]bool{}
+	s.sendFirst(ctx, c)
 	var out []string
-	for next != nil {
-		if len(seen) == maxTagPages || seen[next.String()] {
-			return nil, ErrTagList.New(nil, "the list of repositories of %s does not end after %d pages", registry, len(seen))
-		}
-		seen[next.String()] = true
-		page, link, err := r.readRepositories(ctx, s, registry, next)
-		if err != nil {
-			return nil, err
-		}
+	err := s.pages(ctx, c, r.opts.Limits.Manifest, func(ans answer, err error) error {
+		page, err := repositoryNames(registry, ans, err)
 		out = append(out, page...)
-		if next, err = s.nextPage(next, link); err != nil {
-			return nil, err
-		}
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
 	out = slices.DeleteFunc(out, func(name string) bool { return !below(name, prefix) || !isRepository(registry, name) })
 	slices.Sort(out)
@@ -63,22 +53,19 @@ func isRepository(registry, name string) bool {
 	return err == nil && ref.Repository == name
 }
 
-func (r *Client) readRepositories(ctx context.Context, s *session, registry string, page *url.URL) (names []string, link string, err error) {
-	ans, err := s.read(ctx, call{method: http.MethodGet, url: page, what: "list the repositories of " + registry}, r.opts.Limits.Manifest)
+// repositoryNames returns the repositories of a page.
+func repositoryNames(registry string, ans answer, err error) ([]string, error) {
 	if ans.Response != nil && slices.Contains([]int{http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusForbidden, http.StatusUnauthorized}, ans.StatusCode) {
-		return nil, "", ErrNoRepositoryList.New(err, "registry %s does not list its repositories", registry)
-	}
-	if errors.Is(err, oci.ErrManifestTooLarge) {
-		return nil, "", ErrTagList.New(nil, "one page of the repositories of %s has more than %d bytes (--max-manifest-size)", registry, r.opts.Limits.Manifest)
+		return nil, ErrNoRepositoryList.New(err, "registry %s does not list its repositories", registry)
 	}
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	var list struct {
 		Repositories []string `json:"repositories"`
 	}
 	if err := json.Unmarshal(ans.body, &list); err != nil {
-		return nil, "", ErrNoRepositoryList.New(err, "registry %s responded with other content than a list of repositories", registry)
+		return nil, ErrNoRepositoryList.New(err, "registry %s responded with other content than a list of repositories", registry)
 	}
-	return list.Repositories, ans.Header.Get("Link"), nil
+	return list.Repositories, nil
 }

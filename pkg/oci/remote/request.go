@@ -24,6 +24,8 @@ type call struct {
 	repository, actions string
 	// what names the operation in errors, as in "cannot <what>".
 	what string
+	// replaceable is true if another call follows a failed one, so that only throttling is waited for.
+	replaceable bool
 }
 
 // Actions of scopes.
@@ -31,11 +33,16 @@ const (
 	pullActions   = "pull"
 	pushActions   = "pull,push"
 	deleteActions = "delete"
+	// catalogActions are the actions on the list of repositories of a registry.
+	catalogActions = "*"
 )
 
 // scope returns the token scope (CNCF distribution, "Token Scope").
 func (c call) scope() string {
-	if c.repository == "" {
+	switch {
+	case c.repository == "" && c.actions == catalogActions:
+		return "registry:catalog:" + catalogActions
+	case c.repository == "":
 		return ""
 	}
 	return "repository:" + c.repository + ":" + c.actions
@@ -131,6 +138,7 @@ func (s *session) follow(req *http.Request) (*http.Response, error) {
 		if err != nil || resp.Header.Get("Location") == "" {
 			return nil, ErrRegistryUnavailable.New(nil, "cannot %s: registry %s sent a redirect without a location", what, s.host)
 		}
+		next = s.homeURL(next)
 		seen[req.URL.String()] = true
 		if seen[next.String()] || len(seen) > maxRedirects {
 			return nil, ErrRegistryUnavailable.New(nil, "cannot %s: registry %s redirects in a cycle or more than %d times", what, s.host, maxRedirects)
@@ -153,30 +161,17 @@ func isRedirect(resp *http.Response, method string) bool {
 	return false
 }
 
-// authorized sends a request with the cached credentials, and retries it once with new ones
-// after a challenge.
+// authorized sends a request with the cached credentials, and repeats it with new ones after a challenge.
 func (s *session) authorized(req *http.Request) (*http.Response, error) {
-	ctx, c, home := req.Context(), callOf(req), s.isHome(req.URL)
 	authorization := ""
-	if home {
-		authorization = s.token(c.scope())
+	if s.isHome(req.URL) {
+		authorization = s.token(callOf(req).scope())
 	}
 	resp, err := s.send(req, authorization)
 	if err != nil || resp.StatusCode != http.StatusUnauthorized {
 		return resp, err
 	}
-	authorization, err = s.authorize(ctx, resp, c, home)
-	if errors.Is(err, errNoChallenge) {
-		return resp, nil
-	}
-	drain(resp)
-	if err != nil {
-		return nil, err
-	}
-	if req, err = withBody(req); err != nil {
-		return nil, err
-	}
-	return s.send(req, authorization)
+	return s.challenged(req, resp)
 }
 
 // send sends one request.

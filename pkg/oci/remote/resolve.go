@@ -44,20 +44,23 @@ func (r *Client) Resolve(ctx context.Context, ref oci.Reference) (oci.Descriptor
 	}
 	s := r.session(ref.Host())
 	c := s.manifestCall(ref, http.MethodHead)
-	c.what = "resolve " + ref.String()
+	c.what, c.replaceable = "resolve "+ref.String(), true
 	ans, err := s.read(ctx, c, r.opts.Limits.Manifest)
-	switch {
-	case err == nil:
+	if err == nil {
 		if d, ok := headDescriptor(ans.Header); ok {
 			return d, nil
 		}
-	case ans.Response == nil, errors.Is(err, ErrThrottled), errors.Is(err, ErrRegistryUnavailable):
+	} else if !isReplaceable(ans, err) {
 		return oci.Descriptor{}, err
-	case ans.StatusCode == http.StatusNotFound:
-		return oci.Descriptor{}, r.notFound(ctx, ref)
 	}
 	_, d, err := r.getManifest(ctx, ref)
 	return d, err
+}
+
+// isReplaceable reports whether another request can succeed where a HEAD failed: several registries and proxies fail
+// HEAD with any status, or close the connection.
+func isReplaceable(ans answer, err error) bool {
+	return !errors.Is(err, ErrThrottled) && (ans.Response != nil || errors.Is(err, ErrRegistryUnavailable))
 }
 
 // Exists checks that a registry has the manifest of a reference with a digest, without
@@ -73,9 +76,8 @@ func (r *Client) Exists(ctx context.Context, ref oci.Reference) error {
 // headDescriptor parses the response to a HEAD. It returns false if the response is
 // incomplete.
 func headDescriptor(h http.Header) (oci.Descriptor, bool) {
-	digest, err := oci.ParseDigest(h.Get("Docker-Content-Digest"))
-	mediaType := contentType(h)
-	if err != nil || !slices.Contains(manifestTypes, mediaType) {
+	digest, mediaType := contentDigest(h), contentType(h)
+	if digest.IsZero() || !slices.Contains(manifestTypes, mediaType) {
 		return oci.Descriptor{}, false
 	}
 	size, err := strconv.ParseInt(h.Get("Content-Length"), 10, 64)
@@ -96,12 +98,12 @@ func (r *Client) getManifest(ctx context.Context, ref oci.Reference) ([]byte, oc
 	if err != nil {
 		return nil, oci.Descriptor{}, err
 	}
-	d := oci.Descriptor{MediaType: contentType(ans.Header), Digest: oci.DigestOf(ans.body), Size: int64(len(ans.body))}
+	d := oci.Descriptor{MediaType: r.manifestType(ans), Digest: oci.DigestOf(ans.body), Size: int64(len(ans.body))}
 	if !ref.Digest.IsZero() && d.Digest != ref.Digest {
 		return nil, oci.Descriptor{}, oci.ErrDigestMismatch.New(nil, "registry %s returned %s instead of %s", ref.Registry, d.Digest, ref.Digest)
 	}
-	if claimed := ans.Header.Get("Docker-Content-Digest"); ref.Digest.IsZero() && claimed != "" && claimed != d.Digest.String() {
-		return nil, oci.Descriptor{}, oci.ErrDigestMismatch.New(nil, "registry %s sent %s as %q", ref.Registry, d.Digest, text.Clip(claimed))
+	if claimed := contentDigest(ans.Header); ref.Digest.IsZero() && !claimed.IsZero() && claimed != d.Digest {
+		return nil, oci.Descriptor{}, oci.ErrDigestMismatch.New(nil, "registry %s sent %s as %s", ref.Registry, d.Digest, claimed)
 	}
 	return ans.body, d, checkManifestType(ref, d.MediaType)
 }
@@ -134,10 +136,34 @@ func (s *session) manifestCall(ref oci.Reference, method string) call {
 	}
 }
 
-// contentType returns the media type of a response, without parameters.
+// manifestType returns the media type of a manifest in a response: the declared one, or that of the document if the
+// registry declares none, a general type such as application/json, or the equivalent type of another standard.
+func (r *Client) manifestType(ans answer) oci.MediaType {
+	declared := contentType(ans.Header)
+	if _, err := oci.ParseDocument(ans.body, declared, r.opts.Limits); declared != "" && err == nil {
+		return declared
+	}
+	doc, err := oci.ParseDocument(ans.body, "", r.opts.Limits)
+	isGeneral := !strings.HasPrefix(string(declared), "application/vnd.")
+	if err == nil && (isGeneral || declared.IsIndex() && doc.IsIndex() || declared.IsImage() && !doc.IsIndex()) {
+		return doc.MediaType
+	}
+	return declared
+}
+
+// contentType returns the media type of a response in lower case, without parameters.
 func contentType(h http.Header) oci.MediaType {
 	t, _, _ := strings.Cut(h.Get("Content-Type"), ";")
-	return oci.MediaType(strings.TrimSpace(t))
+	return oci.MediaType(strings.ToLower(strings.TrimSpace(t)))
+}
+
+// contentDigest returns the digest that a response claims, or zero if it claims none, or one that cannot be compared.
+func contentDigest(h http.Header) oci.Digest {
+	d, err := oci.ParseDigest(strings.TrimSpace(h.Get("Docker-Content-Digest")))
+	if err != nil {
+		return oci.Digest{}
+	}
+	return d
 }
 
 // notFound returns an error that names the missing content: the repository if it has no tags, and for a tag similar tags. The error of a

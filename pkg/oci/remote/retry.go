@@ -31,6 +31,9 @@ func (t *retryTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 		if req.Context().Err() != nil || !again {
 			return resp, err
 		}
+		if callOf(req).replaceable && (err != nil || resp.StatusCode != http.StatusTooManyRequests) {
+			return resp, err
+		}
 		if resp != nil {
 			drain(resp)
 		}

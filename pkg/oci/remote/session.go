@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync"
 	"time"
 
@@ -31,6 +32,8 @@ type session struct {
 	sent map[string]bool
 	// tokensPause is the token server's Retry-After.
 	tokensPause pause
+	// pageSize is the index in pageSizes of the first size that the registry has not refused.
+	pageSize int
 }
 
 func newSession(opts *Options, host string, named func(string) *session) *session {
@@ -100,6 +103,31 @@ func (s *session) url(path string) *url.URL {
 // isHome reports whether a URL leads to the registry itself: same scheme, same
 // host, same port.
 func (s *session) isHome(u *url.URL) bool { return u.Scheme == s.scheme && u.Host == s.host }
+
+// homeURL returns u, with the scheme and the host of the session if it leads to the registry itself: servers behind a
+// proxy that terminates TLS name themselves with the scheme http, and others with the default port.
+func (s *session) homeURL(u *url.URL) *url.URL {
+	if !s.isSameHost(u) || u.Scheme != s.scheme && u.Scheme != "http" {
+		return u
+	}
+	home := *u
+	home.Scheme, home.Host = s.scheme, s.host
+	return &home
+}
+
+// isSameHost reports whether a URL has the host of the registry, with any scheme.
+func (s *session) isSameHost(u *url.URL) bool {
+	own := url.URL{Scheme: s.scheme, Host: s.host}
+	return strings.EqualFold(withoutDefaultPort(u), withoutDefaultPort(&own))
+}
+
+// withoutDefaultPort returns the host of a URL, without the port if it is the default one of the scheme.
+func withoutDefaultPort(u *url.URL) string {
+	if port := u.Port(); u.Scheme == "https" && port == "443" || u.Scheme == "http" && port == "80" {
+		return strings.TrimSuffix(u.Host, ":"+port)
+	}
+	return u.Host
+}
 
 // transportFor returns the transport for a URL, and rejects URLs that must not be
 // followed.
