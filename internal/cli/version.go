@@ -12,13 +12,14 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/apiserver"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/cli/view"
 	"github.com/xpkg-dev/xpkg/internal/version"
 )
 
 type versionCmd struct {
 	Server bool `help:"Show the versions of the Kubernetes API server and of the manager too."`
 	connection.ClusterFlags
-	terminal.OutputFlag
+	view.OutputFlag
 }
 
 // versionInfo has the versions of the command and, on request, of a cluster.

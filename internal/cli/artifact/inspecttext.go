@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/cli/view"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
@@ -55,16 +56,13 @@ func writeFacts(w io.Writer, r *inspection) error {
 	for _, f := range c.Problems {
 		facts = append(facts, [2]string{"problem", f.String()})
 	}
-	tw := terminal.NewColumns(w, 3)
+	var rows [][]string
 	for _, f := range facts {
-		if f[1] == "" {
-			continue
-		}
-		if _, err := fmt.Fprintf(tw, "%s\t%s\n", f[0], oneLine(f[1])); err != nil {
-			return err
+		if f[1] != "" {
+			rows = append(rows, []string{f[0], oneLine(f[1])})
 		}
 	}
-	return tw.Flush()
+	return view.WriteTable(w, nil, rows)
 }
 
 // sizeOf returns the size of a long text, and "" for no text.
@@ -180,5 +178,5 @@ func section(w io.Writer, header []string, rows [][]string) error {
 	if _, err := fmt.Fprintln(w); err != nil {
 		return err
 	}
-	return terminal.WriteTable(w, header, rows)
+	return view.WriteTable(w, header, rows)
 }

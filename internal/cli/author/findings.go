@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/cli/view"
 	"github.com/xpkg-dev/xpkg/internal/crdvalidation"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
@@ -27,7 +28,7 @@ func everyCheck(policy xpkg.Policy, limits xpkg.Limits) check.Options {
 }
 
 // WriteReport writes findings as text, JSON, YAML or SARIF.
-func WriteReport(w io.Writer, findings []xpkg.Finding, sarif bool, output terminal.OutputFlag) error {
+func WriteReport(w io.Writer, findings []xpkg.Finding, sarif bool, output view.OutputFlag) error {
 	if sarif {
 		report, err := check.SARIF(findings)
 		if err != nil {

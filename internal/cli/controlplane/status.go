@@ -9,6 +9,7 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/cli/view"
 	"github.com/xpkg-dev/xpkg/internal/up"
 	"github.com/xpkg-dev/xpkg/internal/up/datadir"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
@@ -17,7 +18,7 @@ import (
 // StatusCmd implements `xpkg status`.
 type StatusCmd struct {
 	flags.DataDirFlag
-	terminal.ListOutputFlag
+	view.ListOutputFlag
 }
 
 // Run prints the status of a control plane. It fails if none runs, if it is not ready yet, or if a component does not
@@ -74,7 +75,7 @@ func writeReport(w io.Writer, r up.Report) error {
 		}
 		rows = append(rows, []string{check.Name, check.Address, state, took})
 	}
-	if err := terminal.WriteTable(w, []string{"PART", "ADDRESS", "STATE", "ANSWERED IN"}, rows); err != nil {
+	if err := view.WriteTable(w, []string{"PART", "ADDRESS", "STATE", "ANSWERED IN"}, rows); err != nil {
 		return err
 	}
 	for _, check := range r.Checks {
@@ -89,5 +90,5 @@ func writeReport(w io.Writer, r up.Report) error {
 	for _, folder := range slices.Sorted(maps.Keys(r.Sizes)) {
 		rows = append(rows, []string{folder, terminal.Size(r.Sizes[folder])})
 	}
-	return terminal.WriteTable(w, []string{"FOLDER", "SIZE"}, rows)
+	return view.WriteTable(w, []string{"FOLDER", "SIZE"}, rows)
 }

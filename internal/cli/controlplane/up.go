@@ -19,6 +19,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
 	"github.com/xpkg-dev/xpkg/internal/cli/manager"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/cli/view"
 	"github.com/xpkg-dev/xpkg/internal/controller"
 	"github.com/xpkg-dev/xpkg/internal/leader"
 	programs "github.com/xpkg-dev/xpkg/internal/runtime"
@@ -285,7 +286,7 @@ Pushes to the registry require a token, which xpkg reads from the data directory
 %s
 `, wording.ShellWord(s.Kubeconfig), composition(s), up.LoginCommand(s), stop)
 	}
-	_ = terminal.OutputFlag{}.Print(env.Stdout, nil, func(w io.Writer) error { _, err := io.WriteString(w, text); return err })
+	_ = view.OutputFlag{}.Print(env.Stdout, nil, func(w io.Writer) error { _, err := io.WriteString(w, text); return err })
 }
 
 // composition describes whether the control plane composes resources.

@@ -17,6 +17,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
 	"github.com/xpkg-dev/xpkg/internal/cli/location"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/cli/view"
 	"github.com/xpkg-dev/xpkg/internal/versions"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
@@ -29,7 +30,7 @@ type depsPushCmd struct {
 	To     string `arg:"" name:"prefix" help:"Destination: REGISTRY or REGISTRY/PREFIX. Each package keeps its full name below it: xpkg.crossplane.io/a/b becomes REGISTRY/PREFIX/xpkg.crossplane.io/a/b."`
 	flags.RegistryFlags
 	flags.DataDirFlag
-	Output terminal.ObjectFormat `short:"o" placeholder:"FORMAT" complete:"object-format" help:"Format of the ImageConfigs: yaml, json, or jsonpath= and a template. Default is yaml."`
+	Output view.ObjectFormat `short:"o" placeholder:"FORMAT" complete:"object-format" help:"Format of the ImageConfigs: yaml, json, or jsonpath= and a template. Default is yaml."`
 }
 
 // Run pushes all packages of a folder, with unchanged digests.
@@ -70,7 +71,7 @@ func (c *depsPushCmd) Run(env *terminal.Env) error {
 	if err != nil {
 		return err
 	}
-	return terminal.PrintManifests(env.Stdout, c.Output, configs)
+	return view.PrintManifests(env.Stdout, c.Output, configs)
 }
 
 // checkVendoredLock fails with LockTagMismatch if the lock file of a layout names a package that the layout does not

@@ -17,6 +17,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/report"
 	"github.com/xpkg-dev/xpkg/internal/cli/selection"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/cli/view"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/versions"
 	"github.com/xpkg-dev/xpkg/internal/wording"
@@ -33,7 +34,7 @@ type OutdatedCmd struct {
 	TreeFlags
 	selection.SelectorFlag
 	connection.ClusterFlags
-	terminal.ListOutputFlag
+	view.ListOutputFlag
 }
 
 // Validate returns an error for a selector with a lock file or with names.
@@ -92,7 +93,7 @@ func (c *OutdatedCmd) Run(env *terminal.Env) (err error) {
 	for _, x := range shown {
 		names = append(names, x.Package)
 	}
-	table := terminal.Table{Header: []string{"PACKAGE", "INSTALLED", "COMPATIBLE", "NEWEST", "HELD BY"}, Empty: "All packages are up to date."}
+	table := view.Table{Header: []string{"PACKAGE", "INSTALLED", "COMPATIBLE", "NEWEST", "HELD BY"}, Empty: "All packages are up to date."}
 	switch {
 	case noted:
 		table.Empty = "No newer version is available."
@@ -104,7 +105,7 @@ func (c *OutdatedCmd) Run(env *terminal.Env) (err error) {
 		table.Rows = append(table.Rows, []string{x.Package, x.Installed, cmp.Or(x.Compatible, "-"), cmp.Or(x.Newest, "-"), x.Held()})
 		together = together || len(x.Needs) > 0
 	}
-	if err := c.Print(env.Stdout, terminal.List{Value: append([]versions.Row{}, shown...), Names: names, Table: table, Empty: env.Stderr}); err != nil {
+	if err := c.Print(env.Stdout, view.List{Value: append([]versions.Row{}, shown...), Names: names, Table: table, Empty: env.Stderr}); err != nil {
 		return err
 	}
 	if together && c.Lock == "" {

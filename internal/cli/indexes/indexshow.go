@@ -8,6 +8,7 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/cli/content"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/cli/view"
 	"github.com/xpkg-dev/xpkg/internal/indexer"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
@@ -20,7 +21,7 @@ type ShowCmd struct {
 	Offline  bool   `help:"Show the state that was fetched last, without accessing a registry."`
 	content.IndexKeyFlag
 	content.ContentFlags
-	terminal.OutputFlag
+	view.OutputFlag
 }
 
 // indexView is the description of an index.
@@ -103,7 +104,7 @@ func (v *indexView) write(w io.Writer, ref oci.Reference) error {
 	for _, e := range v.Events {
 		rows = append(rows, []string{"Event", strings.TrimSuffix(fmt.Sprintf("%s %s:%s", e.Type, e.Repository, e.Tag), ":")})
 	}
-	return terminal.WriteTable(w, nil, rows)
+	return view.WriteTable(w, nil, rows)
 }
 
 func date(t time.Time) string {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/cli/view"
 	"github.com/xpkg-dev/xpkg/internal/indexer"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
@@ -24,7 +25,7 @@ type ExplainCmd struct {
 	Recursive bool   `help:"Show all fields, not only those down to the third level."`
 	Since     bool   `help:"Show the version of the package since which each field exists. This reads former versions of the package, about two for each version that changed the kind."`
 	Flags
-	terminal.ListOutputFlag
+	view.ListOutputFlag
 }
 
 // Run prints the package or the kind.
@@ -246,7 +247,7 @@ func (v *packageView) write(w io.Writer) error {
 	for _, d := range v.Version.Dependencies {
 		add("Depends on", strings.TrimSpace(d.Package+" "+d.Constraint))
 	}
-	if err := terminal.WriteTable(w, nil, rows); err != nil {
+	if err := view.WriteTable(w, nil, rows); err != nil {
 		return err
 	}
 	return v.writeLists(w)
@@ -260,7 +261,7 @@ func (v *packageView) writeLists(w io.Writer) error {
 	}
 	if len(kinds) > 0 {
 		fmt.Fprintln(w)
-		if err := terminal.WriteTable(w, []string{"KIND", "SERVED (SINCE)"}, kinds); err != nil {
+		if err := view.WriteTable(w, []string{"KIND", "SERVED (SINCE)"}, kinds); err != nil {
 			return err
 		}
 	}
@@ -269,7 +270,7 @@ func (v *packageView) writeLists(w io.Writer) error {
 		versions = append(versions, []string{x.Tag, dateOf(x.Created), fmt.Sprint(x.Kinds), statusText(x.Status)})
 	}
 	fmt.Fprintln(w)
-	if err := terminal.WriteTable(w, []string{"VERSION", "CREATED", "KINDS", "STATUS"}, versions); err != nil {
+	if err := view.WriteTable(w, []string{"VERSION", "CREATED", "KINDS", "STATUS"}, versions); err != nil {
 		return err
 	}
 	if n := len(v.Versions) - maxListed; n > 0 {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/cli/view"
 	"github.com/xpkg-dev/xpkg/internal/indexer"
 	"github.com/xpkg-dev/xpkg/internal/registry/web/fields"
 	"github.com/xpkg-dev/xpkg/internal/wording"
@@ -113,7 +114,7 @@ func (c *ExplainCmd) listGroups(env *terminal.Env, set indexer.Set, kinds []cata
 		}
 	}
 	return c.PrintText(env.Stdout, views, names, func(w io.Writer) error {
-		if err := terminal.WriteTable(w, []string{"NAME", "PACKAGE", "VERSION", "SINCE"}, rows); err != nil {
+		if err := view.WriteTable(w, []string{"NAME", "PACKAGE", "VERSION", "SINCE"}, rows); err != nil {
 			return err
 		}
 		_, err := fmt.Fprintf(w, "\n%d API groups have this kind. Name one of them, for example `xpkg show %s`.\n", len(groups), views[0].Kind+"."+groups[0])
@@ -189,7 +190,7 @@ func (v *kindView) write(w io.Writer, since bool) error {
 		rows = append(rows, []string{"Short names", strings.Join(v.ShortNames, ", ")})
 	}
 	rows = append(rows, []string{"Scope", v.Scope})
-	if err := terminal.WriteTable(w, nil, rows); err != nil {
+	if err := view.WriteTable(w, nil, rows); err != nil {
 		return err
 	}
 	fmt.Fprintln(w)
@@ -201,7 +202,7 @@ func (v *kindView) write(w io.Writer, since bool) error {
 		}
 		rows = append(rows, []string{p.Package, p.Version, role, strings.Join(p.Served, ","), p.Since, fmt.Sprint(p.Kinds)})
 	}
-	if err := terminal.WriteTable(w, []string{"PACKAGE", "VERSION", "ROLE", "SERVED", "SINCE", "KINDS"}, rows); err != nil {
+	if err := view.WriteTable(w, []string{"PACKAGE", "VERSION", "ROLE", "SERVED", "SINCE", "KINDS"}, rows); err != nil {
 		return err
 	}
 	if v.APIVersion == "" {
@@ -228,7 +229,7 @@ func (v *kindView) writeFields(w io.Writer, since bool) error {
 		rows = append(rows, append(row, f.note()))
 	}
 	fmt.Fprintln(w)
-	return terminal.WriteTable(w, header, rows)
+	return view.WriteTable(w, header, rows)
 }
 
 // fieldView is a field of a kind.

@@ -15,6 +15,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/apiserver"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/cli/view"
 	"github.com/xpkg-dev/xpkg/internal/migration"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
@@ -26,7 +27,7 @@ type MigrateFlags struct {
 	DryRun bool          `help:"Show the plan without carrying it out. Exits with code 2 if there are steps to carry out."`
 	terminal.ConsentFlag
 	connection.ClusterFlags
-	terminal.OutputFlag
+	view.OutputFlag
 }
 
 // Connect returns the configuration and a client of the cluster.

@@ -12,6 +12,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cache"
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/cli/view"
 	"github.com/xpkg-dev/xpkg/internal/fetch"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
@@ -21,7 +22,7 @@ import (
 
 type cacheLsCmd struct {
 	flags.CacheFlags
-	terminal.ListOutputFlag
+	view.ListOutputFlag
 }
 
 // cacheView is the output of the command.
@@ -105,7 +106,7 @@ func (c *cacheLsCmd) Run(env *terminal.Env) (err error) {
 }
 
 // writePartial writes how many packages the table does not list because only parts of them were read.
-func writePartial(w io.Writer, f terminal.ListOutputFlag, entries []cache.Entry) error {
+func writePartial(w io.Writer, f view.ListOutputFlag, entries []cache.Entry) error {
 	var size int64
 	n := 0
 	for _, e := range entries {
@@ -133,20 +134,22 @@ func typeOf(e cache.Entry) string {
 }
 
 // writeEntries writes a table of packages, and the errors of unreadable ones after it.
-func writeEntries(w io.Writer, f terminal.ListOutputFlag, entries []cachedEntry) error {
-	table := terminal.Table{Header: []string{"NAME", "KIND", "PACKAGE", "VERSION", "DIGEST", "SIZE", "LAST USED", "IN USE BY"}, WideHeader: []string{"FULL DIGEST", "OWNER", "FETCHED FROM"}}
-	var rows [][]string
+func writeEntries(w io.Writer, f view.ListOutputFlag, entries []cachedEntry) error {
+	table := view.Table{
+		Header:     []string{"NAME", "KIND", "PACKAGE", "VERSION", "DIGEST", "SIZE", "LAST USED", "IN USE BY"},
+		WideHeader: []string{"FULL DIGEST", "OWNER", "FETCHED FROM"}, Least: []string{"IN USE BY", "PACKAGE", "LAST USED"},
+	}
 	for _, e := range entries {
 		if e.Partial && f.Output != "wide" {
 			continue
 		}
-		rows = append(rows, f.Cells(table, []string{
+		table.Rows = append(table.Rows, []string{
 			orDash(strings.Join(append(e.Names, e.Files...), ", ")), typeOf(e.Entry), orDash(e.Package), orDash(strings.Join(e.Versions, ", ")), orDash(e.Digest.Short()), terminal.Size(e.Size),
 			terminal.Age(e.LastUsed, time.Now()), orDash(strings.Join(e.Users, ", ")),
 			e.Digest.String(), orDash(strings.Join(e.InUse, ", ")), orDash(strings.Join(e.Origins, ", ")),
-		}))
+		})
 	}
-	if err := terminal.WriteTable(w, f.Columns(table), rows); err != nil {
+	if err := f.Selected(table).Write(w); err != nil {
 		return err
 	}
 	var plain []cache.Entry

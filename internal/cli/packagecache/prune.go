@@ -10,6 +10,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cache"
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/cli/view"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 )
 
@@ -20,7 +21,7 @@ type cachePruneCmd struct {
 	Forget    []string      `placeholder:"OWNER" help:"Release the packages of a control plane that no longer exists. xpkg cache ls shows the names."`
 	DryRun    bool          `help:"List the packages that would be removed without removing them."`
 	flags.CacheFlags
-	terminal.OutputFlag
+	view.OutputFlag
 }
 
 // Run removes packages from the package cache.
@@ -59,7 +60,7 @@ func (c *cachePruneCmd) write(w io.Writer, dir string, r cache.Report, removed [
 		verb, rest = "would remove", "would remain"
 	}
 	if len(r.Removed) > 0 {
-		if err := errors.Join(writeEntries(w, terminal.ListOutputFlag{}, removed), writePartial(w, terminal.ListOutputFlag{}, r.Removed)); err != nil {
+		if err := errors.Join(writeEntries(w, view.ListOutputFlag{}, removed), writePartial(w, view.ListOutputFlag{}, r.Removed)); err != nil {
 			return err
 		}
 		fmt.Fprintln(w)

@@ -7,12 +7,13 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cache"
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/cli/view"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
 type cacheVerifyCmd struct {
 	flags.CacheFlags
-	terminal.OutputFlag
+	view.OutputFlag
 }
 
 // Run verifies the digests of all content in the package cache. It fails if content is

@@ -8,6 +8,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/selection"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/cli/view"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/operation"
 	"github.com/xpkg-dev/xpkg/pkg/rbac"
@@ -18,7 +19,7 @@ type ApproveCmd struct {
 	Names []inventory.Name `arg:"" name:"name" complete:"package" help:"Packages with a pending approval, each as NAME, KIND/NAME or KIND NAME."`
 	terminal.ConsentFlag
 	connection.ClusterFlags
-	terminal.OutputFlag
+	view.OutputFlag
 }
 
 // Validate returns an error for a name that is not valid.

@@ -9,6 +9,7 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/cli/view"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/planner"
 )
@@ -20,7 +21,7 @@ type AutoremoveCmd struct {
 	terminal.ConsentFlag
 	connection.ClusterFlags
 	planFlags
-	terminal.OutputFlag
+	view.OutputFlag
 }
 
 // Run uninstalls automatically installed packages that no package requires and no object of the first generation uses any more,

@@ -40,7 +40,7 @@ func TestDescriptionAfterARollback(t *testing.T) {
 	}
 }
 
-// The manifest in the message of a condition keeps its lines, and is written once.
+// The message that several conditions and events have is written once, and the manifest in it keeps its lines.
 func TestDescriptionKeepsTheLinesOfAManifest(t *testing.T) {
 	const message = "the manager lacks permissions. Apply this manifest.\n\napiVersion: v1\nkind: \x1bRole\nrules:\n- verbs: [get]\n"
 	p := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "boats"}}
@@ -55,7 +55,8 @@ func TestDescriptionKeepsTheLinesOfAManifest(t *testing.T) {
 		t.Fatal(err)
 	}
 	for part, times := range map[string]int{
-		"lacks permissions. Apply this manifest.\n":                                                  3,
+		"lacks permissions. Apply this manifest.\n": 1,
+		"(see above)\n": 2,
 		"    apiVersion: v1\n    kind: \\u001bRole\n    rules:\n    - verbs: [get]\n\nConditions of": 1,
 		"apiVersion": 1,
 	} {

@@ -11,6 +11,7 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/cli/view"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/operation"
 	"github.com/xpkg-dev/xpkg/internal/planner"
@@ -27,7 +28,7 @@ type InstallCmd struct {
 	terminal.ConsentFlag
 	connection.ClusterFlags
 	planFlags
-	terminal.OutputFlag
+	view.OutputFlag
 }
 
 // Run creates the object that installs a package, or the objects for a lock file.
@@ -131,7 +132,7 @@ func (c *InstallCmd) review(env *terminal.Env, pl *clusterPlanner, want v1.Packa
 }
 
 // carryOutOne carries out the only step of an operation, and prints the package with a remark.
-func carryOutOne(env *terminal.Env, o operation.Operation, output terminal.OutputFlag, step *operation.Step, remark string) error {
+func carryOutOne(env *terminal.Env, o operation.Operation, output view.OutputFlag, step *operation.Step, remark string) error {
 	done, err := o.Run(env.Context, []*operation.Step{step})
 	if err != nil {
 		return err

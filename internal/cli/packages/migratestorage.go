@@ -16,6 +16,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/selection"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/cli/view"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
@@ -40,7 +41,7 @@ type MigrateStorageCmd struct {
 	// DropFields is the consent to the loss of fields.
 	DropFields bool `help:"Also rewrite custom resources with fields that the storage version does not describe. The API server drops these fields."`
 	connection.ClusterFlags
-	terminal.OutputFlag
+	view.OutputFlag
 }
 
 // migration is the result for one CRD.
@@ -175,7 +176,7 @@ func (c *MigrateStorageCmd) writeMigrations(w io.Writer, results []migration) er
 		rows = append(rows, []string{m.CRD, strings.Join(m.Former, ","), m.Storage, fmt.Sprint(m.Resources), state})
 	}
 	if len(rows) > 0 {
-		if err := terminal.WriteTable(w, []string{"CRD", "FROM", "TO", "CUSTOM RESOURCES", "STATE"}, rows); err != nil {
+		if err := view.WriteTable(w, []string{"CRD", "FROM", "TO", "CUSTOM RESOURCES", "STATE"}, rows); err != nil {
 			return err
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/plantext"
 	"github.com/xpkg-dev/xpkg/internal/cli/report"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/cli/view"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/operation"
 	"github.com/xpkg-dev/xpkg/internal/planner"
@@ -40,7 +41,7 @@ type review struct {
 	atomicFlag
 	terminal.ConsentFlag
 	connection.ClusterFlags
-	terminal.OutputFlag
+	view.OutputFlag
 }
 
 // change carries out the steps that a function returns for the installed packages.
@@ -277,9 +278,7 @@ func (r review) consent(env *terminal.Env, steps []*operation.Step) error {
 		}
 	}
 	if !r.Asks(env) {
-		for _, p := range plans {
-			printNotes(env, p)
-		}
+		printNotes(env, plans...)
 	}
 	switch {
 	case r.Yes || changes == 0:

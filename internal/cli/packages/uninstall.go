@@ -17,6 +17,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/plantext"
 	"github.com/xpkg-dev/xpkg/internal/cli/selection"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/cli/view"
 	"github.com/xpkg-dev/xpkg/internal/fileutil"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
@@ -70,7 +71,7 @@ type UninstallCmd struct {
 	terminal.ConsentFlag
 	connection.ClusterFlags
 	planFlags
-	terminal.OutputFlag
+	view.OutputFlag
 }
 
 // Validate returns an error for a name that is not valid, and if no package is selected.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
@@ -18,6 +17,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/location"
 	"github.com/xpkg-dev/xpkg/internal/cli/selection"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/cli/view"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/operation"
 	"github.com/xpkg-dev/xpkg/internal/planner"
@@ -177,9 +177,7 @@ func (c *updateArgs) selectVersion(env *terminal.Env, f planFlags, cluster conne
 	if err != nil {
 		return err
 	}
-	for _, note := range notes {
-		fmt.Fprintf(env.Stderr, "note: %s\n", terminal.Safe(note))
-	}
+	view.Notes(env.Stderr, notes...)
 	c.Version = newest
 	return nil
 }
@@ -222,7 +220,7 @@ type UpdateCmd struct {
 	terminal.ConsentFlag
 	connection.ClusterFlags
 	planFlags
-	terminal.OutputFlag
+	view.OutputFlag
 
 	// save writes and prints the plans of a dry run. It can be nil.
 	save *planOutput

@@ -92,5 +92,5 @@ func markdownCells(cells []string, separator string) string {
 
 // markdownText returns text in one line, without meaning in Markdown or HTML.
 func markdownText(s string) string {
-	return terminal.EscapeMarkdown(cleanCells([]string{s})[0])
+	return terminal.EscapeMarkdown(terminal.SafeLine(s))
 }

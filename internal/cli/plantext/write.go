@@ -3,9 +3,9 @@ package plantext
 import (
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/cli/view"
 	"github.com/xpkg-dev/xpkg/internal/planner"
 )
 
@@ -38,7 +38,7 @@ func Write(w io.Writer, plans ...*planner.Plan) error {
 }
 
 func (t *page) writeText(w io.Writer) error {
-	out := textWriter{terminal.NewColumns(w, 2)}
+	out := textWriter{w: w}
 	out.line(t.heading)
 	out.rows(t.versions)
 	for _, s := range t.sections {
@@ -48,28 +48,24 @@ func (t *page) writeText(w io.Writer) error {
 	}
 	out.line("")
 	out.line(t.summary)
-	return out.w.Flush()
+	return out.err
 }
 
-type textWriter struct{ w *terminal.Columns }
+// textWriter writes lines and tables, until an error.
+type textWriter struct {
+	w   io.Writer
+	err error
+}
 
-func (t textWriter) line(s string) {
-	// The writer keeps its first error until Flush.
-	_, _ = fmt.Fprintf(t.w, "%s\n", terminal.Safe(s))
+func (t *textWriter) line(s string) {
+	if t.err == nil {
+		_, t.err = fmt.Fprintf(t.w, "%s\n", terminal.Safe(s))
+	}
 }
 
 // rows writes rows of cells, which are aligned with each other.
-func (t textWriter) rows(rows [][]string) {
-	for _, cells := range rows {
-		_, _ = fmt.Fprintf(t.w, "  %s\n", strings.TrimRight(strings.Join(cleanCells(cells), "\t"), "\t"))
+func (t *textWriter) rows(rows [][]string) {
+	if t.err == nil {
+		t.err = view.Table{Rows: rows, Indent: "  ", Distance: 2}.Write(t.w)
 	}
-}
-
-// cleanCells returns cells without characters that affect a terminal, each in one line.
-func cleanCells(cells []string) []string {
-	out := make([]string, len(cells))
-	for i, c := range cells {
-		out[i] = strings.ReplaceAll(terminal.Safe(c), "\n", " ")
-	}
-	return out
 }

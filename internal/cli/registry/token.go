@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/cli/view"
 	"github.com/xpkg-dev/xpkg/internal/registry/access"
 	"github.com/xpkg-dev/xpkg/internal/registry/tokens"
 )
@@ -60,7 +61,7 @@ func expiryOf(expires time.Time, lifetime time.Duration) string {
 
 type tokenListCmd struct {
 	folderFlag
-	terminal.OutputFlag
+	view.OutputFlag
 }
 
 // tokenView is a token in the output of a command. It has no hash.
@@ -101,7 +102,7 @@ func (c *tokenListCmd) Run(env *terminal.Env) error {
 			}
 			rows = append(rows, []string{v.ID, v.User, strings.Join(v.Scope.Repositories, ","), strings.Join(actions, ","), expires, v.Note})
 		}
-		return terminal.WriteTable(w, []string{"ID", "USER", "REPOSITORIES", "ACTIONS", "EXPIRES", "NOTE"}, rows)
+		return view.WriteTable(w, []string{"ID", "USER", "REPOSITORIES", "ACTIONS", "EXPIRES", "NOTE"}, rows)
 	})
 }
 

@@ -46,10 +46,13 @@ const notePrefix = "note: "
 // Write implements io.Writer.
 func (w *MessageWriter) Write(b []byte) (int, error) {
 	message := nameProgram(w.Program, string(b))
-	switch {
-	case w.Quiet && strings.HasPrefix(message, notePrefix):
+	if w.Quiet && strings.HasPrefix(message, notePrefix) {
 		return len(b), nil
-	case w.Color:
+	}
+	if !strings.HasPrefix(message, clearLine) {
+		message = Wrap(message, ColumnsOf(w.Writer))
+	}
+	if w.Color {
 		message = highlight(message)
 	}
 	if _, err := io.WriteString(w.Writer, message); err != nil {
