@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
@@ -104,16 +103,11 @@ func parsePrefix(s string) (string, error) {
 func pushAll(env *terminal.Env, remote *remote.Client, from *archive.Collection, all []oci.Reference, target string) ([]oci.Reference, error) {
 	p := terminal.StartTask(env.Stderr, "pushing %s", wording.Count(len(all), "package"))
 	defer p.End()
-	group, ctx := errgroup.WithContext(env.Context)
-	group.SetLimit(copiesAtOnce)
 	pushed := make([]oci.Reference, len(all))
-	for i, ref := range all {
-		group.Go(func() (err error) {
-			pushed[i], err = pushOne(ctx, remote, from, ref, target)
-			return err
-		})
-	}
-	return pushed, group.Wait()
+	return pushed, p.Each(env.Context, len(all), copiesAtOnce, func(ctx context.Context, i int) (err error) {
+		pushed[i], err = pushOne(ctx, remote, from, all[i], target)
+		return err
+	})
 }
 
 func pushOne(ctx context.Context, remote *remote.Client, from *archive.Collection, ref oci.Reference, target string) (_ oci.Reference, err error) {
