@@ -47,17 +47,16 @@ func (c versionCmd) Run(env *terminal.Env) error {
 	return c.Print(env.Stdout, out, out.write)
 }
 
-func (v versionInfo) write(w io.Writer) error {
-	_, err := fmt.Fprintf(w, "xpkg %s (%s, %s)\n", v.Client.Version, v.Client.GoVersion, v.Client.Platform)
-	if err != nil || v.Server == nil {
-		return err
+func (v versionInfo) write(w io.Writer) {
+	fmt.Fprintf(w, "xpkg %s (%s, %s)\n", v.Client.Version, v.Client.GoVersion, v.Client.Platform)
+	if v.Server == nil {
+		return
 	}
 	manager := v.Server.Manager
 	if manager == "" {
 		manager = "not found"
 	}
-	_, err = fmt.Fprintf(w, "Manager %s\nKubernetes %s\n", terminal.Safe(manager), terminal.Safe(v.Server.Kubernetes))
-	return err
+	fmt.Fprintf(w, "Manager %s\nKubernetes %s\n", terminal.Safe(manager), terminal.Safe(v.Server.Kubernetes))
 }
 
 func (c versionCmd) readServer(ctx context.Context) (*serverVersion, error) {

@@ -40,7 +40,7 @@ func (c *InspectCmd) Run(env *terminal.Env) error {
 	if report.Content.IndexLayer == indexContradicts {
 		fmt.Fprintln(env.Stderr, "warning: IndexMismatch: the index layer of the package differs from its package.yaml, which is shown")
 	}
-	return c.Print(env.Stdout, report, func(w io.Writer) error { return writeInspection(w, report, c.Objects) })
+	return c.Print(env.Stdout, report, func(w io.Writer) { writeInspection(w, report, c.Objects) })
 }
 
 func (c *InspectCmd) inspect(env *terminal.Env, from location.Location) (report *inspection, err error) {

@@ -40,17 +40,14 @@ func WriteReport(w io.Writer, findings []xpkg.Finding, sarif bool, output view.O
 	if findings == nil {
 		findings = []xpkg.Finding{}
 	}
-	return output.Print(w, findings, func(w io.Writer) error { return WriteFindings(w, findings) })
+	return output.Print(w, findings, func(w io.Writer) { WriteFindings(w, findings) })
 }
 
 // WriteFindings writes one line for each finding.
-func WriteFindings(w io.Writer, findings []xpkg.Finding) error {
+func WriteFindings(w io.Writer, findings []xpkg.Finding) {
 	for _, f := range findings {
-		if _, err := fmt.Fprintln(w, strings.ReplaceAll(terminal.Safe(f.String()), "\n", `\n`)); err != nil {
-			return err
-		}
+		fmt.Fprintln(w, strings.ReplaceAll(terminal.Safe(f.String()), "\n", `\n`))
 	}
-	return nil
 }
 
 // CountFindings returns the number of findings: "2 errors, 1 warning", or "no findings".

@@ -192,7 +192,7 @@ func (c *RenderCmd) validate(env *terminal.Env, v *resourceValidation, resources
 		v.validate(env, r)
 	}
 	xpkg.SortFindings(v.findings)
-	if err := (view.OutputFlag{}).Print(env.Stderr, nil, func(w io.Writer) error { return author.WriteFindings(w, v.findings) }); err != nil {
+	if err := (view.OutputFlag{}).Print(env.Stderr, nil, func(w io.Writer) { author.WriteFindings(w, v.findings) }); err != nil {
 		return err
 	}
 	fmt.Fprintf(env.Stderr, "%s\n", terminal.Safe(v.summary(len(all))))

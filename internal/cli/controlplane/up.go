@@ -286,7 +286,7 @@ Pushes to the registry require a token, which xpkg reads from the data directory
 %s
 `, wording.ShellWord(s.Kubeconfig), composition(s), up.LoginCommand(s), stop)
 	}
-	_ = view.OutputFlag{}.Print(env.Stdout, nil, func(w io.Writer) error { _, err := io.WriteString(w, text); return err })
+	_ = view.OutputFlag{}.Print(env.Stdout, nil, func(w io.Writer) { fmt.Fprint(w, text) })
 }
 
 // composition describes whether the control plane composes resources.

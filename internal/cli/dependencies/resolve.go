@@ -171,11 +171,12 @@ func (c *ResolveCmd) show(env *terminal.Env, before lockfile.File, got resolver.
 		}
 		return view.PrintManifests(env.Stdout, c.Output, objects)
 	}
-	return c.Print(c.messages(env), viewOf(got), func(w io.Writer) error {
+	return c.Print(c.messages(env), viewOf(got), func(w io.Writer) {
 		if c.Lock == "" {
-			return writeClosure(w, got.File)
+			writeClosure(w, got.File)
+			return
 		}
-		return writeLockChanges(w, c.Lock, before, got.File)
+		writeLockChanges(w, c.Lock, before, got.File)
 	})
 }
 
@@ -199,16 +200,16 @@ func viewOf(got resolver.Result) resolution {
 	return out
 }
 
-func writeClosure(w io.Writer, f lockfile.File) error {
+func writeClosure(w io.Writer, f lockfile.File) {
 	if len(f.Packages) == 0 {
-		_, err := io.WriteString(w, "No packages.\n")
-		return err
+		fmt.Fprintln(w, "No packages.")
+		return
 	}
 	var rows [][]string
 	for _, p := range f.Packages {
 		rows = append(rows, []string{string(p.Kind), p.Repository, p.ShortVersion(), p.Digest.Short(), neededBy(&f, p.Repository)})
 	}
-	return view.Table{
+	view.Table{
 		Header: []string{"KIND", "PACKAGE", "VERSION", "DIGEST", "NEEDED BY"}, Least: []string{"DIGEST", "NEEDED BY"}, Rows: rows,
 	}.Write(w)
 }

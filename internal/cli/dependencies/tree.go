@@ -165,11 +165,11 @@ func (c *TreeCmd) runObject(env *terminal.Env, cluster client.Client, t *package
 
 // print prints trees, which contain the objects with the names.
 func (c *TreeCmd) print(env *terminal.Env, nodes []*node, names []string) error {
-	return c.Print(env.Stdout, view.List{Value: nodes, Names: names, Text: func(w io.Writer) error { return writeTrees(w, nodes) }})
+	return c.Print(env.Stdout, view.List{Value: nodes, Names: names, Text: func(w io.Writer) { writeTrees(w, nodes) }})
 }
 
 // writeTrees writes trees, and below them the messages that several packages have, each once.
-func writeTrees(w io.Writer, nodes []*node) error {
+func writeTrees(w io.Writer, nodes []*node) {
 	var all []*node
 	var findings []view.Finding
 	var collect func(n *node)
@@ -201,11 +201,8 @@ func writeTrees(w io.Writer, nodes []*node) error {
 		n.write(w, "", "", "")
 	}
 	for _, text := range below {
-		if _, err := fmt.Fprintf(w, "\n%s\n", terminal.Safe(text)); err != nil {
-			return err
-		}
+		fmt.Fprintf(w, "\n%s\n", terminal.Safe(text))
 	}
-	return nil
 }
 
 // isClosure distinguishes arguments to resolve from names of installed packages.
@@ -231,9 +228,8 @@ func (c *TreeCmd) runClosure(env *terminal.Env) error {
 	for _, n := range nodes {
 		names = n.appendNames(names)
 	}
-	return c.Print(env.Stdout, view.List{Value: nodes, Names: names, Text: func(w io.Writer) error {
+	return c.Print(env.Stdout, view.List{Value: nodes, Names: names, Text: func(w io.Writer) {
 		writeClosureTree(w, f, nodes)
-		return nil
 	}})
 }
 

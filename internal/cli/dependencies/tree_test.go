@@ -204,9 +204,7 @@ func TestTheTreeHasTheMessageOfSeveralPackagesOnce(t *testing.T) {
 		Dependencies: []dependencyNode{child("a", wait), child("b", "crashes"), child("c", wait)},
 	}
 	var text strings.Builder
-	if err := writeTrees(&text, []*node{root}); err != nil {
-		t.Fatal(err)
-	}
+	writeTrees(&text, []*node{root})
 	want := "configuration/root  v1  Healthy=True\n" +
 		"├─ needs a\n│  └─ provider/a  v1  Healthy=False\n" +
 		"├─ needs b\n│  └─ provider/b  v1  Healthy=False  crashes\n" +

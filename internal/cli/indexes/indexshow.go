@@ -61,7 +61,7 @@ func (c *ShowCmd) Run(env *terminal.Env) error {
 			return err
 		}
 		view := viewOf(r)
-		return c.Print(env.Stdout, view, func(w io.Writer) error { return view.write(w, ref) })
+		return c.Print(env.Stdout, view, func(w io.Writer) { view.write(w, ref) })
 	})
 }
 
@@ -84,7 +84,7 @@ func viewOf(r *catalog.Reader) indexView {
 	return v
 }
 
-func (v *indexView) write(w io.Writer, ref oci.Reference) error {
+func (v *indexView) write(w io.Writer, ref oci.Reference) {
 	rows := [][]string{
 		{"Index", ref.String()}, {"Name", v.Name}, {"Digest", v.Digest.String()}, {"Sequence", fmt.Sprint(v.Sequence)},
 		{"Created", date(v.Created)}, {"Expires", date(v.Expires)},
@@ -104,7 +104,7 @@ func (v *indexView) write(w io.Writer, ref oci.Reference) error {
 	for _, e := range v.Events {
 		rows = append(rows, []string{"Event", strings.TrimSuffix(fmt.Sprintf("%s %s:%s", e.Type, e.Repository, e.Tag), ":")})
 	}
-	return view.WriteTable(w, nil, rows)
+	view.WriteTable(w, nil, rows)
 }
 
 func date(t time.Time) string {

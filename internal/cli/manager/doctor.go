@@ -2,6 +2,7 @@ package manager
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -61,9 +62,7 @@ func (c *DoctorCmd) Run(env *terminal.Env) error {
 		return apiserver.Classify(err, "read the state of the cluster")
 	}
 	findings := doctor.Check(facts)
-	err = c.Print(env.Stdout, findings, func(w io.Writer) error {
-		return writeFindings(w, findings)
-	})
+	err = c.Print(env.Stdout, findings, func(w io.Writer) { writeFindings(w, findings) })
 	if err != nil {
 		return err
 	}
@@ -72,7 +71,7 @@ func (c *DoctorCmd) Run(env *terminal.Env) error {
 
 // writeFindings writes a table with a row for each cause, and below it the remedies, each once. The manifest in a message is left out:
 // the remedy names the command that prints it.
-func writeFindings(w io.Writer, findings []doctor.Finding) error {
+func writeFindings(w io.Writer, findings []doctor.Finding) {
 	all := make([]view.Finding, len(findings))
 	for i, f := range findings {
 		message, _, _ := strings.Cut(f.Message, "\n\n")
@@ -86,15 +85,14 @@ func writeFindings(w io.Writer, findings []doctor.Finding) error {
 	for _, c := range view.ByCause(all, view.Most(w)) {
 		f := findings[c.Members[0]]
 		rows = append(rows, []string{string(f.Result), f.Check, c.Text})
-		if fix := "\n" + f.Check + ": " + c.Fix; c.Fix != "" && !slices.Contains(fixes, fix) {
+		if fix := f.Check + ": " + c.Fix; c.Fix != "" && !slices.Contains(fixes, fix) {
 			fixes = append(fixes, fix)
 		}
 	}
-	if err := view.WriteTable(w, []string{"RESULT", "CHECK", "FINDING"}, rows); err != nil || fixes == nil {
-		return err
+	view.WriteTable(w, []string{"RESULT", "CHECK", "FINDING"}, rows)
+	if len(fixes) > 0 {
+		fmt.Fprintf(w, "\n%s\n", strings.Join(fixes, "\n"))
 	}
-	_, err := io.WriteString(w, strings.Join(fixes, "")+"\n")
-	return err
 }
 
 // clusterClient returns a client for the kinds that the commands of the manager read.

@@ -175,8 +175,7 @@ func (c *ApplyCmd) finishDeleted(env *terminal.Env, engine *operation.Engine, ki
 	if err != nil {
 		return err
 	}
-	return c.Print(env.Stdout, p, func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "%s gone\n", inventory.ShortName(p))
-		return err
+	return c.Print(env.Stdout, p, func(w io.Writer) {
+		fmt.Fprintf(w, "%s gone\n", inventory.ShortName(p))
 	})
 }

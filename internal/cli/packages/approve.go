@@ -68,17 +68,14 @@ func (c *ApproveCmd) print(env *terminal.Env, approvals []operation.Approval) er
 	if len(approvals) == 1 {
 		value = approvals[0]
 	}
-	return c.Print(env.Stdout, value, func(w io.Writer) error {
+	return c.Print(env.Stdout, value, func(w io.Writer) {
 		for _, a := range approvals {
 			text := fmt.Sprintf("%s approved (%s)", inventory.ShortName(a.Of), a.Revision)
 			if a.Empty() {
 				text = inventory.ShortName(a.Of) + " has no pending approval"
 			}
-			if _, err := fmt.Fprintln(w, text); err != nil {
-				return err
-			}
+			fmt.Fprintln(w, text)
 		}
-		return nil
 	})
 }
 

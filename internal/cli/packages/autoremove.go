@@ -49,9 +49,8 @@ func (c *AutoremoveCmd) Run(env *terminal.Env) error {
 		if c.DryRun {
 			nothing = []*planner.Plan{}
 		}
-		return c.Print(env.Stdout, nothing, func(w io.Writer) error {
-			_, err := fmt.Fprintln(w, "Nothing to remove: every dependency is still needed.")
-			return err
+		return c.Print(env.Stdout, nothing, func(w io.Writer) {
+			fmt.Fprintln(w, "Nothing to remove: every dependency is still needed.")
 		})
 	}
 	var remove []inventory.Name

@@ -100,16 +100,13 @@ func (c *DescribeCmd) Run(env *terminal.Env) error {
 	if len(descriptions) == 1 {
 		out = descriptions[0]
 	}
-	return c.PrintText(env.Stdout, out, inventory.ResourceNames(found), func(w io.Writer) error {
+	return c.PrintText(env.Stdout, out, inventory.ResourceNames(found), func(w io.Writer) {
 		for i, d := range descriptions {
 			if i > 0 {
 				fmt.Fprintln(w)
 			}
-			if err := d.write(w); err != nil {
-				return err
-			}
+			d.write(w)
 		}
-		return nil
 	})
 }
 
@@ -377,7 +374,7 @@ func (d *description) runningText() string {
 }
 
 // write writes the description in sections. It omits empty sections.
-func (d *description) write(w io.Writer) error {
+func (d *description) write(w io.Writer) {
 	head := [][2]string{
 		{"Name", v1.ObjectName(d.Kind, d.Name)}, {"Package", d.Package}, {"Running", d.runningText()}, {"Resolved", d.Resolved}, {"Digest", d.Digest},
 		{"Title", d.Presentation.Title}, {"Summary", firstLine(d.Presentation.Summary)},
@@ -397,9 +394,7 @@ func (d *description) write(w io.Writer) error {
 			facts.Rows = append(facts.Rows, []string{fmt.Sprintf("%-13s", strings.TrimPrefix(line[0]+":", ":")), line[1]})
 		}
 	}
-	if err := facts.Write(w); err != nil {
-		return err
-	}
+	facts.Write(w)
 	shown := &view.Once{}
 	writeConditions(w, "Conditions", d.Conditions, shown)
 	writeConditions(w, "Conditions of the revision", d.RevisionConditions, shown)
@@ -423,12 +418,10 @@ func (d *description) write(w io.Writer) error {
 	writeSection(w, "Install objects", inventory.InstallLines(d.InstallObjects))
 	if slices.Contains(v1.PackageKinds(), d.Kind) {
 		fmt.Fprintln(w, "\nRevisions:")
-		if err := revisionTable(d.Revisions).Write(w); err != nil {
-			return err
-		}
+		revisionTable(d.Revisions).Write(w)
 	}
 	if len(d.Events) == 0 {
-		return nil
+		return
 	}
 	fmt.Fprintln(w, "\nEvents:")
 	events := view.Table{Header: []string{"AGE", "TYPE", "REASON", "OBJECT", "SOURCE", "MESSAGE"}, Least: []string{"SOURCE", "TYPE", "OBJECT"}}
@@ -436,7 +429,7 @@ func (d *description) write(w io.Writer) error {
 		message, _, _ := strings.Cut(e.Message, "\n\n")
 		events.Rows = append(events.Rows, []string{terminal.Age(e.Last, time.Now()), e.Type, e.Reason, e.Object, e.Source, shown.Text(message)})
 	}
-	return events.Write(w)
+	events.Write(w)
 }
 
 // presentationOf returns the description of the package of a revision, which has the annotations of its metadata.

@@ -10,6 +10,7 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
+	"github.com/xpkg-dev/xpkg/internal/cli/plantext"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/cli/view"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
@@ -119,9 +120,7 @@ func (c *InstallCmd) review(env *terminal.Env, pl *clusterPlanner, want v1.Packa
 	}
 	step.Plan = p
 	if ask || c.given() && !terminal.IsQuiet(env.Stderr) {
-		if err := showPlan(env, p); err != nil {
-			return nil, err
-		}
+		plantext.Write(env.Stderr, p)
 	} else {
 		printNotes(env, p)
 	}
@@ -138,8 +137,7 @@ func carryOutOne(env *terminal.Env, o operation.Operation, output view.OutputFla
 		return err
 	}
 	p := done[0].Object
-	return output.Print(env.Stdout, inventory.WithoutManagedFields(p), func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "%s %s (%s)%s\n", inventory.ShortName(p), done[0].Word, p.PackageSpec().Package, remark)
-		return err
+	return output.Print(env.Stdout, inventory.WithoutManagedFields(p), func(w io.Writer) {
+		fmt.Fprintf(w, "%s %s (%s)%s\n", inventory.ShortName(p), done[0].Word, p.PackageSpec().Package, remark)
 	})
 }

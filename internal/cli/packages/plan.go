@@ -56,9 +56,9 @@ type planFormat struct {
 
 // print writes plans, whose JSON is raw, in the selected format.
 func (f planFormat) print(w io.Writer, raw []byte, plans ...*planner.Plan) error {
-	write := func(w io.Writer) error { return writePlans(w, plans) }
+	write := func(w io.Writer) { writePlans(w, plans) }
 	if f.Output == "markdown" {
-		f.Output, write = "", func(w io.Writer) error { return plantext.WriteMarkdown(w, plans...) }
+		f.Output, write = "", func(w io.Writer) { plantext.WriteMarkdown(w, plans...) }
 	}
 	return view.OutputFlag{Output: view.ObjectFormat(f.Output)}.Print(w, json.RawMessage(raw), write)
 }

@@ -2,7 +2,6 @@ package packages
 
 import (
 	"cmp"
-	"fmt"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -11,7 +10,6 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/content"
-	"github.com/xpkg-dev/xpkg/internal/cli/plantext"
 	"github.com/xpkg-dev/xpkg/internal/cli/report"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/cli/view"
@@ -98,14 +96,6 @@ func leftOut(p *planner.Plan) (notes []string) {
 		notes = append(notes, l.String())
 	}
 	return notes
-}
-
-// showPlan writes a plan to standard error, before the user is asked to confirm it.
-func showPlan(env *terminal.Env, p *planner.Plan) error {
-	if err := plantext.Write(env.Stderr, p); err != nil {
-		return fmt.Errorf("show the plan: %w", err)
-	}
-	return nil
 }
 
 // atomicFlag makes a command undo its changes if it fails.

@@ -15,6 +15,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/dependencies"
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
 	"github.com/xpkg-dev/xpkg/internal/cli/location"
+	"github.com/xpkg-dev/xpkg/internal/cli/plantext"
 	"github.com/xpkg-dev/xpkg/internal/cli/selection"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/cli/view"
@@ -307,7 +308,7 @@ func (c *UpdateCmd) review(env *terminal.Env, pl *clusterPlanner, s *operation.S
 	p := s.Plan
 	if err := p.RefusalError(); err != nil {
 		if errors.Is(err, planner.ErrMaintained) {
-			err = cmp.Or(showPlan(env, p), err)
+			plantext.Write(env.Stderr, p)
 		}
 		return err
 	}
@@ -321,9 +322,7 @@ func (c *UpdateCmd) review(env *terminal.Env, pl *clusterPlanner, s *operation.S
 		return err
 	}
 	if c.Asks(env) || !terminal.IsQuiet(env.Stderr) {
-		if err := showPlan(env, p); err != nil {
-			return err
-		}
+		plantext.Write(env.Stderr, p)
 	}
 	return consentTo(c.ConsentFlag, env, p, c.verb()+" "+string(c.Name))
 }

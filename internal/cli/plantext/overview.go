@@ -60,7 +60,7 @@ func consequences(p *planner.Plan) (texts []string, worst weight) {
 }
 
 // writeOverview writes one line for each plan and consequence, worst first, and the totals.
-func writeOverview(w io.Writer, plans []*planner.Plan) error {
+func writeOverview(w io.Writer, plans []*planner.Plan) {
 	type line struct {
 		weight
 		rows [][]string
@@ -89,7 +89,7 @@ func writeOverview(w io.Writer, plans []*planner.Plan) error {
 		lines = append(lines, line{worst, rows})
 	}
 	slices.SortStableFunc(lines, func(a, b line) int { return cmp.Compare(b.weight, a.weight) })
-	out, left := textWriter{w: w}, 0
+	out, left := textWriter{w}, 0
 	var shown [][]string
 	for i, l := range lines {
 		if i >= plainOnTerminal && l.weight == plain {
@@ -105,5 +105,4 @@ func writeOverview(w io.Writer, plans []*planner.Plan) error {
 	out.line("")
 	out.line(total(plans))
 	out.line("To read all changes, repeat the command with --dry-run and `| less`, or with -o json.")
-	return out.err
 }

@@ -69,9 +69,8 @@ func (c *exportCmd) Run(env *terminal.Env) error {
 		return err
 	}
 	task.End()
-	return c.Print(env.Stdout, result, func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "Wrote %s of %s into %s.\n", wording.Count(result.Files, "file"), wording.Count(len(versions), "version"), terminal.Safe(c.Dir))
-		return err
+	return c.Print(env.Stdout, result, func(w io.Writer) {
+		fmt.Fprintf(w, "Wrote %s of %s into %s.\n", wording.Count(result.Files, "file"), wording.Count(len(versions), "version"), terminal.Safe(c.Dir))
 	})
 }
 

@@ -85,10 +85,10 @@ func (c *tokenListCmd) Run(env *terminal.Env) error {
 	for _, t := range all {
 		views = append(views, tokenView{t.ID, t.User, t.Scope, t.Note, t.Created, t.Expires, !now.Before(t.Expires)})
 	}
-	return c.Print(env.Stdout, views, func(w io.Writer) error {
+	return c.Print(env.Stdout, views, func(w io.Writer) {
 		if len(views) == 0 {
-			_, err := fmt.Fprintln(w, "There are no tokens.")
-			return err
+			fmt.Fprintln(w, "There are no tokens.")
+			return
 		}
 		var rows [][]string
 		for _, v := range views {
@@ -102,7 +102,7 @@ func (c *tokenListCmd) Run(env *terminal.Env) error {
 			}
 			rows = append(rows, []string{v.ID, v.User, strings.Join(v.Scope.Repositories, ","), strings.Join(actions, ","), expires, v.Note})
 		}
-		return view.WriteTable(w, []string{"ID", "USER", "REPOSITORIES", "ACTIONS", "EXPIRES", "NOTE"}, rows)
+		view.WriteTable(w, []string{"ID", "USER", "REPOSITORIES", "ACTIONS", "EXPIRES", "NOTE"}, rows)
 	})
 }
 

@@ -2,7 +2,6 @@ package terminal
 
 import (
 	"cmp"
-	"errors"
 	"io"
 	"os"
 	"os/exec"
@@ -21,7 +20,7 @@ type page struct {
 
 // Show writes text for people, without control characters that affect a terminal. The lines of a text that is not wide fit on the
 // terminal.
-func Show(w io.Writer, wide bool, write func(io.Writer) error) error {
+func Show(w io.Writer, wide bool, write func(io.Writer)) error {
 	stdout, ok := w.(*CheckedWriter)
 	text := page{columns: Unlimited}
 	if ok && stdout.Pager == "" {
@@ -30,13 +29,13 @@ func Show(w io.Writer, wide bool, write func(io.Writer) error) error {
 	if !wide {
 		text.columns = ColumnsOf(w)
 	}
-	err := write(&text)
+	write(&text)
 	message := SafeText(text.String())
 	if !ok {
-		_, failed := io.WriteString(w, message)
-		return errors.Join(err, failed)
+		_, err := io.WriteString(w, message)
+		return err
 	}
-	return errors.Join(err, stdout.show(Wrap(nameProgram(stdout.Program, message), text.columns)))
+	return stdout.show(Wrap(nameProgram(stdout.Program, message), text.columns))
 }
 
 // show writes text for people: with colors, and in the pager if it has more lines than the terminal.

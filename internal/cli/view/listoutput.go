@@ -56,7 +56,7 @@ type List struct {
 	// Empty receives the line for a table without rows, as messages.
 	Empty io.Writer
 	// Text writes the list as text instead of as a table.
-	Text func(w io.Writer) error
+	Text func(w io.Writer)
 }
 
 // Print writes a list in the selected format. The output contains no control characters that affect a
@@ -65,11 +65,10 @@ func (f ListOutputFlag) Print(w io.Writer, l List) error {
 	switch f.Output {
 	case "", "wide":
 	case "name":
-		return terminal.Show(w, true, func(w io.Writer) error {
+		return terminal.Show(w, true, func(w io.Writer) {
 			for _, name := range l.Names {
 				fmt.Fprintln(w, name)
 			}
-			return nil
 		})
 	default:
 		return OutputFlag{ObjectFormat(f.Output)}.Print(w, l.Value, nil)
@@ -88,7 +87,7 @@ func (f ListOutputFlag) Print(w io.Writer, l List) error {
 }
 
 // PrintText is like Print for a value that has a text in place of a table.
-func (f ListOutputFlag) PrintText(w io.Writer, value any, names []string, text func(w io.Writer) error) error {
+func (f ListOutputFlag) PrintText(w io.Writer, value any, names []string, text func(w io.Writer)) error {
 	return f.Print(w, List{Value: value, Names: names, Text: text})
 }
 

@@ -31,7 +31,7 @@ func (f ObjectFormat) Validate() error { return validateFormat(string(f), "json"
 
 // Print writes value as JSON or YAML or with a template if selected, and otherwise the output of table. The output contains no
 // control characters that affect a terminal.
-func (f OutputFlag) Print(w io.Writer, value any, table func(io.Writer) error) error {
+func (f OutputFlag) Print(w io.Writer, value any, table func(io.Writer)) error {
 	switch f.Output {
 	case "json":
 		return WriteJSON(w, value)
@@ -39,7 +39,11 @@ func (f OutputFlag) Print(w io.Writer, value any, table func(io.Writer) error) e
 		return writeYAML(w, value)
 	}
 	if template, ok := strings.CutPrefix(string(f.Output), jsonPathPrefix); ok {
-		return terminal.Show(w, false, func(w io.Writer) error { return writeJSONPath(w, template, value) })
+		var text strings.Builder
+		if err := writeJSONPath(&text, template, value); err != nil {
+			return err
+		}
+		return terminal.Show(w, true, func(w io.Writer) { fmt.Fprint(w, text.String()) })
 	}
 	return terminal.Show(w, false, table)
 }

@@ -41,15 +41,12 @@ const (
 )
 
 // WriteTable writes a table with aligned columns. A table without columns in its header has no header.
-func WriteTable(w io.Writer, header []string, rows [][]string) error {
-	return Table{Header: header, Rows: rows}.Write(w)
+func WriteTable(w io.Writer, header []string, rows [][]string) {
+	Table{Header: header, Rows: rows}.Write(w)
 }
 
-// Write writes the table. Cells have no control characters that affect a terminal.
-func (t Table) Write(w io.Writer) error {
-	_, err := t.Begin(w)
-	return err
-}
+// Write writes the table. Cells have no control characters that affect a terminal. Streams of commands record their errors.
+func (t Table) Write(w io.Writer) { _, _ = t.Begin(w) }
 
 // Begin writes the table, and returns a writer of further rows.
 func (t Table) Begin(w io.Writer) (*Rows, error) {

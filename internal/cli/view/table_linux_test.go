@@ -1,7 +1,6 @@
 package view
 
 import (
-	"errors"
 	"math/rand/v2"
 	"os"
 	"strings"
@@ -40,13 +39,10 @@ func TestTablesFitTheTerminal(t *testing.T) {
 			table.Header, table.Indent = nil, "  "
 		}
 		var file strings.Builder
-		if err := table.Write(&file); err != nil {
-			t.Fatal(err)
-		}
+		table.Write(&file)
 		for _, columns := range terminals {
-			var failed error
-			out, err := pty.Output(columns, func(slave *os.File) { failed = table.Write(slave) })
-			if err := errors.Join(err, failed); err != nil {
+			out, err := pty.Output(columns, func(slave *os.File) { table.Write(slave) })
+			if err != nil {
 				t.Fatal(err)
 			}
 			out = strings.ReplaceAll(out, "\r\n", "\n")
