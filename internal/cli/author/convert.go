@@ -209,8 +209,7 @@ func (c *ConvertCmd) writeReport(env *terminal.Env, r convertReport) error {
 	if r.RuntimeConfig != "" {
 		fmt.Fprintf(env.Stdout, "%s: the parts of the Deployment that an image cannot contain\n", terminal.SafeLine(r.RuntimeConfig))
 	}
-	_, err := fmt.Fprintf(env.Stdout, "%s: Provider %s, %s without an equivalent\n", terminal.SafeLine(r.Output), terminal.SafeLine(r.Name), wording.Count(len(r.Losses), "part"))
-	return err
+	return env.Say("%s: Provider %s, %s without an equivalent\n", terminal.SafeLine(r.Output), terminal.SafeLine(r.Name), wording.Count(len(r.Losses), "part"))
 }
 
 // writeFile writes a package file, and the DeploymentRuntimeConfig beside it.

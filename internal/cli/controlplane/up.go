@@ -315,6 +315,5 @@ func (c *DownCmd) Run(env *terminal.Env) error {
 	if err := up.Stop(env.Context, dir); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(env.Stdout, "The control plane is stopped. Its data is in %s.\nStart it again with `%s`.\n", terminal.Safe(dir), terminal.Safe(datadir.StartCommand(dir, "--detach")))
-	return err
+	return env.Say("The control plane is stopped. Its data is in %s.\nStart it again with `%s`.\n", terminal.Safe(dir), terminal.Safe(datadir.StartCommand(dir, "--detach")))
 }

@@ -116,6 +116,5 @@ func (c *tokenRevokeCmd) Run(env *terminal.Env) error {
 	if err := c.open().Revoke(c.ID); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(env.Stdout, "Revoked %s\n", terminal.Safe(c.ID))
-	return err
+	return env.Say("Revoked %s\n", terminal.Safe(c.ID))
 }

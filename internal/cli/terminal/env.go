@@ -51,6 +51,11 @@ func (e *Env) CommandWith(flag string) string {
 	return strings.Join(words, " ")
 }
 
+// Say writes a result on standard output, in lines that fit on a terminal and without control characters.
+func (e *Env) Say(format string, args ...any) error {
+	return Show(e.Stdout, false, func(w io.Writer) { fmt.Fprintf(w, format, args...) })
+}
+
 // ExitCode ends a command with an exit code and without a message.
 type ExitCode int
 

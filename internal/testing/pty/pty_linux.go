@@ -1,4 +1,3 @@
-// Package pty opens pseudo terminals, and checks what a command writes to one.
 package pty
 
 import (
