@@ -49,7 +49,8 @@ func (w *MessageWriter) Write(b []byte) (int, error) {
 	if w.Quiet && strings.HasPrefix(message, notePrefix) {
 		return len(b), nil
 	}
-	if !strings.HasPrefix(message, clearLine) {
+	// Neither the progress line nor a record of a log is wrapped.
+	if !strings.HasPrefix(message, clearLine) && !strings.HasPrefix(message, "time=") {
 		message = Wrap(message, ColumnsOf(w.Writer))
 	}
 	if w.Color {
