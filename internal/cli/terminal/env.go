@@ -1,5 +1,5 @@
-// Package terminal implements the environment of commands: its streams, the output
-// formats, the progress line, the questions it asks, and the exit code.
+// Package terminal implements the environment of commands: its streams, whose lines fit on a
+// terminal, the progress line, the questions it asks, and the exit code.
 package terminal
 
 import (
