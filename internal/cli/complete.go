@@ -22,6 +22,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/packagecache"
 	"github.com/xpkg-dev/xpkg/internal/cli/selection"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/cli/view"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/registry/access"
 	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
@@ -61,7 +62,7 @@ func completionValues(env *terminal.Env, kind string) map[string]completion.Valu
 			return append(packageKinds(ctx, line), references(ctx, line)...)
 		}, "reference": references,
 		"version": packageVersions, "revision": packageRevisions, "context": kubeconfigContexts,
-		"object-format": fixed(terminal.ObjectFormats()), "list-format": fixed(terminal.ListFormats()),
+		"object-format": fixed(view.ObjectFormats()), "list-format": fixed(view.ListFormats()),
 		"runtime": fixed(manager.Runtimes), "local-runtime": fixed(manager.LocalRuntimes), "privilege": fixed(append(manifests.AllPrivileges(), "*")), "action": fixed(access.Actions()),
 		"index-name": func(ctx context.Context, line completion.Line) []string {
 			return indexes.Names(ctx, configured[indexes.Flags](env), line.Word)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/cli/completion"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/cli/view"
 	"github.com/xpkg-dev/xpkg/internal/testing/race"
 )
 
@@ -73,8 +74,8 @@ func TestFixedValuesAreCompleted(t *testing.T) {
 		"manager --allow-runtime-privilege":      "HostNetwork HostPID HostIPC HostPath Privileged Capabilities ServiceAccount *",
 		"registry token create --action":         "read publish publish-new yank delete",
 		"list --color":                           "auto always never",
-		"list -o":                                strings.Join(terminal.ListFormats(), " "),
-		"install -o":                             strings.Join(terminal.ObjectFormats(), " "),
+		"list -o":                                strings.Join(view.ListFormats(), " "),
+		"install -o":                             strings.Join(view.ObjectFormats(), " "),
 		"install":                                "provider configuration function",
 		"init":                                   "provider configuration function",
 		"completion":                             "bash zsh fish powershell",

@@ -12,6 +12,7 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/cli/config"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/cli/view"
 )
 
 type configCmd struct {
@@ -19,7 +20,7 @@ type configCmd struct {
 }
 
 type configViewCmd struct {
-	terminal.ListOutputFlag
+	view.ListOutputFlag
 }
 
 // setting is a flag that the configuration can set.
@@ -41,7 +42,7 @@ func (c configViewCmd) Run(env *terminal.Env) error {
 		return err
 	}
 	settings, names := []setting{}, slices.Sorted(maps.Keys(flags))
-	table := terminal.Table{Header: []string{"KEY", "VALUE", "ORIGIN"}, WideHeader: []string{"VARIABLE", "MEANING"}}
+	table := view.Table{Header: []string{"KEY", "VALUE", "ORIGIN"}, WideHeader: []string{"VARIABLE", "MEANING"}}
 	for _, name := range names {
 		s := setting{Key: name, Variable: config.VariableOf(name)}
 		if s.Value, s.Origin = file.Value(flags[name]); s.Value == nil {
@@ -60,7 +61,7 @@ func (c configViewCmd) Run(env *terminal.Env) error {
 	if _, err := os.Stat(file.Path); err != nil && c.Output == "" && invalid == nil {
 		fmt.Fprintf(env.Stderr, "note: no configuration file exists; it would be %s\n", terminal.Safe(cmp.Or(file.Path, "in a home folder")))
 	}
-	return cmp.Or(c.Print(env.Stdout, terminal.List{Value: settings, Names: names, Table: table}), invalid)
+	return cmp.Or(c.Print(env.Stdout, view.List{Value: settings, Names: names, Table: table}), invalid)
 }
 
 // configurable returns the flags that the configuration can set, by name.

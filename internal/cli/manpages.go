@@ -54,8 +54,7 @@ func (c manCmd) Run(env *terminal.Env) error {
 	if !strings.ContainsRune(first, filepath.Separator) {
 		first = "./" + first
 	}
-	_, err = fmt.Fprintf(env.Stdout, "%s written; read the first one with `man %s`\n", wording.Count(len(pages), "manual page"), terminal.Safe(wording.ShellWord(first)))
-	return err
+	return env.Say("%s written; read the first one with `man %s`\n", wording.Count(len(pages), "manual page"), terminal.Safe(wording.ShellWord(first)))
 }
 
 // pageOf returns the name of the manual page of a command, such as xpkg-deps-vendor.

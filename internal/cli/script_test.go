@@ -40,6 +40,9 @@ func TestMain(m *testing.M) {
 // hintsVariable is the environment variable with the file in which command reports hints that a user cannot paste.
 const hintsVariable = "XPKG_TEST_HINTS"
 
+// repeatOnTerminals repeats a command on terminals, and returns what is wrong. It is nil where tests have no terminals.
+var repeatOnTerminals func(args []string) []string
+
 // command runs the program of this test. It reports a message with a placeholder in a command, or with another name of
 // the program than the one that the user typed.
 func command() {
@@ -49,6 +52,9 @@ func command() {
 	problems := placeholder.Find(messages.String())
 	if filepath.Base(os.Args[0]) != "xpkg" && strings.Contains(messages.String(), "`xpkg ") {
 		problems = append(problems, "`xpkg ")
+	}
+	if repeatOnTerminals != nil {
+		problems = append(problems, repeatOnTerminals(os.Args)...)
 	}
 	if problems != nil {
 		report := fmt.Sprintf("%q contain %q: %s", os.Args, problems, messages)

@@ -12,13 +12,14 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/apiserver"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/cli/view"
 	"github.com/xpkg-dev/xpkg/internal/version"
 )
 
 type versionCmd struct {
 	Server bool `help:"Show the versions of the Kubernetes API server and of the manager too."`
 	connection.ClusterFlags
-	terminal.OutputFlag
+	view.OutputFlag
 }
 
 // versionInfo has the versions of the command and, on request, of a cluster.
@@ -46,17 +47,16 @@ func (c versionCmd) Run(env *terminal.Env) error {
 	return c.Print(env.Stdout, out, out.write)
 }
 
-func (v versionInfo) write(w io.Writer) error {
-	_, err := fmt.Fprintf(w, "xpkg %s (%s, %s)\n", v.Client.Version, v.Client.GoVersion, v.Client.Platform)
-	if err != nil || v.Server == nil {
-		return err
+func (v versionInfo) write(w io.Writer) {
+	fmt.Fprintf(w, "xpkg %s (%s, %s)\n", v.Client.Version, v.Client.GoVersion, v.Client.Platform)
+	if v.Server == nil {
+		return
 	}
 	manager := v.Server.Manager
 	if manager == "" {
 		manager = "not found"
 	}
-	_, err = fmt.Fprintf(w, "Manager %s\nKubernetes %s\n", terminal.Safe(manager), terminal.Safe(v.Server.Kubernetes))
-	return err
+	fmt.Fprintf(w, "Manager %s\nKubernetes %s\n", terminal.Safe(manager), terminal.Safe(v.Server.Kubernetes))
 }
 
 func (c versionCmd) readServer(ctx context.Context) (*serverVersion, error) {

@@ -72,7 +72,7 @@ func TestWaitForARolledBackPackage(t *testing.T) {
 	if code := cli.Main(t.Context(), []string{"xpkg", "list", "--kubeconfig", b.kubeconfig}, env); code != 0 {
 		t.Errorf("exit code %d: %s", code, errs.String())
 	}
-	checkMatches(t, out.String(), `provider/dependent +RolledBack +False +`+regexp.QuoteMeta(second)+` \(v1 runs\) `)
+	checkMatches(t, out.String(), `provider/dependent +RolledBack +False +v2 \(v1 runs\) `)
 	checkMatches(t, b.must(t, 0, "tree", "dependent").out, `^provider/dependent  v2 \(v1 runs\)  Healthy=False  RolledBack: `)
 	b.must(t, 0, "uninstall", "provider", "dependent", "--yes", "--wait", "1m")
 }

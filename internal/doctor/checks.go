@@ -212,9 +212,12 @@ func attention(name string, all []Package) []Finding {
 	var out []Finding
 	for _, p := range all {
 		short := path.Join(strings.ToLower(p.Kind), p.Namespace, p.Name)
+		add := func(f Finding, cause string) {
+			f.Subject, f.Cause = short, cause
+			out = append(out, f)
+		}
 		if p.Resume != "" {
-			out = append(out, warn(name, short+" is paused: the manager does not reconcile it",
-				"Run `"+p.Resume+"`."))
+			add(warn(name, short+" is paused: the manager does not reconcile it", "Run `"+p.Resume+"`."), "")
 		}
 		if p.Ready || p.Resume != "" && p.Reason == "" {
 			continue
@@ -230,11 +233,11 @@ func attention(name string, all []Package) []Finding {
 		}
 		switch {
 		case p.Reason == "":
-			out = append(out, warn(name, short+" is not reconciled yet", "Check that the manager runs. "+describe))
+			add(warn(name, short+" is not reconciled yet", "Check that the manager runs. "+describe), "")
 		case p.Waiting:
-			out = append(out, warn(name, short+" waits: "+reasonText(p.Reason, why), describe))
+			add(warn(name, short+" waits: "+reasonText(p.Reason, why), describe), p.Reason)
 		default:
-			out = append(out, fail(name, ErrUnhealthy, short+" is not ready: "+reasonText(p.Reason, why), strings.TrimSpace(p.Fix+" "+describe)))
+			add(fail(name, ErrUnhealthy, short+" is not ready: "+reasonText(p.Reason, why), strings.TrimSpace(p.Fix+" "+describe)), p.Reason)
 		}
 	}
 	return out

@@ -5,6 +5,7 @@ package doctor
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
@@ -26,6 +27,10 @@ type Finding struct {
 	Message string `json:"message"`
 	// Fix is the remedy, with the exact command. It is empty for OK.
 	Fix string `json:"fix,omitempty"`
+	// Subject is the object of the finding, as the message names it, or empty. Cause is the same for the findings of all objects to
+	// which the same happened.
+	Subject string `json:"-"`
+	Cause   string `json:"-"`
 
 	code errcode.Code
 }
@@ -106,7 +111,9 @@ func Err(findings []Finding) error {
 		return nil
 	}
 	worst := slices.MaxFunc(failed, func(a, b Finding) int { return a.code.Class.Exit - b.code.Class.Exit })
-	return worst.code.New(nil, "%d of %d checks failed; the most severe is %s: %s", len(failed), len(findings), worst.Check, worst.Message).WithDo("%s", worst.Fix)
+	message, _, _ := strings.Cut(worst.Message, "\n\n") // Without a manifest.
+	return worst.code.New(nil, "%d of %d checks failed; the most severe is %s: %s", len(failed), len(findings), worst.Check, message).
+		WithDo("%s", worst.Fix)
 }
 
 func ok(check, message string) Finding { return Finding{Check: check, Result: OK, Message: message} }

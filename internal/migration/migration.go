@@ -46,7 +46,7 @@ func (p *Plan) Pending() int {
 }
 
 // WriteText writes the plan for a terminal.
-func (p *Plan) WriteText(w io.Writer) error {
+func (p *Plan) WriteText(w io.Writer) {
 	var b strings.Builder
 	for i, s := range p.Steps {
 		state := ""
@@ -67,8 +67,7 @@ func (p *Plan) WriteText(w io.Writer) error {
 	for _, n := range p.Notes {
 		fmt.Fprintf(&b, "note: %s\n", n)
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
+	fmt.Fprint(w, b.String())
 }
 
 // Run carries out the steps that are not done, in their order, each within a time limit. It calls completed after each of

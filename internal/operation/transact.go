@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/xpkg/v1alpha1"
 	"github.com/xpkg-dev/xpkg/internal/apiserver"
 	"github.com/xpkg-dev/xpkg/internal/apply"
@@ -156,6 +157,19 @@ func makes(spec v1alpha1.TransactionSpec, steps []*Step) bool {
 	return installs == len(spec.Packages)
 }
 
+// place returns the place of the package that the message of a transaction names among its packages, such as "3 of 25: ", or "".
+func place(s v1alpha1.TransactionStatus) string {
+	for word := range strings.FieldsSeq(s.Message) {
+		i := slices.IndexFunc(s.Packages, func(p v1alpha1.ChangedPackage) bool {
+			return v1.ObjectName(p.Kind, p.Name) == strings.TrimRight(word, ":,")
+		})
+		if i >= 0 && len(s.Packages) > 1 {
+			return fmt.Sprintf("%d of %d: ", i+1, len(s.Packages))
+		}
+	}
+	return ""
+}
+
 // Follow waits until a transaction has ended, and reports its progress. It returns the packages with their results, or the failure of the
 // transaction. The end of ctx ends the wait alone.
 func (o Operation) Follow(ctx context.Context, t *v1alpha1.Transaction) ([]*Done, error) {
@@ -169,7 +183,7 @@ func (o Operation) Follow(ctx context.Context, t *v1alpha1.Transaction) ([]*Done
 		switch {
 		case time.Since(began) < quietTime:
 		case t.Status.Message != "":
-			progress.Set("%s", t.Status.Message)
+			progress.Set("%s%s", place(t.Status), t.Status.Message)
 		case !progress.IsSet():
 			progress.Set("waiting for the manager to start the transaction %s", t.Name)
 		}

@@ -813,7 +813,7 @@ func TestUsersOfANamespaceSeeTheirObjects(t *testing.T) {
 		// stdout and stderr are parts of the output. An empty stderr means none.
 		stdout, stderr []string
 	}{
-		{all, "list -n " + team, 0, []string{name + "   True        True      " + ref}, nil},
+		{all, "list -n " + team, 0, []string{name + "   True        True      v1.0.0    " + strings.TrimSuffix(ref, ":v1.0.0")}, nil},
 		{all, "list -n " + team + " -o name", 0, []string{"packageinstall.packages.crossplane.io/seen"}, nil},
 		{all, "list -n " + team + " -o wide", 0, []string{name}, []string{"note: the columns of the packages are empty: "}},
 		{some, "list -n " + team, 0, []string{name}, []string{"note: the list is not complete: "}},

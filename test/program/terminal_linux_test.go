@@ -15,9 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/xpkg-dev/xpkg/internal/testing/buffer"
+	"github.com/xpkg-dev/xpkg/internal/testing/pty"
 	"github.com/xpkg-dev/xpkg/internal/up"
 	"github.com/xpkg-dev/xpkg/internal/up/datadir"
 )
@@ -34,7 +33,7 @@ type terminal struct {
 // startTerminal runs the program in a terminal of a number of columns.
 func startTerminal(t *testing.T, columns uint16, p plane, args ...string) *terminal {
 	t.Helper()
-	master, slave, err := openTerminal(columns)
+	master, slave, err := pty.Open(columns)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,27 +100,6 @@ func TestHelpFitsTheTerminal(t *testing.T) {
 			t.Errorf("the line has %d characters: %s", len(line), line)
 		}
 	}
-}
-
-// openTerminal opens both ends of a new pseudo terminal: see pty(7).
-func openTerminal(columns uint16) (master, slave *os.File, err error) {
-	// Close must end a pending read, which it does for a non-blocking file only.
-	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, nil, err
-	}
-	master = os.NewFile(uintptr(fd), "/dev/ptmx")
-	number, err := unix.IoctlGetUint32(fd, unix.TIOCGPTN)
-	err = errors.Join(err,
-		unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0),
-		unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: 50, Col: columns}))
-	if err == nil {
-		slave, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0)
-	}
-	if err != nil {
-		return nil, nil, errors.Join(err, master.Close())
-	}
-	return master, slave, nil
 }
 
 // wait waits for the end of the command, and returns its exit code and the lines on the screen.

@@ -13,6 +13,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/location"
 	"github.com/xpkg-dev/xpkg/internal/cli/selection"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/cli/view"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/pkg/crddiff"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
@@ -135,9 +136,8 @@ func (c *DiffCmd) fails(d packagediff.Diff) bool {
 
 func (c *DiffCmd) print(w io.Writer, d packagediff.Diff) error {
 	t := diffText{all: c.All, markdown: c.Output == "markdown"}
-	return terminal.OutputFlag{Output: terminal.ObjectFormat(strings.TrimPrefix(c.Output, "markdown"))}.Print(w, d, func(w io.Writer) error {
-		_, err := io.WriteString(w, t.write(c.From, c.To, d))
-		return err
+	return view.OutputFlag{Output: view.ObjectFormat(strings.TrimPrefix(c.Output, "markdown"))}.Print(w, d, func(w io.Writer) {
+		fmt.Fprint(w, t.write(c.From, c.To, d))
 	})
 }
 

@@ -3,7 +3,6 @@ package artifact
 import (
 	"compress/gzip"
 	"errors"
-	"fmt"
 	"io"
 	"strings"
 
@@ -49,8 +48,7 @@ func (c *ExtractCmd) Run(env *terminal.Env) error {
 	if err != nil || fileutil.IsStdout(c.Output) {
 		return err
 	}
-	_, err = fmt.Fprintf(env.Stdout, "%s: %s\n", terminal.Safe(c.Output), terminal.Size(int64(len(stream))))
-	return err
+	return env.Say("%s: %s\n", terminal.Safe(c.Output), terminal.Size(int64(len(stream))))
 }
 
 func (c *ExtractCmd) source() (location.Location, error) {

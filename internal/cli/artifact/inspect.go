@@ -8,6 +8,7 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/cli/location"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/cli/view"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/image"
 	"github.com/xpkg-dev/xpkg/pkg/oci/indexlayer"
@@ -22,7 +23,7 @@ type InspectCmd struct {
 	Objects    bool   `help:"List every object."`
 	TrustIndex bool   `help:"Read the index layer of the package, if it has one, instead of package.yaml: faster, but not verified."`
 	CacheDir   string `placeholder:"DIR" env:"XPKG_CACHE_DIR" config:"" help:"Folder of the package cache, which records verified index layers. Default is xpkg/packages in the user's cache folder."`
-	terminal.OutputFlag
+	view.OutputFlag
 	location.TransferFlags
 }
 
@@ -39,7 +40,7 @@ func (c *InspectCmd) Run(env *terminal.Env) error {
 	if report.Content.IndexLayer == indexContradicts {
 		fmt.Fprintln(env.Stderr, "warning: IndexMismatch: the index layer of the package differs from its package.yaml, which is shown")
 	}
-	return c.Print(env.Stdout, report, func(w io.Writer) error { return writeInspection(w, report, c.Objects) })
+	return c.Print(env.Stdout, report, func(w io.Writer) { writeInspection(w, report, c.Objects) })
 }
 
 func (c *InspectCmd) inspect(env *terminal.Env, from location.Location) (report *inspection, err error) {

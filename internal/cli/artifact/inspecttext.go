@@ -9,29 +9,27 @@ import (
 	"strings"
 
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/cli/view"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
 // writeInspection writes an inspection as text.
-func writeInspection(w io.Writer, r *inspection, everyObject bool) error {
-	if err := writeFacts(w, r); err != nil {
-		return err
-	}
-	for _, part := range []func(io.Writer, *inspection) error{writeEntries, writeLayers, writeDependencies} {
-		if err := part(w, r); err != nil {
-			return err
-		}
-	}
+func writeInspection(w io.Writer, r *inspection, everyObject bool) {
+	writeFacts(w, r)
+	writeEntries(w, r)
+	writeLayers(w, r)
+	writeDependencies(w, r)
 	if everyObject {
-		return writeObjects(w, r.Content.Objects)
+		writeObjects(w, r.Content.Objects)
+		return
 	}
-	return writeKinds(w, r.Content.Objects)
+	writeKinds(w, r.Content.Objects)
 }
 
 // writeFacts writes the properties of a package.
-func writeFacts(w io.Writer, r *inspection) error {
+func writeFacts(w io.Writer, r *inspection) {
 	c := r.Content
 	facts := [][2]string{
 		{"source", r.Source}, {"digest", r.Digest.String()}, {"package", fmt.Sprintf("%s %s (%s)", c.Kind, c.Name, c.APIVersion)},
@@ -55,16 +53,13 @@ func writeFacts(w io.Writer, r *inspection) error {
 	for _, f := range c.Problems {
 		facts = append(facts, [2]string{"problem", f.String()})
 	}
-	tw := terminal.NewColumns(w, 3)
+	var rows [][]string
 	for _, f := range facts {
-		if f[1] == "" {
-			continue
-		}
-		if _, err := fmt.Fprintf(tw, "%s\t%s\n", f[0], oneLine(f[1])); err != nil {
-			return err
+		if f[1] != "" {
+			rows = append(rows, []string{f[0], oneLine(f[1])})
 		}
 	}
-	return tw.Flush()
+	view.WriteTable(w, nil, rows)
 }
 
 // sizeOf returns the size of a long text, and "" for no text.
@@ -102,13 +97,13 @@ func oneLine(s string) string {
 	return wording.ClipCharacters(strings.Join(strings.Fields(terminal.Safe(s)), " "), 200)
 }
 
-func writeEntries(w io.Writer, r *inspection) error {
+func writeEntries(w io.Writer, r *inspection) {
 	var rows [][]string
 	for _, e := range r.Index {
 		what := cmp.Or(e.Annotations[oci.AnnotationKey], e.Platform, "any platform")
 		rows = append(rows, []string{what, e.Digest.String(), mark(e.Digest == r.Manifest.Digest)})
 	}
-	return section(w, []string{"MANIFEST", "DIGEST", "SHOWN"}, rows)
+	section(w, []string{"MANIFEST", "DIGEST", "SHOWN"}, rows)
 }
 
 func mark(is bool) string {
@@ -118,44 +113,40 @@ func mark(is bool) string {
 	return "-"
 }
 
-func writeLayers(w io.Writer, r *inspection) error {
+func writeLayers(w io.Writer, r *inspection) {
 	var rows [][]string
 	for _, l := range r.Manifest.Layers {
 		rows = append(rows, []string{cmp.Or(l.Annotation, "-"), l.Digest.String(), terminal.Size(l.Size)})
 	}
-	return section(w, []string{"LAYER", "DIGEST", "SIZE"}, rows)
+	section(w, []string{"LAYER", "DIGEST", "SIZE"}, rows)
 }
 
-func writeDependencies(w io.Writer, r *inspection) error {
+func writeDependencies(w io.Writer, r *inspection) {
 	rows := func(all []dependencyView) (out [][]string) {
 		for _, d := range all {
 			out = append(out, []string{d.Package, cmp.Or(string(d.Kind), "-"), cmp.Or(d.Constraint, "-")})
 		}
 		return out
 	}
-	if err := section(w, []string{"DEPENDENCY", "KIND", "VERSION"}, rows(r.Content.Dependencies)); err != nil {
-		return err
-	}
-	if err := section(w, []string{"OPTIONAL DEPENDENCY", "KIND", "VERSION"}, rows(r.Content.OptionalDependencies)); err != nil {
-		return err
-	}
+	section(w, []string{"DEPENDENCY", "KIND", "VERSION"}, rows(r.Content.Dependencies))
+	section(w, []string{"OPTIONAL DEPENDENCY", "KIND", "VERSION"}, rows(r.Content.OptionalDependencies))
 	var kinds [][]string
 	for _, k := range r.Content.RequiredKinds {
 		kinds = append(kinds, []string{k.WithoutVersion(), cmp.Or(k.Version, "-")})
 	}
-	return section(w, []string{"REQUIRED KIND", "API VERSION"}, kinds)
+	section(w, []string{"REQUIRED KIND", "API VERSION"}, kinds)
 }
 
-func writeObjects(w io.Writer, objects []objectView) error {
+func writeObjects(w io.Writer, objects []objectView) {
 	var rows [][]string
 	for _, o := range objects {
 		rows = append(rows, []string{o.Kind, o.Name, o.APIVersion, terminal.Size(o.Size)})
 	}
-	return section(w, []string{"KIND", "NAME", "API VERSION", "SIZE"}, rows)
+	section(w, []string{"KIND", "NAME", "API VERSION", "SIZE"}, rows)
 }
 
 // writeKinds writes the number of objects of each kind.
-func writeKinds(w io.Writer, objects []objectView) error {
+func writeKinds(w io.Writer, objects []objectView) {
 	type sum struct {
 		count int
 		size  int64
@@ -169,16 +160,14 @@ func writeKinds(w io.Writer, objects []objectView) error {
 	for _, kind := range slices.Sorted(maps.Keys(sums)) {
 		rows = append(rows, []string{kind, fmt.Sprint(sums[kind].count), terminal.Size(sums[kind].size)})
 	}
-	return section(w, []string{"KIND", "OBJECTS", "SIZE"}, rows)
+	section(w, []string{"KIND", "OBJECTS", "SIZE"}, rows)
 }
 
 // section writes an empty line and a table. It writes nothing if there are no rows.
-func section(w io.Writer, header []string, rows [][]string) error {
+func section(w io.Writer, header []string, rows [][]string) {
 	if len(rows) == 0 {
-		return nil
+		return
 	}
-	if _, err := fmt.Fprintln(w); err != nil {
-		return err
-	}
-	return terminal.WriteTable(w, header, rows)
+	fmt.Fprintln(w)
+	view.WriteTable(w, header, rows)
 }

@@ -58,8 +58,7 @@ func (c *LoginCmd) Run(env *terminal.Env) error {
 	if err != nil {
 		return ErrDockerConfig.New(err, "cannot store the credentials for %s", registry)
 	}
-	_, err = fmt.Fprintf(env.Stdout, "Logged in to %s as %s. The credentials are in %s.\n", registry, terminal.Safe(user), where)
-	return err
+	return env.Say("Logged in to %s as %s. The credentials are in %s.\n", registry, terminal.Safe(user), where)
 }
 
 // serverKey returns the key of a registry in Docker's configuration.

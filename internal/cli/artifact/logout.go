@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/xpkg-dev/xpkg/internal/cli/artifact/dockerconfig"
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
@@ -31,8 +30,7 @@ func (c *LogoutCmd) Run(env *terminal.Env) error {
 	if !found {
 		text = "There were no credentials for %s.\n"
 	}
-	_, err = fmt.Fprintf(env.Stdout, text, registry)
-	return err
+	return env.Say(text, registry)
 }
 
 func forget(ctx context.Context, server string) (bool, error) {

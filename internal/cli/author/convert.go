@@ -14,6 +14,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
 	"github.com/xpkg-dev/xpkg/internal/cli/location"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/cli/view"
 	"github.com/xpkg-dev/xpkg/internal/fileutil"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
@@ -200,7 +201,7 @@ func (c *ConvertCmd) writeReport(env *terminal.Env, r convertReport) error {
 		if r.Losses == nil {
 			r.Losses = []firstgen.Loss{}
 		}
-		return terminal.WriteJSON(env.Stdout, r)
+		return view.WriteJSON(env.Stdout, r)
 	}
 	for _, l := range r.Losses {
 		fmt.Fprintln(env.Stdout, strings.ReplaceAll(terminal.Safe(l.String()), "\n", `\n`))
@@ -208,8 +209,7 @@ func (c *ConvertCmd) writeReport(env *terminal.Env, r convertReport) error {
 	if r.RuntimeConfig != "" {
 		fmt.Fprintf(env.Stdout, "%s: the parts of the Deployment that an image cannot contain\n", terminal.SafeLine(r.RuntimeConfig))
 	}
-	_, err := fmt.Fprintf(env.Stdout, "%s: Provider %s, %s without an equivalent\n", terminal.SafeLine(r.Output), terminal.SafeLine(r.Name), wording.Count(len(r.Losses), "part"))
-	return err
+	return env.Say("%s: Provider %s, %s without an equivalent\n", terminal.SafeLine(r.Output), terminal.SafeLine(r.Name), wording.Count(len(r.Losses), "part"))
 }
 
 // writeFile writes a package file, and the DeploymentRuntimeConfig beside it.

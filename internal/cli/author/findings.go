@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/cli/view"
 	"github.com/xpkg-dev/xpkg/internal/crdvalidation"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
@@ -27,7 +28,7 @@ func everyCheck(policy xpkg.Policy, limits xpkg.Limits) check.Options {
 }
 
 // WriteReport writes findings as text, JSON, YAML or SARIF.
-func WriteReport(w io.Writer, findings []xpkg.Finding, sarif bool, output terminal.OutputFlag) error {
+func WriteReport(w io.Writer, findings []xpkg.Finding, sarif bool, output view.OutputFlag) error {
 	if sarif {
 		report, err := check.SARIF(findings)
 		if err != nil {
@@ -39,17 +40,14 @@ func WriteReport(w io.Writer, findings []xpkg.Finding, sarif bool, output termin
 	if findings == nil {
 		findings = []xpkg.Finding{}
 	}
-	return output.Print(w, findings, func(w io.Writer) error { return WriteFindings(w, findings) })
+	return output.Print(w, findings, func(w io.Writer) { WriteFindings(w, findings) })
 }
 
 // WriteFindings writes one line for each finding.
-func WriteFindings(w io.Writer, findings []xpkg.Finding) error {
+func WriteFindings(w io.Writer, findings []xpkg.Finding) {
 	for _, f := range findings {
-		if _, err := fmt.Fprintln(w, strings.ReplaceAll(terminal.Safe(f.String()), "\n", `\n`)); err != nil {
-			return err
-		}
+		fmt.Fprintln(w, strings.ReplaceAll(terminal.Safe(f.String()), "\n", `\n`))
 	}
-	return nil
 }
 
 // CountFindings returns the number of findings: "2 errors, 1 warning", or "no findings".

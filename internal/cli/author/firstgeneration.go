@@ -135,9 +135,7 @@ func (c *BuildCmd) buildFirst(env *terminal.Env, f firstFolder, base *image.Imag
 	if err := xpkg.Failed(found); err != nil {
 		return err
 	}
-	if err := WriteFindings(env.Stderr, found); err != nil {
-		return err
-	}
+	WriteFindings(env.Stderr, found)
 	files, err := f.files(c.StreamLimits())
 	if err != nil {
 		return err

@@ -59,8 +59,7 @@ func (c *InitCmd) Run(env *terminal.Env) error {
 		return err
 	}
 	fmt.Fprintf(env.Stderr, "The next commands are in %s.\n", terminal.Safe(filepath.Join(folder, "README.md")))
-	_, err = fmt.Fprintf(env.Stdout, "%s: %s %s with %s\n", terminal.Safe(folder), c.Kind, c.Name, wording.Count(count, "file"))
-	return err
+	return env.Say("%s: %s %s with %s\n", terminal.Safe(folder), c.Kind, c.Name, wording.Count(count, "file"))
 }
 
 // checkInitName returns an error for a name with which the package cannot be installed: each revision has a label with the name, and

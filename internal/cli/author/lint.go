@@ -11,6 +11,7 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/cli/location"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/cli/view"
 	"github.com/xpkg-dev/xpkg/internal/fileutil"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/firstgen"
@@ -35,7 +36,7 @@ type LintCmd struct {
 	Package string `arg:"" optional:"" default:"." help:"Package to check: the folder of a package, a file of YAML, a .xpkg file, oci:DIR, a reference, or - for standard input. Default is this folder."`
 	Strict  bool   `help:"Treat warnings as errors."`
 	SARIF   bool   `name:"sarif" help:"Print a SARIF report for code review tools."`
-	terminal.OutputFlag
+	view.OutputFlag
 	location.FolderFlags
 	location.TransferFlags
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/author"
 	"github.com/xpkg-dev/xpkg/internal/cli/dependencies"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/cli/view"
 	"github.com/xpkg-dev/xpkg/internal/composition"
 	"github.com/xpkg-dev/xpkg/internal/function/protocol"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
@@ -43,11 +44,11 @@ type RenderCmd struct {
 	IncludeFunctionResults bool `short:"r" help:"Print the results of functions as resources of kind Result."`
 	IncludeContext         bool `short:"c" help:"Print the context after the last function as a resource of kind Context."`
 
-	XRD               string                `name:"xrd" placeholder:"FILE" help:"File with the definition of the composite resource, whose defaults are set. Default is the definition in the packages."`
-	Validate          bool                  `help:"Check the rendered resources against the schemas of the packages, and print the composite resource in full. Problems are written to standard error."`
-	AllowUnknownKinds bool                  `help:"With --validate, report resources of unknown kinds as warnings."`
-	Timeout           time.Duration         `default:"1m" placeholder:"DURATION" help:"Time in which the functions must start and answer. Default is 1m."`
-	Output            terminal.ObjectFormat `placeholder:"FORMAT" complete:"object-format" help:"Print a list in JSON, or with jsonpath= and a template, in place of a stream of YAML."`
+	XRD               string            `name:"xrd" placeholder:"FILE" help:"File with the definition of the composite resource, whose defaults are set. Default is the definition in the packages."`
+	Validate          bool              `help:"Check the rendered resources against the schemas of the packages, and print the composite resource in full. Problems are written to standard error."`
+	AllowUnknownKinds bool              `help:"With --validate, report resources of unknown kinds as warnings."`
+	Timeout           time.Duration     `default:"1m" placeholder:"DURATION" help:"Time in which the functions must start and answer. Default is 1m."`
+	Output            view.ObjectFormat `placeholder:"FORMAT" complete:"object-format" help:"Print a list in JSON, or with jsonpath= and a template, in place of a stream of YAML."`
 	dependencies.ContentsFlags
 }
 
@@ -141,7 +142,7 @@ func (c *RenderCmd) finish(env *terminal.Env, v *resourceValidation, in composit
 		resources = append(resources, o.Object)
 	}
 	printed := append(resources, c.additions(out)...)
-	if err := terminal.PrintManifests(env.Stdout, c.Output, printed); err != nil {
+	if err := view.PrintManifests(env.Stdout, c.Output, printed); err != nil {
 		return err
 	}
 	if !c.Validate {
@@ -178,7 +179,7 @@ func checkScopes(v *resourceValidation, xr *unstructured.Unstructured, composed 
 // validate checks rendered resources against the schemas of the packages.
 func (c *RenderCmd) validate(env *terminal.Env, v *resourceValidation, resources []map[string]any) error {
 	var text strings.Builder
-	if err := terminal.PrintManifests(&text, "", resources); err != nil {
+	if err := view.PrintManifests(&text, "", resources); err != nil {
 		return err
 	}
 	docs, err := xpkg.Split([]byte(text.String()), "output", c.StreamLimits())
@@ -191,7 +192,7 @@ func (c *RenderCmd) validate(env *terminal.Env, v *resourceValidation, resources
 		v.validate(env, r)
 	}
 	xpkg.SortFindings(v.findings)
-	if err := (terminal.OutputFlag{}).Print(env.Stderr, nil, func(w io.Writer) error { return author.WriteFindings(w, v.findings) }); err != nil {
+	if err := (view.OutputFlag{}).Print(env.Stderr, nil, func(w io.Writer) { author.WriteFindings(w, v.findings) }); err != nil {
 		return err
 	}
 	fmt.Fprintf(env.Stderr, "%s\n", terminal.Safe(v.summary(len(all))))

@@ -16,6 +16,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/dependencies"
 	"github.com/xpkg-dev/xpkg/internal/cli/location"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/cli/view"
 	"github.com/xpkg-dev/xpkg/internal/fileutil"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
@@ -46,7 +47,7 @@ type ValidateCmd struct {
 	AllowUnknownKinds bool     `help:"Report resources of unknown kinds, and unknown functions of Compositions, as warnings."`
 	SARIF             bool     `name:"sarif" help:"Print a SARIF report for code review tools."`
 	dependencies.ContentsFlags
-	terminal.OutputFlag
+	view.OutputFlag
 	location.FolderFlags
 }
 

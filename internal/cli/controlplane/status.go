@@ -9,6 +9,7 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/cli/view"
 	"github.com/xpkg-dev/xpkg/internal/up"
 	"github.com/xpkg-dev/xpkg/internal/up/datadir"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
@@ -17,7 +18,7 @@ import (
 // StatusCmd implements `xpkg status`.
 type StatusCmd struct {
 	flags.DataDirFlag
-	terminal.ListOutputFlag
+	view.ListOutputFlag
 }
 
 // Run prints the status of a control plane. It fails if none runs, if it is not ready yet, or if a component does not
@@ -35,7 +36,7 @@ func (c *StatusCmd) Run(env *terminal.Env) error {
 	for _, check := range report.Checks {
 		parts = append(parts, check.Name)
 	}
-	if err := c.PrintText(env.Stdout, report, parts, func(w io.Writer) error { return writeReport(w, report) }); err != nil {
+	if err := c.PrintText(env.Stdout, report, parts, func(w io.Writer) { writeReport(w, report) }); err != nil {
 		return err
 	}
 	if !report.Running {
@@ -52,14 +53,14 @@ func (c *StatusCmd) Run(env *terminal.Env) error {
 	return nil
 }
 
-func writeReport(w io.Writer, r up.Report) error {
+func writeReport(w io.Writer, r up.Report) {
 	if !r.Running {
-		_, err := fmt.Fprintf(w, "No control plane runs in %s. Start one with `%s`.\n", r.DataDir, datadir.StartCommand(r.DataDir))
-		return err
+		fmt.Fprintf(w, "No control plane runs in %s. Start one with `%s`.\n", r.DataDir, datadir.StartCommand(r.DataDir))
+		return
 	}
 	if !r.Ready {
-		_, err := fmt.Fprintf(w, "The control plane in %s is starting, process %d.\n", r.DataDir, r.PID)
-		return err
+		fmt.Fprintf(w, "The control plane in %s is starting, process %d.\n", r.DataDir, r.PID)
+		return
 	}
 	fmt.Fprintf(w, "Running since %s, process %d, data in %s\n\n", terminal.Age(r.State.Started, time.Now()), r.PID, r.DataDir)
 	var rows [][]string
@@ -74,9 +75,7 @@ func writeReport(w io.Writer, r up.Report) error {
 		}
 		rows = append(rows, []string{check.Name, check.Address, state, took})
 	}
-	if err := terminal.WriteTable(w, []string{"PART", "ADDRESS", "STATE", "ANSWERED IN"}, rows); err != nil {
-		return err
-	}
+	view.WriteTable(w, []string{"PART", "ADDRESS", "STATE", "ANSWERED IN"}, rows)
 	for _, check := range r.Checks {
 		if check.Fix != "" {
 			fmt.Fprintf(w, "\n%s: %s\n", check.Name, terminal.SafeText(check.Fix))
@@ -89,5 +88,5 @@ func writeReport(w io.Writer, r up.Report) error {
 	for _, folder := range slices.Sorted(maps.Keys(r.Sizes)) {
 		rows = append(rows, []string{folder, terminal.Size(r.Sizes[folder])})
 	}
-	return terminal.WriteTable(w, []string{"FOLDER", "SIZE"}, rows)
+	view.WriteTable(w, []string{"FOLDER", "SIZE"}, rows)
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
 	"github.com/xpkg-dev/xpkg/internal/cli/manager"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/cli/view"
 	"github.com/xpkg-dev/xpkg/internal/controller"
 	"github.com/xpkg-dev/xpkg/internal/leader"
 	programs "github.com/xpkg-dev/xpkg/internal/runtime"
@@ -322,7 +323,7 @@ Pushes to the registry require a token, which xpkg reads from the data directory
 %s
 `, wording.ShellWord(s.Kubeconfig), composition(s), up.LoginCommand(s), stop)
 	}
-	_ = terminal.OutputFlag{}.Print(env.Stdout, nil, func(w io.Writer) error { _, err := io.WriteString(w, text); return err })
+	_ = view.OutputFlag{}.Print(env.Stdout, nil, func(w io.Writer) { fmt.Fprint(w, text) })
 }
 
 // composition describes whether the control plane composes resources.
@@ -351,6 +352,5 @@ func (c *DownCmd) Run(env *terminal.Env) error {
 	if err := up.Stop(env.Context, dir); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(env.Stdout, "The control plane is stopped. Its data is in %s.\nStart it again with `%s`.\n", terminal.Safe(dir), terminal.Safe(datadir.StartCommand(dir, "--detach")))
-	return err
+	return env.Say("The control plane is stopped. Its data is in %s.\nStart it again with `%s`.\n", terminal.Safe(dir), terminal.Safe(datadir.StartCommand(dir, "--detach")))
 }

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"slices"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
 	"github.com/xpkg-dev/xpkg/internal/cli/location"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
@@ -167,16 +165,13 @@ func (r *rootResolver) contents(env *terminal.Env, packages []lockfile.Package) 
 	p := terminal.StartTask(env.Stderr, "reading %s", wording.Count(len(packages), "package"))
 	defer p.End()
 	out := make([]Content, len(packages))
-	group, ctx := errgroup.WithContext(env.Context)
-	group.SetLimit(readsAtOnce)
-	for i, pkg := range packages {
-		group.Go(func() (err error) {
-			out[i].Reference, out[i].Locked = pkg.Reference().String(), pkg
-			out[i].Package, err = r.read(ctx, pkg)
+	_, err := fileutil.Await(env.Context, func() (struct{}, error) {
+		return struct{}{}, p.Each(env.Context, len(packages), readsAtOnce, func(ctx context.Context, i int) (err error) {
+			out[i].Reference, out[i].Locked = packages[i].Reference().String(), packages[i]
+			out[i].Package, err = r.read(ctx, packages[i])
 			return err
 		})
-	}
-	_, err := fileutil.Await(env.Context, func() (struct{}, error) { return struct{}{}, group.Wait() })
+	})
 	return out, err
 }
 

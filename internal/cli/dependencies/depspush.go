@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync"
 
-	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
@@ -19,6 +18,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
 	"github.com/xpkg-dev/xpkg/internal/cli/location"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/cli/view"
 	"github.com/xpkg-dev/xpkg/internal/versions"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
@@ -31,7 +31,7 @@ type depsPushCmd struct {
 	To     string `arg:"" name:"prefix" help:"Destination: REGISTRY or REGISTRY/PREFIX. Each package keeps its full name below it: xpkg.crossplane.io/a/b becomes REGISTRY/PREFIX/xpkg.crossplane.io/a/b."`
 	flags.RegistryFlags
 	flags.DataDirFlag
-	Output terminal.ObjectFormat `short:"o" placeholder:"FORMAT" complete:"object-format" help:"Format of the ImageConfigs: yaml, json, or jsonpath= and a template. Default is yaml."`
+	Output view.ObjectFormat `short:"o" placeholder:"FORMAT" complete:"object-format" help:"Format of the ImageConfigs: yaml, json, or jsonpath= and a template. Default is yaml."`
 }
 
 // Run pushes all packages of a folder, with unchanged digests.
@@ -63,7 +63,7 @@ func (c *depsPushCmd) Run(env *terminal.Env) error {
 	if err != nil {
 		return err
 	}
-	return terminal.PrintManifests(env.Stdout, c.Output, configs)
+	return view.PrintManifests(env.Stdout, c.Output, configs)
 }
 
 // checkVendoredLock fails with LockTagMismatch if the lock file of a layout names a package that the layout does not
@@ -106,23 +106,19 @@ func pushAll(env *terminal.Env, opts remote.Options, from *archive.Collection, a
 	}
 	client := remote.New(opts)
 	defer client.Close()
-	group, ctx := errgroup.WithContext(env.Context)
-	group.SetLimit(copiesAtOnce)
 	immutable := make([]error, len(all))
-	for i, ref := range all {
-		group.Go(func() error {
-			to, err := pushOne(ctx, client, from, ref, target)
-			if errors.Is(err, remote.ErrImmutable) {
-				immutable[i] = err
-				return nil
-			}
-			if _, found := unchanged.Load(to); err == nil && !found {
-				fmt.Fprintf(p, "pushed %s\n", terminal.Safe(to.String()))
-			}
-			return err
-		})
-	}
-	return errors.Join(group.Wait(), errors.Join(immutable...))
+	err := p.Each(env.Context, len(all), copiesAtOnce, func(ctx context.Context, i int) error {
+		to, err := pushOne(ctx, client, from, all[i], target)
+		if errors.Is(err, remote.ErrImmutable) {
+			immutable[i] = err
+			return nil
+		}
+		if _, found := unchanged.Load(to); err == nil && !found {
+			fmt.Fprintf(p, "pushed %s\n", terminal.Safe(to.String()))
+		}
+		return err
+	})
+	return errors.Join(err, errors.Join(immutable...))
 }
 
 func pushOne(ctx context.Context, client *remote.Client, from *archive.Collection, ref oci.Reference, target string) (_ oci.Reference, err error) {

@@ -6,10 +6,9 @@ import (
 	"path/filepath"
 	"strings"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/xpkg-dev/xpkg/internal/cli/location"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/cli/view"
 	"github.com/xpkg-dev/xpkg/internal/fileutil"
 	"github.com/xpkg-dev/xpkg/internal/versions"
 	"github.com/xpkg-dev/xpkg/internal/wording"
@@ -91,25 +90,19 @@ func (c *depsVendorCmd) closure(env *terminal.Env, r *rootResolver) (lockfile.Fi
 func collect(env *terminal.Env, r *rootResolver, into *archive.Collection, packages []lockfile.Package) error {
 	p := terminal.StartTask(env.Stderr, "collecting %s", wording.Count(len(packages), "package"))
 	defer p.End()
-	group, ctx := errgroup.WithContext(env.Context)
-	group.SetLimit(copiesAtOnce)
-	images := make([]string, len(packages))
-	for i, pkg := range packages {
-		group.Go(func() error {
-			meta, err := r.collect(ctx, into, pkg)
-			images[i] = meta.ControllerImage
-			return err
-		})
-	}
-	if err := group.Wait(); err != nil {
+	notes := make([]string, len(packages))
+	err := p.Each(env.Context, len(packages), copiesAtOnce, func(ctx context.Context, i int) error {
+		meta, err := r.collect(ctx, into, packages[i])
+		if image := meta.ControllerImage; image != "" {
+			notes[i] = fmt.Sprintf("%s runs the image %s, which is not part of the package; copy it with `xpkg copy`", packages[i].Repository, image)
+		}
+		return err
+	})
+	if err != nil {
 		return err
 	}
 	p.End()
-	for i, image := range images {
-		if image != "" {
-			fmt.Fprintf(env.Stderr, "note: %s runs the image %s, which is not part of the package; copy it with `xpkg copy`\n", terminal.Safe(packages[i].Repository), terminal.Safe(image))
-		}
-	}
+	view.Notes(env.Stderr, notes...)
 	return nil
 }
 

@@ -138,7 +138,7 @@ func repositories(f lockfile.File) []string {
 }
 
 // writeLockChanges writes the changes of a lock file.
-func writeLockChanges(w io.Writer, file string, before, after lockfile.File) error {
+func writeLockChanges(w io.Writer, file string, before, after lockfile.File) {
 	changes := lockChanges(before, after)
 	for _, c := range changes {
 		fmt.Fprintln(w, terminal.Safe(c))
@@ -147,8 +147,7 @@ func writeLockChanges(w io.Writer, file string, before, after lockfile.File) err
 	if len(changes) > 0 || string(lockfile.Encode(before)) != string(lockfile.Encode(after)) {
 		word = "written"
 	}
-	_, err := fmt.Fprintf(w, "%s %s: %s\n", terminal.Safe(file), word, wording.Count(len(after.Packages), "package"))
-	return err
+	fmt.Fprintf(w, "%s %s: %s\n", terminal.Safe(file), word, wording.Count(len(after.Packages), "package"))
 }
 
 // lockChanges returns the differences between two files, with one line for each package,

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/cli/view"
 	"github.com/xpkg-dev/xpkg/internal/versions"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
@@ -113,9 +114,5 @@ func (r *rootResolver) warnOfTags(env *terminal.Env, kept []lockfile.Package, go
 		})
 	}
 	_ = group.Wait() // The functions return no error.
-	for _, note := range notes {
-		if note != "" {
-			fmt.Fprintf(env.Stderr, "note: %s\n", terminal.Safe(note))
-		}
-	}
+	view.Notes(env.Stderr, notes...)
 }

@@ -17,9 +17,9 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/report"
 	"github.com/xpkg-dev/xpkg/internal/cli/selection"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/cli/view"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/versions"
-	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
 	"github.com/xpkg-dev/xpkg/pkg/resolver"
@@ -33,7 +33,7 @@ type OutdatedCmd struct {
 	TreeFlags
 	selection.SelectorFlag
 	connection.ClusterFlags
-	terminal.ListOutputFlag
+	view.ListOutputFlag
 }
 
 // Validate returns an error for a selector with a lock file or with names.
@@ -66,33 +66,33 @@ func (c *OutdatedCmd) Run(env *terminal.Env) (err error) {
 	if err != nil {
 		return err
 	}
-	noteListings(env, rows)
 	var shown []versions.Row
-	noted := false
+	notes, noted := listings(rows), false
 	for _, row := range rows {
 		if row.Unknown != "" {
-			fmt.Fprintf(env.Stderr, "note: the %s of %s are unknown: %s\n", row.UnknownVersions(), terminal.Safe(row.Package), terminal.Safe(row.Unknown))
+			notes = append(notes, fmt.Sprintf("the %s of %s are unknown: %s", row.UnknownVersions(), row.Package, row.Unknown))
 		}
 		if row.Status != "" {
 			other := ""
 			if !row.Behind() {
-				other = fmt.Sprintf("; `xpkg versions %s` shows the other versions", terminal.Safe(row.Package))
+				other = fmt.Sprintf("; `xpkg versions %s` shows the other versions", row.Package)
 			}
-			fmt.Fprintf(env.Stderr, "note: %s %s is %s%s\n", terminal.Safe(row.Package), terminal.Safe(row.Installed), terminal.Safe(row.Status), other)
+			notes = append(notes, fmt.Sprintf("%s %s is %s%s", row.Package, row.Installed, row.Status, other))
 		}
 		if row.Tag != "" {
-			fmt.Fprintf(env.Stderr, "note: %s, but %s is %s\n", terminal.Safe(row.Tag), terminal.Safe(row.Digest), c.state())
+			notes = append(notes, fmt.Sprintf("%s, but %s is %s", row.Tag, row.Digest, c.state()))
 		}
 		if c.All || row.Behind() {
 			shown = append(shown, row)
 		}
 		noted = noted || row.Status != "" || row.Tag != "" || row.Unknown != ""
 	}
+	view.Notes(env.Stderr, notes...)
 	var names []string
 	for _, x := range shown {
 		names = append(names, x.Package)
 	}
-	table := terminal.Table{Header: []string{"PACKAGE", "INSTALLED", "COMPATIBLE", "NEWEST", "HELD BY"}, Empty: "All packages are up to date."}
+	table := view.Table{Header: []string{"PACKAGE", "INSTALLED", "COMPATIBLE", "NEWEST", "HELD BY"}, Least: []string{"HELD BY"}, Empty: "All packages are up to date."}
 	switch {
 	case noted:
 		table.Empty = "No newer version is available."
@@ -104,7 +104,7 @@ func (c *OutdatedCmd) Run(env *terminal.Env) (err error) {
 		table.Rows = append(table.Rows, []string{x.Package, x.Installed, cmp.Or(x.Compatible, "-"), cmp.Or(x.Newest, "-"), x.Held()})
 		together = together || len(x.Needs) > 0
 	}
-	if err := c.Print(env.Stdout, terminal.List{Value: append([]versions.Row{}, shown...), Names: names, Table: table, Empty: env.Stderr}); err != nil {
+	if err := c.Print(env.Stdout, view.List{Value: append([]versions.Row{}, shown...), Names: names, Table: table, Empty: env.Stderr}); err != nil {
 		return err
 	}
 	if together && c.Lock == "" {
@@ -172,18 +172,14 @@ func (c *OutdatedCmd) state() string {
 	return "installed"
 }
 
-// noteListings prints which repositories have listed the versions of packages, if these are not their own.
-func noteListings(env *terminal.Env, rows []versions.Row) {
-	const most = 3
-	listed := slices.DeleteFunc(slices.Clone(rows), func(row versions.Row) bool { return row.ListedBy == "" })
-	if len(listed) > most {
-		fmt.Fprintf(env.Stderr, "note: the versions of %s are listed by other repositories, which -o json names: those of %s by %s\n",
-			wording.Count(len(listed), "package"), terminal.Safe(listed[0].Package), terminal.Safe(listed[0].ListedBy))
-		return
+// listings returns notes on the repositories that have listed the versions of packages, if these are not their own.
+func listings(rows []versions.Row) (notes []string) {
+	for _, row := range rows {
+		if row.ListedBy != "" {
+			notes = append(notes, fmt.Sprintf("the versions of %s are listed by %s", row.Package, row.ListedBy))
+		}
 	}
-	for _, row := range listed {
-		fmt.Fprintf(env.Stderr, "note: the versions of %s are listed by %s\n", terminal.Safe(row.Package), terminal.Safe(row.ListedBy))
-	}
+	return notes
 }
 
 // closure returns the packages to compare, the roots that an upgrade of one of them keeps, and the function

@@ -13,6 +13,7 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/cli/content"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/cli/view"
 	"github.com/xpkg-dev/xpkg/internal/fileutil"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
@@ -41,7 +42,7 @@ type ResolveCmd struct {
 	Manifests      bool     `help:"Print the objects that install everything, for a GitOps repository."`
 	content.KindIndexFlag
 	resolverFlags
-	terminal.OutputFlag
+	view.OutputFlag
 }
 
 // resolution is the result in the output formats JSON and YAML.
@@ -114,9 +115,7 @@ func (c *ResolveCmd) Run(env *terminal.Env) (err error) {
 	if err := c.checkDowngrades(before, got.File, got.SetAside); err != nil {
 		return err
 	}
-	for _, note := range c.heldBack(before, got.File, got.SetAside) {
-		fmt.Fprintf(env.Stderr, "note: %s\n", terminal.Safe(note))
-	}
+	view.Notes(env.Stderr, c.heldBack(before, got.File, got.SetAside)...)
 	if !slices.EqualFunc(before.Packages, got.Packages, func(a, b lockfile.Package) bool { return a.Repository == b.Repository && a.Digest == b.Digest }) || c.Upgrade || c.UpgradePackage != nil {
 		r.warnOfTags(env, q.Locked, got)
 	}
@@ -170,13 +169,14 @@ func (c *ResolveCmd) show(env *terminal.Env, before lockfile.File, got resolver.
 		if err != nil {
 			return err
 		}
-		return terminal.PrintManifests(env.Stdout, c.Output, objects)
+		return view.PrintManifests(env.Stdout, c.Output, objects)
 	}
-	return c.Print(c.messages(env), viewOf(got), func(w io.Writer) error {
+	return c.Print(c.messages(env), viewOf(got), func(w io.Writer) {
 		if c.Lock == "" {
-			return writeClosure(w, got.File)
+			writeClosure(w, got.File)
+			return
 		}
-		return writeLockChanges(w, c.Lock, before, got.File)
+		writeLockChanges(w, c.Lock, before, got.File)
 	})
 }
 
@@ -200,16 +200,18 @@ func viewOf(got resolver.Result) resolution {
 	return out
 }
 
-func writeClosure(w io.Writer, f lockfile.File) error {
+func writeClosure(w io.Writer, f lockfile.File) {
 	if len(f.Packages) == 0 {
-		_, err := io.WriteString(w, "No packages.\n")
-		return err
+		fmt.Fprintln(w, "No packages.")
+		return
 	}
 	var rows [][]string
 	for _, p := range f.Packages {
 		rows = append(rows, []string{string(p.Kind), p.Repository, p.ShortVersion(), p.Digest.Short(), neededBy(&f, p.Repository)})
 	}
-	return terminal.WriteTable(w, []string{"KIND", "PACKAGE", "VERSION", "DIGEST", "NEEDED BY"}, rows)
+	view.Table{
+		Header: []string{"KIND", "PACKAGE", "VERSION", "DIGEST", "NEEDED BY"}, Least: []string{"DIGEST", "NEEDED BY"}, Rows: rows,
+	}.Write(w)
 }
 
 // neededBy returns the names of the dependents of a package.

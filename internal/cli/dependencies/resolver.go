@@ -15,6 +15,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/content"
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/cli/view"
 	"github.com/xpkg-dev/xpkg/internal/fetch"
 	"github.com/xpkg-dev/xpkg/internal/imageconfig"
 	"github.com/xpkg-dev/xpkg/internal/origin"
@@ -77,9 +78,7 @@ func (r *rootResolver) resolve(env *terminal.Env, q resolver.Request) (resolver.
 	defer p.End()
 	got, err := r.Resolve(env.Context, q)
 	p.End()
-	for _, note := range got.Notes {
-		fmt.Fprintf(env.Stderr, "note: %s\n", terminal.Safe(note))
-	}
+	view.Notes(env.Stderr, got.Notes...)
 	var conflict *solver.Conflict
 	if !errors.As(err, &conflict) {
 		return got, err

@@ -20,6 +20,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/location"
 	"github.com/xpkg-dev/xpkg/internal/cli/selection"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/cli/view"
 	"github.com/xpkg-dev/xpkg/internal/frontend"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
@@ -34,7 +35,7 @@ type TreeCmd struct {
 	TreeFlags
 	selection.SelectorFlag
 	connection.ClusterFlags
-	terminal.ListOutputFlag
+	view.ListOutputFlag
 }
 
 // Validate returns an error for a selector with a package or a lock file.
@@ -69,6 +70,8 @@ type node struct {
 	requested string
 	// dependents are the names of InstalledFor in text.
 	dependents string
+	// isBelow reports that the message is written below the trees, for several packages.
+	isBelow bool
 }
 
 // dependencyNode is a dependency, and the package that satisfies it.
@@ -162,12 +165,44 @@ func (c *TreeCmd) runObject(env *terminal.Env, cluster client.Client, t *package
 
 // print prints trees, which contain the objects with the names.
 func (c *TreeCmd) print(env *terminal.Env, nodes []*node, names []string) error {
-	return c.Print(env.Stdout, terminal.List{Value: nodes, Names: names, Text: func(w io.Writer) error {
-		for _, n := range nodes {
-			n.write(w, "", "")
+	return c.Print(env.Stdout, view.List{Value: nodes, Names: names, Text: func(w io.Writer) { writeTrees(w, nodes) }})
+}
+
+// writeTrees writes trees, and below them the messages that several packages have, each once.
+func writeTrees(w io.Writer, nodes []*node) {
+	var all []*node
+	var findings []view.Finding
+	var collect func(n *node)
+	collect = func(n *node) {
+		if n.Message != "" {
+			name := v1.ObjectName(n.Kind, n.Name)
+			all, findings = append(all, n), append(findings, view.Finding{Subject: name, Text: name + ": " + n.Message})
 		}
-		return nil
-	}})
+		for _, d := range n.Dependencies {
+			if d.Installed != nil {
+				collect(d.Installed)
+			}
+		}
+	}
+	for _, n := range nodes {
+		collect(n)
+	}
+	var below []string
+	for _, c := range view.ByCause(findings, view.Most(w)) {
+		if len(c.Members) == 1 {
+			continue
+		}
+		below = append(below, c.Text)
+		for _, i := range c.Members {
+			all[i].isBelow = true
+		}
+	}
+	for _, n := range nodes {
+		n.write(w, "", "", "")
+	}
+	for _, text := range below {
+		fmt.Fprintf(w, "\n%s\n", terminal.Safe(text))
+	}
 }
 
 // isClosure distinguishes arguments to resolve from names of installed packages.
@@ -193,9 +228,8 @@ func (c *TreeCmd) runClosure(env *terminal.Env) error {
 	for _, n := range nodes {
 		names = n.appendNames(names)
 	}
-	return c.Print(env.Stdout, terminal.List{Value: nodes, Names: names, Text: func(w io.Writer) error {
+	return c.Print(env.Stdout, view.List{Value: nodes, Names: names, Text: func(w io.Writer) {
 		writeClosureTree(w, f, nodes)
-		return nil
 	}})
 }
 
@@ -399,9 +433,9 @@ func statusMessage(p v1.Package) string {
 	return cmp.Or(inventory.PendingActivation(p), inventory.HealthNote(p))
 }
 
-// title returns the line of a package, with the dependents for which it was installed.
-func (n *node) title() string {
-	if n.Reason == inventory.Dependency {
+// title returns the line of a package below another one, with the dependents for which it was installed, unless it is that one alone.
+func (n *node) title(parent string) string {
+	if n.Reason == inventory.Dependency && n.dependents != parent {
 		return n.state() + terminal.Safe("  (installed for "+n.dependents+")")
 	}
 	return n.state()
@@ -413,7 +447,7 @@ func (n *node) state() string {
 	if n.Deleting {
 		health = "Deleting"
 	}
-	if message := n.Message; message != "" {
+	if message := n.Message; message != "" && !n.isBelow {
 		if n.Healthy == string(corev1.ConditionTrue) {
 			message, _, _ = strings.Cut(message, ". ") // A note of many packages is not repeated in full.
 		}
@@ -426,9 +460,9 @@ func (n *node) state() string {
 	return terminal.Safe(fmt.Sprintf("%s/%s  %s  %s", strings.ToLower(n.Kind), n.Name, version, health))
 }
 
-// write writes n and the nodes below it, with the prefix first on the first line and rest on all others.
-func (n *node) write(w io.Writer, first, rest string) {
-	fmt.Fprintf(w, "%s%s\n", first, n.title())
+// write writes n, a dependency of the parent, and the nodes below it, with the prefix first on the first line and rest on all others.
+func (n *node) write(w io.Writer, parent, first, rest string) {
+	fmt.Fprintf(w, "%s%s\n", first, n.title(parent))
 	var below []func(first, rest string)
 	for _, line := range inventory.InstallLines(n.InstallObjects) {
 		below = append(below, func(first, _ string) { fmt.Fprintf(w, "%sused by %s\n", first, terminal.Safe(line)) })
@@ -437,7 +471,7 @@ func (n *node) write(w io.Writer, first, rest string) {
 		below = append(below, func(first, _ string) { fmt.Fprintf(w, "%s%s\n", first, text) })
 	}
 	for _, d := range n.Dependencies {
-		below = append(below, func(first, rest string) { d.write(w, first, rest) })
+		below = append(below, func(first, rest string) { d.write(w, n.Name, first, rest) })
 	}
 	for i, draw := range below {
 		if i == len(below)-1 {
@@ -448,7 +482,7 @@ func (n *node) write(w io.Writer, first, rest string) {
 	}
 }
 
-func (d dependencyNode) write(w io.Writer, first, rest string) {
+func (d dependencyNode) write(w io.Writer, parent, first, rest string) {
 	needs := terminal.Safe("needs " + dependency.Need{Package: d.Package, Constraint: d.Constraint, Kinds: d.Kinds}.String())
 	if d.Optional {
 		needs = terminal.Safe("works with " + d.Package + " " + d.Constraint)
@@ -457,14 +491,14 @@ func (d dependencyNode) write(w io.Writer, first, rest string) {
 	case d.Installed == nil && d.Optional:
 		fmt.Fprintf(w, "%s%s (optional, not installed)\n", first, needs)
 	case d.Optional:
-		fmt.Fprintf(w, "%s%s: %s (optional)\n", first, needs, d.Installed.title())
+		fmt.Fprintf(w, "%s%s: %s (optional)\n", first, needs, d.Installed.title(parent))
 	case d.Installed == nil:
 		fmt.Fprintf(w, "%s%s: not installed\n", first, needs)
 	case d.Seen:
 		fmt.Fprintf(w, "%s%s: %s (see above)\n", first, needs, d.Installed.state())
 	default:
 		fmt.Fprintf(w, "%s%s\n", first, needs)
-		d.Installed.write(w, rest+"└─ ", rest+"   ")
+		d.Installed.write(w, parent, rest+"└─ ", rest+"   ")
 	}
 }
 

@@ -27,7 +27,7 @@ func TestTheTreeShowsTheInstallObjectsOfAProvider(t *testing.T) {
 	tree := newPackageTree(&inventory.Inventory{Packages: []v1.Package{p}, Lock: &v1beta1.Lock{}})
 	tree.installs = []*frontend.Object{firstgen.Frontend().Of(in)}
 	var text strings.Builder
-	tree.grow(p).write(&text, "", "")
+	tree.grow(p).write(&text, "", "", "")
 	if !strings.Contains(text.String(), "└─ used by PackageInstall team/mine Ready=Unknown") {
 		t.Errorf("the tree is\n%s", text.String())
 	}
@@ -129,8 +129,8 @@ func TestTheTreeShowsThePackagesThatProvideKinds(t *testing.T) {
 		t.Fatalf("the roots are %v", inventory.ResourceNames(roots))
 	}
 	var text strings.Builder
-	tree.grow(roots[0]).write(&text, "", "")
-	for _, want := range []string{"└─ needs " + reefKinds + "\n", "   └─ provider/acme-tides  v0.2.0", "(installed for acme-reefs)"} {
+	tree.grow(roots[0]).write(&text, "", "", "")
+	for _, want := range []string{"└─ needs " + reefKinds + "\n", "   └─ provider/acme-tides  v0.2.0"} {
 		if strings.Count(text.String(), want) != 1 {
 			t.Errorf("there is not one %q in\n%s", want, text.String())
 		}
@@ -141,8 +141,8 @@ func TestTheTreeShowsThePackagesThatProvideKinds(t *testing.T) {
 func TestALineOfTheTreeIsShort(t *testing.T) {
 	n := &node{Kind: v1.ProviderKind, Name: "base", Version: "v1.0.0", Healthy: "True", Reason: inventory.Dependency, dependents: "a, b, c and 40 more"}
 	var text strings.Builder
-	dependencyNode{Package: "base", Constraint: ">=v1", Installed: n, Seen: true}.write(&text, "", "")
-	dependencyNode{Package: "base", Constraint: ">=v1", Installed: n}.write(&text, "", "")
+	dependencyNode{Package: "base", Constraint: ">=v1", Installed: n, Seen: true}.write(&text, "", "", "")
+	dependencyNode{Package: "base", Constraint: ">=v1", Installed: n}.write(&text, "", "", "")
 	if got, want := text.String(), "needs base >=v1: provider/base  v1.0.0  Healthy=True (see above)\n"+
 		"needs base >=v1\n└─ provider/base  v1.0.0  Healthy=True  (installed for a, b, c and 40 more)\n"; got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
@@ -190,5 +190,27 @@ func TestPathsRepeatNoLongEnd(t *testing.T) {
 	want := "you requested c *\n└─ c needs b *\n   └─ b needs a *\nyou requested d *\n└─ d needs c * (see above)\nyou requested e *\n└─ e needs b *\n   └─ b needs a *\n"
 	if text.String() != want {
 		t.Errorf("got\n%swant\n%s", text.String(), want)
+	}
+}
+
+// A message that several packages have is written once, below the trees, and that of one package in its line.
+func TestTheTreeHasTheMessageOfSeveralPackagesOnce(t *testing.T) {
+	const wait = "waits for the approval of its permissions"
+	child := func(name, message string) dependencyNode {
+		return dependencyNode{Package: name, Installed: &node{Kind: "Provider", Name: name, Version: "v1", Healthy: "False", Message: message, Reason: inventory.Dependency, dependents: "root"}}
+	}
+	root := &node{
+		Kind: "Configuration", Name: "root", Version: "v1", Healthy: "True", Reason: inventory.Explicit,
+		Dependencies: []dependencyNode{child("a", wait), child("b", "crashes"), child("c", wait)},
+	}
+	var text strings.Builder
+	writeTrees(&text, []*node{root})
+	want := "configuration/root  v1  Healthy=True\n" +
+		"├─ needs a\n│  └─ provider/a  v1  Healthy=False\n" +
+		"├─ needs b\n│  └─ provider/b  v1  Healthy=False  crashes\n" +
+		"└─ needs c\n   └─ provider/c  v1  Healthy=False\n" +
+		"\nprovider/a: " + wait + " (also provider/c)\n"
+	if text.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", text.String(), want)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
 	"github.com/xpkg-dev/xpkg/internal/cli/selection"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/cli/view"
 	"github.com/xpkg-dev/xpkg/internal/fetch"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/versions"
@@ -31,7 +32,7 @@ type VersionsCmd struct {
 	Namespace  string `default:"crossplane-system" config:"" help:"Namespace of the manager, which contains the pull secrets."`
 	resolverFlags
 	connection.ClusterFlags
-	terminal.ListOutputFlag
+	view.ListOutputFlag
 }
 
 // versionView is a tag of a repository.
@@ -54,11 +55,11 @@ func (c *VersionsCmd) Run(env *terminal.Env) error {
 	for _, v := range views {
 		names = append(names, v.Tag)
 	}
-	table := terminal.Table{Header: []string{"VERSION", "NOTE"}, Empty: "The repository has no releases. --all also shows prereleases and other tags."}
+	table := view.Table{Header: []string{"VERSION", "NOTE"}, Empty: "The repository has no releases. --all also shows prereleases and other tags."}
 	for _, v := range views {
 		table.Rows = append(table.Rows, []string{v.Tag, v.note()})
 	}
-	return c.Print(env.Stdout, terminal.List{Value: views, Names: names, Table: table, Empty: env.Stderr})
+	return c.Print(env.Stdout, view.List{Value: views, Names: names, Table: table, Empty: env.Stderr})
 }
 
 // Releases returns the tags of the releases in a repository, newest first.

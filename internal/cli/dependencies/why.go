@@ -13,6 +13,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/selection"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/cli/view"
 	"github.com/xpkg-dev/xpkg/internal/frontend"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
@@ -30,7 +31,7 @@ type WhyCmd struct {
 	Namespace string   `default:"crossplane-system" config:"" help:"Namespace of the manager, which contains the pull secrets."`
 	TreeFlags
 	connection.ClusterFlags
-	terminal.OutputFlag
+	view.OutputFlag
 }
 
 // reasonView is the reason why a package is installed.
@@ -108,14 +109,13 @@ func (c *WhyCmd) Run(env *terminal.Env) error {
 	if text == "" {
 		return nil
 	}
-	return c.Print(env.Stdout, view, func(w io.Writer) error {
-		_, err := fmt.Fprintln(w, terminal.Safe(text))
-		return err
+	return c.Print(env.Stdout, view, func(w io.Writer) {
+		fmt.Fprintln(w, terminal.Safe(text))
 	})
 }
 
 // write writes the reasons as text.
-func (v *reasonView) write(w io.Writer) error {
+func (v *reasonView) write(w io.Writer) {
 	fmt.Fprintf(w, "%s  %s\n", terminal.Safe(cmp.Or(v.name, v1.ObjectName(string(v.Kind), v.Package))), terminal.Safe(v.short))
 	if line := v.story(); line != "" {
 		fmt.Fprintln(w, terminal.Safe(line))
@@ -132,7 +132,6 @@ func (v *reasonView) write(w io.Writer) error {
 	for _, a := range v.WorkWith {
 		fmt.Fprintln(w, terminal.Safe(fmt.Sprintf("%s works with %s %s", strings.TrimSpace(a.Dependent+" "+a.DependentVersion), a.Package, a.Constraint)))
 	}
-	return nil
 }
 
 // installed sets the reason for which the package is installed, and the objects that use it, if a cluster is inspected. If several

@@ -119,9 +119,8 @@ func (f *buildFlags) publish(env *terminal.Env, a *access, ref oci.Reference, cu
 		return err
 	}
 	counts := p.Catalog.Config.Counts
-	fmt.Fprintf(env.Stdout, "%s@%s: %s, %s, %s\n", ref, image.Manifest.Digest, wording.Count(counts.Packages, "package"),
+	return env.Say("%s@%s: %s, %s, %s\n", ref, image.Manifest.Digest, wording.Count(counts.Packages, "package"),
 		wording.Count(counts.Versions, "version"), wording.Count(counts.Kinds, "kind"))
-	return nil
 }
 
 // sign signs the next state of an index, if there is a key.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/cli/content"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/cli/view"
 	"github.com/xpkg-dev/xpkg/internal/indexer"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
@@ -20,7 +21,7 @@ type ShowCmd struct {
 	Offline  bool   `help:"Show the state that was fetched last, without accessing a registry."`
 	content.IndexKeyFlag
 	content.ContentFlags
-	terminal.OutputFlag
+	view.OutputFlag
 }
 
 // indexView is the description of an index.
@@ -60,7 +61,7 @@ func (c *ShowCmd) Run(env *terminal.Env) error {
 			return err
 		}
 		view := viewOf(r)
-		return c.Print(env.Stdout, view, func(w io.Writer) error { return view.write(w, ref) })
+		return c.Print(env.Stdout, view, func(w io.Writer) { view.write(w, ref) })
 	})
 }
 
@@ -83,7 +84,7 @@ func viewOf(r *catalog.Reader) indexView {
 	return v
 }
 
-func (v *indexView) write(w io.Writer, ref oci.Reference) error {
+func (v *indexView) write(w io.Writer, ref oci.Reference) {
 	rows := [][]string{
 		{"Index", ref.String()}, {"Name", v.Name}, {"Digest", v.Digest.String()}, {"Sequence", fmt.Sprint(v.Sequence)},
 		{"Created", date(v.Created)}, {"Expires", date(v.Expires)},
@@ -103,7 +104,7 @@ func (v *indexView) write(w io.Writer, ref oci.Reference) error {
 	for _, e := range v.Events {
 		rows = append(rows, []string{"Event", strings.TrimSuffix(fmt.Sprintf("%s %s:%s", e.Type, e.Repository, e.Tag), ":")})
 	}
-	return terminal.WriteTable(w, nil, rows)
+	view.WriteTable(w, nil, rows)
 }
 
 func date(t time.Time) string {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/cli/view"
 	"github.com/xpkg-dev/xpkg/internal/indexer"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
 )
@@ -20,7 +21,7 @@ type SearchCmd struct {
 	Type     string   `enum:",Provider,Configuration,Function" default:"" placeholder:"TYPE" help:"Find packages of this type: Provider, Configuration or Function."`
 	Limit    int      `default:"20" placeholder:"N" help:"Maximum number of results; 0 for all. Default is 20."`
 	Flags
-	terminal.ListOutputFlag
+	view.ListOutputFlag
 }
 
 // hitView is a result of a search.
@@ -119,8 +120,8 @@ func locations(set indexer.Set) string {
 	return strings.Join(out, ", ")
 }
 
-func listOf(hits []catalog.Hit) terminal.List {
-	list := terminal.List{Table: terminal.Table{
+func listOf(hits []catalog.Hit) view.List {
+	list := view.List{Table: view.Table{
 		Header: []string{"NAME", "PACKAGE", "VERSION"}, WideHeader: []string{"SERVED", "SCOPE", "SINCE", "MATCH", "TITLE"},
 	}}
 	views := make([]hitView, len(hits))

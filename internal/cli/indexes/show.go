@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/cli/view"
 	"github.com/xpkg-dev/xpkg/internal/indexer"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
@@ -24,7 +25,7 @@ type ExplainCmd struct {
 	Recursive bool   `help:"Show all fields, not only those down to the third level."`
 	Since     bool   `help:"Show the version of the package since which each field exists. This reads former versions of the package, about two for each version that changed the kind."`
 	Flags
-	terminal.ListOutputFlag
+	view.ListOutputFlag
 }
 
 // Run prints the package or the kind.
@@ -213,7 +214,7 @@ func servedAt(h *catalog.History, tag string) []servedView {
 // maxListed is the number of versions in the text.
 const maxListed = 10
 
-func (v *packageView) write(w io.Writer) error {
+func (v *packageView) write(w io.Writer) {
 	rows := [][]string{{"Package", v.Package}}
 	add := func(name, value string) {
 		if value != "" {
@@ -246,36 +247,29 @@ func (v *packageView) write(w io.Writer) error {
 	for _, d := range v.Version.Dependencies {
 		add("Depends on", strings.TrimSpace(d.Package+" "+d.Constraint))
 	}
-	if err := terminal.WriteTable(w, nil, rows); err != nil {
-		return err
-	}
-	return v.writeLists(w)
+	view.WriteTable(w, nil, rows)
+	v.writeLists(w)
 }
 
 // writeLists writes the kinds and the versions.
-func (v *packageView) writeLists(w io.Writer) error {
+func (v *packageView) writeLists(w io.Writer) {
 	var kinds [][]string
 	for _, k := range v.Kinds {
 		kinds = append(kinds, []string{k.Kind + "." + k.Group, sinceText(k.Since)})
 	}
 	if len(kinds) > 0 {
 		fmt.Fprintln(w)
-		if err := terminal.WriteTable(w, []string{"KIND", "SERVED (SINCE)"}, kinds); err != nil {
-			return err
-		}
+		view.WriteTable(w, []string{"KIND", "SERVED (SINCE)"}, kinds)
 	}
 	var versions [][]string
 	for _, x := range v.Versions[:min(len(v.Versions), maxListed)] {
 		versions = append(versions, []string{x.Tag, dateOf(x.Created), fmt.Sprint(x.Kinds), statusText(x.Status)})
 	}
 	fmt.Fprintln(w)
-	if err := terminal.WriteTable(w, []string{"VERSION", "CREATED", "KINDS", "STATUS"}, versions); err != nil {
-		return err
-	}
+	view.WriteTable(w, []string{"VERSION", "CREATED", "KINDS", "STATUS"}, versions)
 	if n := len(v.Versions) - maxListed; n > 0 {
 		fmt.Fprintf(w, "and %d earlier versions\n", n)
 	}
-	return nil
 }
 
 func sinceText(since map[string]string) string {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/cli/view"
 	"github.com/xpkg-dev/xpkg/internal/indexer"
 	"github.com/xpkg-dev/xpkg/internal/registry/web/fields"
 	"github.com/xpkg-dev/xpkg/internal/wording"
@@ -69,7 +70,7 @@ func (c *ExplainCmd) showKind(env *terminal.Env, a *access, set indexer.Set) err
 		}
 		fmt.Fprintf(env.Stderr, "warning: the fields cannot be shown: %s\n", terminal.Safe(err.Error()))
 	}
-	return c.PrintText(env.Stdout, view, []string{view.Kind + "." + view.Group}, func(w io.Writer) error { return view.write(w, c.Since) })
+	return c.PrintText(env.Stdout, view, []string{view.Kind + "." + view.Group}, func(w io.Writer) { view.write(w, c.Since) })
 }
 
 // rankOf returns 0 for a kind of a package with a release, and 1 for others, which are listed after it.
@@ -112,12 +113,9 @@ func (c *ExplainCmd) listGroups(env *terminal.Env, set indexer.Set, kinds []cata
 			rows = append(rows, []string{v.Kind + "." + v.Group, p.Package, p.Version, p.Since})
 		}
 	}
-	return c.PrintText(env.Stdout, views, names, func(w io.Writer) error {
-		if err := terminal.WriteTable(w, []string{"NAME", "PACKAGE", "VERSION", "SINCE"}, rows); err != nil {
-			return err
-		}
-		_, err := fmt.Fprintf(w, "\n%d API groups have this kind. Name one of them, for example `xpkg show %s`.\n", len(groups), views[0].Kind+"."+groups[0])
-		return err
+	return c.PrintText(env.Stdout, views, names, func(w io.Writer) {
+		view.WriteTable(w, []string{"NAME", "PACKAGE", "VERSION", "SINCE"}, rows)
+		fmt.Fprintf(w, "\n%d API groups have this kind. Name one of them, for example `xpkg show %s`.\n", len(groups), views[0].Kind+"."+groups[0])
 	})
 }
 
@@ -183,15 +181,13 @@ func (c *ExplainCmd) choose(set indexer.Set, kinds []catalog.Kind) (*catalog.Pac
 	}), nil
 }
 
-func (v *kindView) write(w io.Writer, since bool) error {
+func (v *kindView) write(w io.Writer, since bool) {
 	rows := [][]string{{"Kind", v.Kind}, {"Group", v.Group}, {"Plural", v.Plural}}
 	if len(v.ShortNames) > 0 {
 		rows = append(rows, []string{"Short names", strings.Join(v.ShortNames, ", ")})
 	}
 	rows = append(rows, []string{"Scope", v.Scope})
-	if err := terminal.WriteTable(w, nil, rows); err != nil {
-		return err
-	}
+	view.WriteTable(w, nil, rows)
 	fmt.Fprintln(w)
 	rows = nil
 	for _, p := range v.Providers {
@@ -201,20 +197,18 @@ func (v *kindView) write(w io.Writer, since bool) error {
 		}
 		rows = append(rows, []string{p.Package, p.Version, role, strings.Join(p.Served, ","), p.Since, fmt.Sprint(p.Kinds)})
 	}
-	if err := terminal.WriteTable(w, []string{"PACKAGE", "VERSION", "ROLE", "SERVED", "SINCE", "KINDS"}, rows); err != nil {
-		return err
-	}
+	view.WriteTable(w, []string{"PACKAGE", "VERSION", "ROLE", "SERVED", "SINCE", "KINDS"}, rows)
 	if v.APIVersion == "" {
-		return nil
+		return
 	}
 	fmt.Fprintf(w, "\n%s of %s:%s\n", v.APIVersion, v.Package, v.Version)
 	if v.Description != "" {
 		fmt.Fprintf(w, "%s\n", terminal.Safe(v.Description))
 	}
-	return v.writeFields(w, since)
+	v.writeFields(w, since)
 }
 
-func (v *kindView) writeFields(w io.Writer, since bool) error {
+func (v *kindView) writeFields(w io.Writer, since bool) {
 	header := []string{"FIELD", "TYPE", "NOTE"}
 	if since {
 		header = []string{"FIELD", "TYPE", "SINCE", "NOTE"}
@@ -228,7 +222,7 @@ func (v *kindView) writeFields(w io.Writer, since bool) error {
 		rows = append(rows, append(row, f.note()))
 	}
 	fmt.Fprintln(w)
-	return terminal.WriteTable(w, header, rows)
+	view.WriteTable(w, header, rows)
 }
 
 // fieldView is a field of a kind.

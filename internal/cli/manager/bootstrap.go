@@ -12,6 +12,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/content"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/cli/view"
 	"github.com/xpkg-dev/xpkg/internal/crossplane"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/version"
@@ -73,13 +74,13 @@ func (f ManagerFlags) indexKeys(ctx context.Context) (string, error) {
 // BootstrapCmd implements `xpkg bootstrap`.
 type BootstrapCmd struct {
 	ManagerFlags
-	BesideCore  bool                  `help:"Run beside Crossplane core: also print the policy that denies core writes of packages."`
-	CoreAccount []string              `placeholder:"NAMESPACE/NAME" help:"With --beside-core, ServiceAccount of core. Default is crossplane in the namespace of the manager. Can be given more than once."`
-	CoreValues  bool                  `help:"With --beside-core, print the values for the Helm chart of Crossplane instead of the manifests."`
-	Apply       bool                  `help:"Apply the manifests to the cluster instead of printing them."`
-	TakeOver    bool                  `help:"With --apply, replace the package API of another package manager, which must not run any more."`
-	Wait        time.Duration         `short:"w" placeholder:"DURATION" help:"With --apply, wait this long, such as 2m, until the manager is available."`
-	Output      terminal.ObjectFormat `short:"o" default:"yaml" placeholder:"FORMAT" complete:"object-format" help:"Output format: yaml, json, or jsonpath= and a template. Default is yaml."`
+	BesideCore  bool              `help:"Run beside Crossplane core: also print the policy that denies core writes of packages."`
+	CoreAccount []string          `placeholder:"NAMESPACE/NAME" help:"With --beside-core, ServiceAccount of core. Default is crossplane in the namespace of the manager. Can be given more than once."`
+	CoreValues  bool              `help:"With --beside-core, print the values for the Helm chart of Crossplane instead of the manifests."`
+	Apply       bool              `help:"Apply the manifests to the cluster instead of printing them."`
+	TakeOver    bool              `help:"With --apply, replace the package API of another package manager, which must not run any more."`
+	Wait        time.Duration     `short:"w" placeholder:"DURATION" help:"With --apply, wait this long, such as 2m, until the manager is available."`
+	Output      view.ObjectFormat `short:"o" default:"yaml" placeholder:"FORMAT" complete:"object-format" help:"Output format: yaml, json, or jsonpath= and a template. Default is yaml."`
 	connection.ClusterFlags
 }
 
@@ -94,7 +95,7 @@ func (c *BootstrapCmd) Run(env *terminal.Env) error {
 		return err
 	}
 	if c.CoreValues {
-		return terminal.PrintManifests(env.Stdout, c.Output, []map[string]any{crossplane.ChartValues()})
+		return view.PrintManifests(env.Stdout, c.Output, []map[string]any{crossplane.ChartValues()})
 	}
 	objects, err := bootstrap.Manifests(options)
 	if err != nil {
@@ -109,7 +110,7 @@ func (c *BootstrapCmd) Run(env *terminal.Env) error {
 			return err
 		}
 	}
-	return terminal.PrintManifests(env.Stdout, c.Output, plain)
+	return view.PrintManifests(env.Stdout, c.Output, plain)
 }
 
 // coreAccounts returns the ServiceAccounts of Crossplane core, or none if the manager does not run beside

@@ -49,8 +49,7 @@ func (c *BootstrapCmd) apply(env *terminal.Env, objects []bootstrap.Object) erro
 		}
 	}
 	err = rollout.Apply(env.Context, cluster, objects, func(name string) error {
-		_, err := fmt.Fprintf(env.Stdout, "%s applied\n", name)
-		return err
+		return env.Say("%s applied\n", name)
 	})
 	if err != nil {
 		return apiserver.Classify(err, "install the manager")

@@ -2,7 +2,9 @@ package manager
 
 import (
 	"errors"
+	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,6 +24,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/cli/view"
 	"github.com/xpkg-dev/xpkg/internal/doctor"
 	"github.com/xpkg-dev/xpkg/internal/errcodes"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
@@ -33,7 +36,7 @@ type DoctorCmd struct {
 	Namespace string `default:"crossplane-system" config:"" help:"Namespace of the manager."`
 	flags.TrustFlags
 	connection.ClusterFlags
-	terminal.OutputFlag
+	view.OutputFlag
 }
 
 // Run prints the findings of all checks. It fails if a check failed.
@@ -59,38 +62,37 @@ func (c *DoctorCmd) Run(env *terminal.Env) error {
 		return apiserver.Classify(err, "read the state of the cluster")
 	}
 	findings := doctor.Check(facts)
-	err = c.Print(env.Stdout, findings, func(w io.Writer) error {
-		var rows [][]string
-		for _, f := range findings {
-			rows = append(rows, []string{string(f.Result), f.Check, f.Message})
-		}
-		if err := terminal.WriteTable(w, []string{"RESULT", "CHECK", "FINDING"}, rows); err != nil {
-			return err
-		}
-		return printFixes(w, findings)
-	})
+	err = c.Print(env.Stdout, findings, func(w io.Writer) { writeFindings(w, findings) })
 	if err != nil {
 		return err
 	}
 	return doctor.Err(findings)
 }
 
-// printFixes prints the remedies below the table, each once.
-func printFixes(w io.Writer, findings []doctor.Finding) error {
-	var b strings.Builder
-	printed := map[string]bool{}
-	for _, f := range findings {
-		if f.Fix == "" || printed[f.Fix] {
-			continue
+// writeFindings writes a table with a row for each cause, and below it the remedies, each once. The manifest in a message is left out:
+// the remedy names the command that prints it.
+func writeFindings(w io.Writer, findings []doctor.Finding) {
+	all := make([]view.Finding, len(findings))
+	for i, f := range findings {
+		message, _, _ := strings.Cut(f.Message, "\n\n")
+		all[i] = view.Finding{Subject: f.Subject, Text: message, Fix: f.Fix}
+		if f.Cause != "" {
+			all[i].Cause = string(f.Result) + f.Check + f.Cause
 		}
-		printed[f.Fix] = true
-		b.WriteString("\n" + f.Check + ": " + f.Fix)
 	}
-	if b.Len() == 0 {
-		return nil
+	var rows [][]string
+	var fixes []string
+	for _, c := range view.ByCause(all, view.Most(w)) {
+		f := findings[c.Members[0]]
+		rows = append(rows, []string{string(f.Result), f.Check, c.Text})
+		if fix := f.Check + ": " + c.Fix; c.Fix != "" && !slices.Contains(fixes, fix) {
+			fixes = append(fixes, fix)
+		}
 	}
-	_, err := io.WriteString(w, b.String()+"\n")
-	return err
+	view.WriteTable(w, []string{"RESULT", "CHECK", "FINDING"}, rows)
+	if len(fixes) > 0 {
+		fmt.Fprintf(w, "\n%s\n", strings.Join(fixes, "\n"))
+	}
 }
 
 // clusterClient returns a client for the kinds that the commands of the manager read.

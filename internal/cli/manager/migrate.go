@@ -15,6 +15,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/apiserver"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/cli/view"
 	"github.com/xpkg-dev/xpkg/internal/migration"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
@@ -26,7 +27,7 @@ type MigrateFlags struct {
 	DryRun bool          `help:"Show the plan without carrying it out. Exits with code 2 if there are steps to carry out."`
 	terminal.ConsentFlag
 	connection.ClusterFlags
-	terminal.OutputFlag
+	view.OutputFlag
 }
 
 // Connect returns the configuration and a client of the cluster.
@@ -54,9 +55,7 @@ func (f MigrateFlags) Migrate(env *terminal.Env, planned func(context.Context) (
 		return terminal.ChangesPending
 	case f.Yes:
 	default:
-		if err := plan.WriteText(env.Stderr); err != nil {
-			return err
-		}
+		plan.WriteText(env.Stderr)
 		err := f.Consent(env, "carry out "+wording.Count(pending, "step"))
 		if errors.Is(err, terminal.ErrNotConfirmed) {
 			return errcode.From(err).WithDo("Review the plan above, then run `%s --yes`.", command)
@@ -68,14 +67,7 @@ func (f MigrateFlags) Migrate(env *terminal.Env, planned func(context.Context) (
 	if err := f.run(env, plan, command); err != nil {
 		return err
 	}
-	return f.Print(env.Stdout, plan, func(w io.Writer) error {
-		for _, n := range plan.Notes {
-			if _, err := fmt.Fprintf(w, "note: %s\n", n); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	return f.Print(env.Stdout, plan, func(w io.Writer) { view.Notes(w, plan.Notes...) })
 }
 
 // run carries out the steps, and prints each when it is done.

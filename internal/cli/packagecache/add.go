@@ -2,7 +2,6 @@ package packagecache
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/xpkg-dev/xpkg/internal/cache"
@@ -31,7 +30,7 @@ func (c *cacheAddCmd) Run(env *terminal.Env) error {
 	}
 	task.End()
 	for _, name := range e.Names {
-		if _, err := fmt.Fprintf(env.Stdout, "%s: %s %s, %s\n", terminal.Safe(name), e.Kind, terminal.Safe(e.Package), e.Digest); err != nil {
+		if err := env.Say("%s: %s %s, %s\n", name, e.Kind, e.Package, e.Digest); err != nil {
 			return err
 		}
 	}

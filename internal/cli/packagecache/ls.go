@@ -12,6 +12,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cache"
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/cli/view"
 	"github.com/xpkg-dev/xpkg/internal/fetch"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
@@ -21,7 +22,7 @@ import (
 
 type cacheLsCmd struct {
 	flags.CacheFlags
-	terminal.ListOutputFlag
+	view.ListOutputFlag
 }
 
 // cacheView is the output of the command.
@@ -91,21 +92,19 @@ func (c *cacheLsCmd) Run(env *terminal.Env) (err error) {
 	for _, e := range view.Packages {
 		names = append(names, entryName(e.Entry))
 	}
-	return c.PrintText(env.Stdout, view, names, func(w io.Writer) error {
+	return c.PrintText(env.Stdout, view, names, func(w io.Writer) {
 		if len(view.Packages) == 0 {
-			_, err := fmt.Fprintf(w, "The package cache %s is empty.\n", view.Dir)
-			return err
+			fmt.Fprintf(w, "The package cache %s is empty.\n", view.Dir)
+			return
 		}
 		fmt.Fprintf(env.Stderr, "note: %s has %s\n", view.Dir, terminal.Size(view.Bytes))
-		if err := writeEntries(w, c.ListOutputFlag, view.Packages); err != nil {
-			return err
-		}
-		return writePartial(env.Stderr, c.ListOutputFlag, entries)
+		writeEntries(w, c.ListOutputFlag, view.Packages)
+		writePartial(env.Stderr, c.ListOutputFlag, entries)
 	})
 }
 
 // writePartial writes how many packages the table does not list because only parts of them were read.
-func writePartial(w io.Writer, f terminal.ListOutputFlag, entries []cache.Entry) error {
+func writePartial(w io.Writer, f view.ListOutputFlag, entries []cache.Entry) {
 	var size int64
 	n := 0
 	for _, e := range entries {
@@ -115,10 +114,9 @@ func writePartial(w io.Writer, f terminal.ListOutputFlag, entries []cache.Entry)
 		}
 	}
 	if n == 0 || f.Output == "wide" {
-		return nil
+		return
 	}
-	_, err := fmt.Fprintf(w, "note: parts of %s (%s), as indexes and solutions of dependencies read them; -o wide of `xpkg cache ls` lists them\n", wording.Count(n, "package"), terminal.Size(size))
-	return err
+	fmt.Fprintf(w, "note: parts of %s (%s), as indexes and solutions of dependencies read them; -o wide of `xpkg cache ls` lists them\n", wording.Count(n, "package"), terminal.Size(size))
 }
 
 // typeOf returns the kind of a package, or what else an entry is.
@@ -133,46 +131,40 @@ func typeOf(e cache.Entry) string {
 }
 
 // writeEntries writes a table of packages, and the errors of unreadable ones after it.
-func writeEntries(w io.Writer, f terminal.ListOutputFlag, entries []cachedEntry) error {
-	table := terminal.Table{Header: []string{"NAME", "KIND", "PACKAGE", "VERSION", "DIGEST", "SIZE", "LAST USED", "IN USE BY"}, WideHeader: []string{"FULL DIGEST", "OWNER", "FETCHED FROM"}}
-	var rows [][]string
+func writeEntries(w io.Writer, f view.ListOutputFlag, entries []cachedEntry) {
+	table := view.Table{
+		Header:     []string{"NAME", "KIND", "PACKAGE", "VERSION", "DIGEST", "SIZE", "LAST USED", "IN USE BY"},
+		WideHeader: []string{"FULL DIGEST", "OWNER", "FETCHED FROM"}, Least: []string{"IN USE BY", "PACKAGE", "LAST USED"},
+	}
 	for _, e := range entries {
 		if e.Partial && f.Output != "wide" {
 			continue
 		}
-		rows = append(rows, f.Cells(table, []string{
+		table.Rows = append(table.Rows, []string{
 			orDash(strings.Join(append(e.Names, e.Files...), ", ")), typeOf(e.Entry), orDash(e.Package), orDash(strings.Join(e.Versions, ", ")), orDash(e.Digest.Short()), terminal.Size(e.Size),
 			terminal.Age(e.LastUsed, time.Now()), orDash(strings.Join(e.Users, ", ")),
 			e.Digest.String(), orDash(strings.Join(e.InUse, ", ")), orDash(strings.Join(e.Origins, ", ")),
-		}))
+		})
 	}
-	if err := terminal.WriteTable(w, f.Columns(table), rows); err != nil {
-		return err
-	}
+	f.Selected(table).Write(w)
 	var plain []cache.Entry
 	for _, e := range entries {
 		plain = append(plain, e.Entry)
 	}
-	if err := writeProblems(w, plain); err != nil {
-		return err
-	}
-	return writeMissing(w, plain)
+	writeProblems(w, plain)
+	writeMissing(w, plain)
 }
 
 // writeMissing writes the missing parts of incomplete packages that can be read.
-func writeMissing(w io.Writer, entries []cache.Entry) error {
+func writeMissing(w io.Writer, entries []cache.Entry) {
 	const named = 3
 	for _, e := range entries {
 		if e.Problem != "" || len(e.Missing) == 0 {
 			continue
 		}
-		_, err := fmt.Fprintf(w, "\n%s is incomplete: %s missing. An install from a registry downloads it again; add other packages again with `xpkg cache add`.\n",
+		fmt.Fprintf(w, "\n%s is incomplete: %s missing. An install from a registry downloads it again; add other packages again with `xpkg cache add`.\n",
 			terminal.Safe(entryName(e)), wording.Few(e.Missing, named, ", ")+map[bool]string{true: " is", false: " are"}[len(e.Missing) == 1])
-		if err != nil {
-			return err
-		}
 	}
-	return nil
 }
 
 // entryName returns the names of a package, or its digest if it has none.
@@ -181,16 +173,13 @@ func entryName(e cache.Entry) string {
 }
 
 // writeProblems writes the reasons why some of the entries cannot be read.
-func writeProblems(w io.Writer, entries []cache.Entry) error {
+func writeProblems(w io.Writer, entries []cache.Entry) {
 	for _, e := range entries {
 		if e.Problem == "" {
 			continue
 		}
-		if _, err := fmt.Fprintf(w, "\n%s cannot be read: %s\n", terminal.Safe(entryName(e)), terminal.Safe(e.Problem)); err != nil {
-			return err
-		}
+		fmt.Fprintf(w, "\n%s cannot be read: %s\n", terminal.Safe(entryName(e)), terminal.Safe(e.Problem))
 	}
-	return nil
 }
 
 func orDash(s string) string {

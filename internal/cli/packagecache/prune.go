@@ -1,7 +1,6 @@
 package packagecache
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -10,6 +9,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cache"
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/cli/view"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 )
 
@@ -20,7 +20,7 @@ type cachePruneCmd struct {
 	Forget    []string      `placeholder:"OWNER" help:"Release the packages of a control plane that no longer exists. xpkg cache ls shows the names."`
 	DryRun    bool          `help:"List the packages that would be removed without removing them."`
 	flags.CacheFlags
-	terminal.OutputFlag
+	view.OutputFlag
 }
 
 // Run removes packages from the package cache.
@@ -48,26 +48,24 @@ func (c *cachePruneCmd) Run(env *terminal.Env) (err error) {
 		return err
 	}
 	task.End()
-	return c.Print(env.Stdout, report, func(w io.Writer) error {
-		return c.write(w, p.Dir(), report, withOrigins(env.Context, p, report.Removed))
+	return c.Print(env.Stdout, report, func(w io.Writer) {
+		c.write(w, p.Dir(), report, withOrigins(env.Context, p, report.Removed))
 	})
 }
 
-func (c *cachePruneCmd) write(w io.Writer, dir string, r cache.Report, removed []cachedEntry) error {
+func (c *cachePruneCmd) write(w io.Writer, dir string, r cache.Report, removed []cachedEntry) {
 	verb, rest := "removed", "remain"
 	if c.DryRun {
 		verb, rest = "would remove", "would remain"
 	}
 	if len(r.Removed) > 0 {
-		if err := errors.Join(writeEntries(w, terminal.ListOutputFlag{}, removed), writePartial(w, terminal.ListOutputFlag{}, r.Removed)); err != nil {
-			return err
-		}
+		writeEntries(w, view.ListOutputFlag{}, removed)
+		writePartial(w, view.ListOutputFlag{}, r.Removed)
 		fmt.Fprintln(w)
 	}
 	kept := ""
 	if r.Recent > 0 {
 		kept = fmt.Sprintf(" (%s used within the last ten minutes)", wording.Count(r.Recent, "package"))
 	}
-	_, err := fmt.Fprintf(w, "%s: %s %s (%s); %s %s%s\n", dir, verb, wording.Count(len(r.Removed), "package"), terminal.Size(r.Freed), terminal.Size(max(0, r.Bytes-r.Freed)), rest, kept)
-	return err
+	fmt.Fprintf(w, "%s: %s %s (%s); %s %s%s\n", dir, verb, wording.Count(len(r.Removed), "package"), terminal.Size(r.Freed), terminal.Size(max(0, r.Bytes-r.Freed)), rest, kept)
 }

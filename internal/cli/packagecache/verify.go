@@ -7,12 +7,13 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cache"
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/cli/view"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
 type cacheVerifyCmd struct {
 	flags.CacheFlags
-	terminal.OutputFlag
+	view.OutputFlag
 }
 
 // Run verifies the digests of all content in the package cache. It fails if content is
@@ -30,7 +31,7 @@ func (c *cacheVerifyCmd) Run(env *terminal.Env) (err error) {
 		return err
 	}
 	task.End()
-	if err := c.Print(env.Stdout, report, func(w io.Writer) error { return writeVerified(w, p.Dir(), report) }); err != nil {
+	if err := c.Print(env.Stdout, report, func(w io.Writer) { writeVerified(w, p.Dir(), report) }); err != nil {
 		return err
 	}
 	switch {
@@ -44,25 +45,19 @@ func (c *cacheVerifyCmd) Run(env *terminal.Env) (err error) {
 	return nil
 }
 
-func writeVerified(w io.Writer, dir string, r cache.Report) error {
+func writeVerified(w io.Writer, dir string, r cache.Report) {
 	state := "OK"
 	if len(r.Damaged)+len(r.Missing)+len(r.Unreadable) > 0 {
 		state = fmt.Sprintf("%d damaged, %d missing, %d unreadable", len(r.Damaged), len(r.Missing), len(r.Unreadable))
 	}
-	if _, err := fmt.Fprintf(w, "%s: %d files, %s, %s\n", dir, r.Entries, terminal.Size(r.Bytes), state); err != nil {
-		return err
-	}
+	fmt.Fprintf(w, "%s: %d files, %s, %s\n", dir, r.Entries, terminal.Size(r.Bytes), state)
 	for _, f := range r.Damaged {
-		if _, err := fmt.Fprintf(w, "damaged, moved to quarantine: %s%s\n", f.What, ownerNames(f)); err != nil {
-			return err
-		}
+		fmt.Fprintf(w, "damaged, moved to quarantine: %s%s\n", f.What, ownerNames(f))
 	}
 	for _, f := range r.Missing {
-		if _, err := fmt.Fprintf(w, "missing: %s%s\n", f.What, ownerNames(f)); err != nil {
-			return err
-		}
+		fmt.Fprintf(w, "missing: %s%s\n", f.What, ownerNames(f))
 	}
-	return writeProblems(w, r.Unreadable)
+	writeProblems(w, r.Unreadable)
 }
 
 // ownerNames returns the names and users of a damaged package.

@@ -5,12 +5,14 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/cli/view"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/operation"
 	"github.com/xpkg-dev/xpkg/internal/planner"
@@ -25,7 +27,7 @@ type ApplyCmd struct {
 	Yes  bool          `short:"y" help:"Apply the plan even if it breaks dependencies of other packages."`
 	connection.ClusterFlags
 	planFlags
-	terminal.OutputFlag
+	view.OutputFlag
 }
 
 // Run carries out saved plans, unless one of them is stale.
@@ -127,10 +129,7 @@ func (c *ApplyCmd) compare(env *terminal.Env, pl *clusterPlanner, planned *plann
 	if err := checkMoved(env, planned, now, again); err != nil {
 		return err
 	}
-	for _, w := range now.Warnings {
-		fmt.Fprintf(env.Stderr, "note: %s\n", terminal.Safe(w))
-	}
-	printLeftOut(env, now)
+	view.Notes(env.Stderr, append(slices.Clone(now.Warnings), leftOut(now)...)...)
 	return nil
 }
 
@@ -176,8 +175,7 @@ func (c *ApplyCmd) finishDeleted(env *terminal.Env, engine *operation.Engine, ki
 	if err != nil {
 		return err
 	}
-	return c.Print(env.Stdout, p, func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "%s gone\n", inventory.ShortName(p))
-		return err
+	return c.Print(env.Stdout, p, func(w io.Writer) {
+		fmt.Fprintf(w, "%s gone\n", inventory.ShortName(p))
 	})
 }

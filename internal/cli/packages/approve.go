@@ -8,6 +8,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/selection"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/cli/view"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/operation"
 	"github.com/xpkg-dev/xpkg/pkg/rbac"
@@ -18,7 +19,7 @@ type ApproveCmd struct {
 	Names []inventory.Name `arg:"" name:"name" complete:"package" help:"Packages with a pending approval, each as NAME, KIND/NAME or KIND NAME."`
 	terminal.ConsentFlag
 	connection.ClusterFlags
-	terminal.OutputFlag
+	view.OutputFlag
 }
 
 // Validate returns an error for a name that is not valid.
@@ -67,17 +68,14 @@ func (c *ApproveCmd) print(env *terminal.Env, approvals []operation.Approval) er
 	if len(approvals) == 1 {
 		value = approvals[0]
 	}
-	return c.Print(env.Stdout, value, func(w io.Writer) error {
+	return c.Print(env.Stdout, value, func(w io.Writer) {
 		for _, a := range approvals {
 			text := fmt.Sprintf("%s approved (%s)", inventory.ShortName(a.Of), a.Revision)
 			if a.Empty() {
 				text = inventory.ShortName(a.Of) + " has no pending approval"
 			}
-			if _, err := fmt.Fprintln(w, text); err != nil {
-				return err
-			}
+			fmt.Fprintln(w, text)
 		}
-		return nil
 	})
 }
 

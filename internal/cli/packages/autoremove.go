@@ -9,6 +9,7 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/cli/view"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/planner"
 )
@@ -20,7 +21,7 @@ type AutoremoveCmd struct {
 	terminal.ConsentFlag
 	connection.ClusterFlags
 	planFlags
-	terminal.OutputFlag
+	view.OutputFlag
 }
 
 // Run uninstalls automatically installed packages that no package requires and no object of the first generation uses any more,
@@ -48,9 +49,8 @@ func (c *AutoremoveCmd) Run(env *terminal.Env) error {
 		if c.DryRun {
 			nothing = []*planner.Plan{}
 		}
-		return c.Print(env.Stdout, nothing, func(w io.Writer) error {
-			_, err := fmt.Fprintln(w, "Nothing to remove: every dependency is still needed.")
-			return err
+		return c.Print(env.Stdout, nothing, func(w io.Writer) {
+			fmt.Fprintln(w, "Nothing to remove: every dependency is still needed.")
 		})
 	}
 	var remove []inventory.Name

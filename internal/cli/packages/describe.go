@@ -20,6 +20,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/selection"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/cli/view"
 	"github.com/xpkg-dev/xpkg/internal/frontend"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/revision"
@@ -35,7 +36,7 @@ type DescribeCmd struct {
 	Names []inventory.Name `arg:"" optional:"" name:"name" complete:"package" help:"Packages, each as NAME, KIND/NAME or KIND NAME, or objects of the first generation as KIND/NAMESPACE/NAME."`
 	selection.SelectorFlag
 	connection.ClusterFlags
-	terminal.ListOutputFlag
+	view.ListOutputFlag
 }
 
 // Validate returns an error for a name that is not valid, and if no package is selected.
@@ -99,16 +100,13 @@ func (c *DescribeCmd) Run(env *terminal.Env) error {
 	if len(descriptions) == 1 {
 		out = descriptions[0]
 	}
-	return c.PrintText(env.Stdout, out, inventory.ResourceNames(found), func(w io.Writer) error {
+	return c.PrintText(env.Stdout, out, inventory.ResourceNames(found), func(w io.Writer) {
 		for i, d := range descriptions {
 			if i > 0 {
 				fmt.Fprintln(w)
 			}
-			if err := d.write(w); err != nil {
-				return err
-			}
+			d.write(w)
 		}
-		return nil
 	})
 }
 
@@ -376,7 +374,7 @@ func (d *description) runningText() string {
 }
 
 // write writes the description in sections. It omits empty sections.
-func (d *description) write(w io.Writer) error {
+func (d *description) write(w io.Writer) {
 	head := [][2]string{
 		{"Name", v1.ObjectName(d.Kind, d.Name)}, {"Package", d.Package}, {"Running", d.runningText()}, {"Resolved", d.Resolved}, {"Digest", d.Digest},
 		{"Title", d.Presentation.Title}, {"Summary", firstLine(d.Presentation.Summary)},
@@ -390,12 +388,14 @@ func (d *description) write(w io.Writer) error {
 		head = append(head, [2]string{"Deleting", "for " + terminal.Age(d.Deleting.Since, time.Now())},
 			[2]string{"Held by", d.Deleting.HeldBy}, [2]string{"", d.Deleting.Remedy})
 	}
+	facts := view.Table{Distance: 1}
 	for _, line := range head {
 		if line[1] != "" && (line[0] != "Resolved" || line[1] != d.Package) {
-			fmt.Fprintf(w, "%-14s%s\n", strings.TrimPrefix(line[0]+":", ":"), terminal.SafeLine(line[1]))
+			facts.Rows = append(facts.Rows, []string{fmt.Sprintf("%-13s", strings.TrimPrefix(line[0]+":", ":")), line[1]})
 		}
 	}
-	shown := map[string]bool{}
+	facts.Write(w)
+	shown := &view.Once{}
 	writeConditions(w, "Conditions", d.Conditions, shown)
 	writeConditions(w, "Conditions of the revision", d.RevisionConditions, shown)
 	var lines []string
@@ -410,6 +410,7 @@ func (d *description) write(w io.Writer) error {
 	writeSection(w, "Permissions that wait for approval", rulesText(d.Unapproved))
 	lines = nil
 	for _, r := range d.Dependencies {
+		r.Message = shown.Text(r.Message)
 		lines = append(lines, r.String())
 	}
 	writeSection(w, "Dependencies", lines)
@@ -417,24 +418,18 @@ func (d *description) write(w io.Writer) error {
 	writeSection(w, "Install objects", inventory.InstallLines(d.InstallObjects))
 	if slices.Contains(v1.PackageKinds(), d.Kind) {
 		fmt.Fprintln(w, "\nRevisions:")
-		revisions := revisionTable(d.Revisions)
-		if err := terminal.WriteTable(w, revisions.Header, revisions.Rows); err != nil {
-			return err
-		}
+		revisionTable(d.Revisions).Write(w)
 	}
 	if len(d.Events) == 0 {
-		return nil
+		return
 	}
 	fmt.Fprintln(w, "\nEvents:")
-	var rows [][]string
+	events := view.Table{Header: []string{"AGE", "TYPE", "REASON", "OBJECT", "SOURCE", "MESSAGE"}, Least: []string{"SOURCE", "TYPE", "OBJECT"}}
 	for _, e := range d.Events {
-		message, block, _ := strings.Cut(e.Message, "\n\n")
-		if !shown[block] {
-			message = e.Message
-		}
-		rows = append(rows, []string{terminal.Age(e.Last, time.Now()), e.Type, e.Reason, e.Object, e.Source, message})
+		message, _, _ := strings.Cut(e.Message, "\n\n")
+		events.Rows = append(events.Rows, []string{terminal.Age(e.Last, time.Now()), e.Type, e.Reason, e.Object, e.Source, shown.Text(message)})
 	}
-	return terminal.WriteTable(w, []string{"AGE", "TYPE", "REASON", "OBJECT", "SOURCE", "MESSAGE"}, rows)
+	events.Write(w)
 }
 
 // presentationOf returns the description of the package of a revision, which has the annotations of its metadata.
@@ -483,12 +478,9 @@ func writeSection(w io.Writer, title string, lines []string) {
 }
 
 // writeConditions writes conditions, each in a line. The block after an empty line in a message, such as the manifest of missing permissions,
-// keeps its lines. It is written once, and then in shown: several conditions and events have the same message.
-func writeConditions(w io.Writer, title string, conditions []conditionView, shown map[string]bool) {
-	if len(conditions) == 0 {
-		return
-	}
-	fmt.Fprintf(w, "\n%s:\n", title)
+// keeps its lines. A message that several conditions, events and dependencies have is written once.
+func writeConditions(w io.Writer, title string, conditions []conditionView, shown *view.Once) {
+	var lines []string
 	for _, c := range conditions {
 		line := fmt.Sprintf("%s=%s", c.Type, c.Status)
 		if c.Reason != "" {
@@ -496,16 +488,16 @@ func writeConditions(w io.Writer, title string, conditions []conditionView, show
 		}
 		line += ", since " + terminal.Age(c.Since, time.Now())
 		message, block, _ := strings.Cut(c.Message, "\n\n")
+		message = shown.Text(message)
 		if message != "" {
 			line += ": " + message
 		}
-		fmt.Fprintf(w, "  %s\n", terminal.SafeLine(line))
-		if block == "" || shown[block] {
-			continue
-		}
-		shown[block] = true
-		for text := range strings.SplitSeq(strings.TrimSuffix(block, "\n"), "\n") {
-			fmt.Fprintf(w, "    %s\n", terminal.Safe(text))
+		lines = append(lines, line)
+		if block = shown.Text(block); block != "" && block != view.SeeAbove {
+			for text := range strings.SplitSeq(block, "\n") {
+				lines = append(lines, "  "+text)
+			}
 		}
 	}
+	writeSection(w, title, lines)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/selection"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/cli/view"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
@@ -31,7 +32,7 @@ var ErrNoRevision = errcode.Code{
 type HistoryCmd struct {
 	Name inventory.Name `arg:"" complete:"package" help:"Package, as NAME, KIND/NAME or KIND NAME."`
 	connection.ClusterFlags
-	terminal.ListOutputFlag
+	view.ListOutputFlag
 }
 
 // Run prints the revisions of a package, newest first.
@@ -45,7 +46,7 @@ func (c *HistoryCmd) Run(env *terminal.Env) error {
 	for _, v := range views {
 		names = append(names, v.Name)
 	}
-	return c.Print(env.Stdout, terminal.List{Value: views, Names: names, Table: revisionTable(views)})
+	return c.Print(env.Stdout, view.List{Value: views, Names: names, Table: revisionTable(views)})
 }
 
 // findRevisions returns an installed package and its revisions, newest first.
@@ -89,8 +90,8 @@ func revisionViews(revisions []v1.PackageRevision) []revisionView {
 	return out
 }
 
-func revisionTable(revisions []revisionView) terminal.Table {
-	out := terminal.Table{Header: []string{"NUMBER", "REVISION", "STATE", "HEALTHY", "PACKAGE", "DIGEST", "AGE"}}
+func revisionTable(revisions []revisionView) view.Table {
+	out := view.Table{Header: []string{"NUMBER", "REVISION", "STATE", "HEALTHY", "PACKAGE", "DIGEST", "AGE"}, Least: []string{"DIGEST", "PACKAGE"}}
 	for _, r := range revisions {
 		// A digest that is not valid is not shown.
 		digest, _ := oci.ParseDigest(r.Digest)
@@ -114,7 +115,7 @@ type RollbackCmd struct {
 	terminal.ConsentFlag
 	connection.ClusterFlags
 	planFlags
-	terminal.OutputFlag
+	view.OutputFlag
 }
 
 // Run updates a package to the content of a former revision.

@@ -10,7 +10,9 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
+	"github.com/xpkg-dev/xpkg/internal/cli/plantext"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/cli/view"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/operation"
 	"github.com/xpkg-dev/xpkg/internal/planner"
@@ -27,7 +29,7 @@ type InstallCmd struct {
 	terminal.ConsentFlag
 	connection.ClusterFlags
 	planFlags
-	terminal.OutputFlag
+	view.OutputFlag
 }
 
 // Run creates the object that installs a package, or the objects for a lock file.
@@ -118,9 +120,7 @@ func (c *InstallCmd) review(env *terminal.Env, pl *clusterPlanner, want v1.Packa
 	}
 	step.Plan = p
 	if ask || c.given() && !terminal.IsQuiet(env.Stderr) {
-		if err := showPlan(env, p); err != nil {
-			return nil, err
-		}
+		plantext.Write(env.Stderr, p)
 	} else {
 		printNotes(env, p)
 	}
@@ -131,14 +131,13 @@ func (c *InstallCmd) review(env *terminal.Env, pl *clusterPlanner, want v1.Packa
 }
 
 // carryOutOne carries out the only step of an operation, and prints the package with a remark.
-func carryOutOne(env *terminal.Env, o operation.Operation, output terminal.OutputFlag, step *operation.Step, remark string) error {
+func carryOutOne(env *terminal.Env, o operation.Operation, output view.OutputFlag, step *operation.Step, remark string) error {
 	done, err := o.Run(env.Context, []*operation.Step{step})
 	if err != nil {
 		return err
 	}
 	p := done[0].Object
-	return output.Print(env.Stdout, inventory.WithoutManagedFields(p), func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "%s %s (%s)%s\n", inventory.ShortName(p), done[0].Word, p.PackageSpec().Package, remark)
-		return err
+	return output.Print(env.Stdout, inventory.WithoutManagedFields(p), func(w io.Writer) {
+		fmt.Fprintf(w, "%s %s (%s)%s\n", inventory.ShortName(p), done[0].Word, p.PackageSpec().Package, remark)
 	})
 }

@@ -3,13 +3,13 @@ package packages
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/xpkg-dev/xpkg/internal/cli/dependencies"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/cli/view"
 	"github.com/xpkg-dev/xpkg/internal/fetch"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/operation"
@@ -77,9 +77,5 @@ func warnOfTags(env *terminal.Env, pl *clusterPlanner, steps []*operation.Step) 
 		})
 	}
 	_ = group.Wait() // The functions return no error.
-	for _, note := range notes {
-		if note != "" {
-			fmt.Fprintf(env.Stderr, "note: %s\n", terminal.Safe(note))
-		}
-	}
+	view.Notes(env.Stderr, notes...)
 }

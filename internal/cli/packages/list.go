@@ -22,10 +22,12 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/selection"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/cli/view"
 	"github.com/xpkg-dev/xpkg/internal/frontend"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
 // ListCmd implements `xpkg list`.
@@ -34,7 +36,7 @@ type ListCmd struct {
 	Watch     bool   `short:"w" help:"Print the list, and then a line for each change of an object, until interrupted."`
 	selection.SelectorFlag
 	connection.ClusterFlags
-	terminal.ListOutputFlag
+	view.ListOutputFlag
 }
 
 // Run prints the packages that are installed, and the objects of the first generation.
@@ -110,7 +112,7 @@ func notePartial(env *terminal.Env, missing string, forbidden error) {
 }
 
 // list returns those of some packages and objects of the first generation that have the selected labels.
-func (c *ListCmd) list(env *terminal.Env, cluster client.Client, all *inventory.Inventory, found []inventory.Object, selector labels.Selector) terminal.List {
+func (c *ListCmd) list(env *terminal.Env, cluster client.Client, all *inventory.Inventory, found []inventory.Object, selector labels.Selector) view.List {
 	ctx := env.Context
 	found = selection.Selected(found, selector)
 	table := packageTable
@@ -126,7 +128,7 @@ func (c *ListCmd) list(env *terminal.Env, cluster client.Client, all *inventory.
 	for _, o := range found {
 		table.Rows = append(table.Rows, c.row(ctx, cluster, o, all.InstalledBy))
 	}
-	return terminal.List{Value: inventory.List(found), Names: inventory.ResourceNames(found), Table: table, Empty: env.Stderr}
+	return view.List{Value: inventory.List(found), Names: inventory.ResourceNames(found), Table: table, Empty: env.Stderr}
 }
 
 // emptyText returns the line for a list without rows.
@@ -141,9 +143,11 @@ func (c *ListCmd) emptyText(selector labels.Selector) string {
 }
 
 // packageTable is the table of packages without its rows.
-var packageTable = terminal.Table{
-	Header: []string{"NAME", "INSTALLED", "HEALTHY", "PACKAGE", "AGE", "INSTALL REASON"}, WideHeader: []string{"REVISION", "DIGEST", "TITLE", "CATEGORY"},
-	Empty: "No packages are installed.",
+var packageTable = view.Table{
+	Header:     []string{"NAME", "INSTALLED", "HEALTHY", "VERSION", "PACKAGE", "AGE", "INSTALL REASON"},
+	WideHeader: []string{"REVISION", "DIGEST", "TITLE", "CATEGORY"},
+	Least:      []string{"INSTALL REASON", "PACKAGE", "AGE"},
+	Empty:      "No packages are installed.",
 }
 
 // row returns the cells of an object in the table. The function used returns the package that an install object uses, or nil.
@@ -160,8 +164,8 @@ func (c *ListCmd) row(ctx context.Context, cluster client.Client, o inventory.Ob
 func (c *ListCmd) packageRow(ctx context.Context, cluster client.Client, p v1.Package) []string {
 	title, category := c.presentation(ctx, cluster, p)
 	return []string{
-		inventory.ShortName(p), inventory.InstalledStatus(p), inventory.Status(p, v1.TypeHealthy), c.packageCell(ctx, cluster, p),
-		age(p), string(inventory.ReasonOf(p)),
+		inventory.ShortName(p), inventory.InstalledStatus(p), inventory.Status(p, v1.TypeHealthy), c.versionCell(ctx, cluster, p),
+		c.packageCell(p.PackageSpec().Package), age(p), string(inventory.ReasonOf(p)),
 		p.PackageStatus().CurrentRevision, p.PackageStatus().ResolvedDigest, title, category,
 	}
 }
@@ -169,17 +173,18 @@ func (c *ListCmd) packageRow(ctx context.Context, cluster client.Client, p v1.Pa
 // objectRow returns the cells of an object of an API in the table. Whether an install object is installed, and its cells of -o wide, are
 // those of the package that it uses, which may be nil.
 func (c *ListCmd) objectRow(ctx context.Context, cluster client.Client, o *frontend.Object, used v1.Package) []string {
-	installed := string(corev1.ConditionFalse)
+	installed, version := string(corev1.ConditionFalse), versionOf(o.Package)
 	switch {
 	case o.GetDeletionTimestamp() != nil:
 		installed = deletingStatus
 	case used != nil:
-		installed = inventory.InstalledStatus(used)
+		installed, version = inventory.InstalledStatus(used), c.versionCell(ctx, cluster, used)
 	case o.IsInstalled:
 		installed = string(corev1.ConditionTrue)
 	}
 	row := []string{
-		inventory.ShortName(o), installed, inventory.Status(o, v1.TypeReady), c.shortened(o.Package), age(o), string(inventory.Explicit),
+		inventory.ShortName(o), installed, inventory.Status(o, v1.TypeReady), version, c.packageCell(o.Package),
+		age(o), string(inventory.Explicit),
 	}
 	if used != nil && c.Output == "wide" {
 		return append(row, c.packageRow(ctx, cluster, used)[len(row):]...)
@@ -192,12 +197,12 @@ const deletingStatus = "Deleting"
 
 func age(o inventory.Object) string { return terminal.Age(o.GetCreationTimestamp().Time, time.Now()) }
 
-// shortened returns a reference as the table shows it.
-func (c *ListCmd) shortened(reference string) string {
+// packageCell returns the repository of a reference, or all of it for a wide table.
+func (c *ListCmd) packageCell(reference string) string {
 	if c.Output == "wide" {
 		return reference
 	}
-	return inventory.ShortenDigests(reference)
+	return oci.RepositoryName(reference)
 }
 
 // presentation returns the title and the category of a package for a wide table. A user may read packages only; they are
@@ -215,9 +220,22 @@ func (c *ListCmd) presentation(ctx context.Context, cluster client.Client, p v1.
 	return firstLine(shown.Title), firstLine(shown.Category)
 }
 
-// packageCell returns the reference that a package requests, and the version that runs in its place if it is not healthy.
-func (c *ListCmd) packageCell(ctx context.Context, cluster client.Client, p v1.Package) string {
-	cell := c.shortened(p.PackageSpec().Package)
+// versionOf returns the tag of a reference, or its short digest if it has none. The reference can lack its registry, as those of objects
+// of the first generation do.
+func versionOf(reference string) string {
+	name, _, _ := strings.Cut(reference, " ")
+	if version := inventory.ShortVersion(name); version != name {
+		return version
+	}
+	if at := strings.LastIndexByte(name, ':'); at > strings.LastIndexByte(name, '/') {
+		return name[at+1:]
+	}
+	return "-"
+}
+
+// versionCell returns the version that a package requests, and the one that runs in its place if it is not healthy.
+func (c *ListCmd) versionCell(ctx context.Context, cluster client.Client, p v1.Package) string {
+	cell := versionOf(p.PackageSpec().Package)
 	if !inventory.MayRunAnother(p) {
 		return cell
 	}
@@ -230,7 +248,7 @@ func (c *ListCmd) packageCell(ctx context.Context, cluster client.Client, p v1.P
 }
 
 // ageColumn is the column of packageTable that changes without a change of the object.
-const ageColumn = 4
+const ageColumn = 5
 
 // watch prints the list, and then a row for each change of a row, until the command is interrupted. The header of a list that begins empty
 // precedes the first row, as wide as that row.
@@ -247,11 +265,13 @@ func (c *ListCmd) watch(env *terminal.Env, selector labels.Selector) error {
 		return err
 	}
 	all := newWatchedList(c, cluster)
-	var table *terminal.Rows
-	write := func(lines [][]string) error {
+	var table *view.Rows
+	write := func(lines [][]string) (err error) {
 		if table == nil && len(lines) > 0 {
-			lines = append([][]string{c.Columns(packageTable)}, lines...)
-			table = terminal.NewRows(env.Stdout, lines...)
+			list := c.Selected(packageTable)
+			list.Rows = lines
+			table, err = list.Begin(env.Stdout)
+			return err
 		}
 		for _, line := range lines {
 			if err := table.Write(line...); err != nil {
@@ -360,7 +380,7 @@ func (l *watchedList) change(ctx context.Context, e inventory.Event) [][]string 
 			row[1] = "Unselected"
 		}
 		delete(l.printed, name)
-		out = append(out, l.cmd.Cells(packageTable, row))
+		out = append(out, row)
 	} else {
 		out = l.changed(ctx, e.Object)
 	}
@@ -378,7 +398,7 @@ func (l *watchedList) change(ctx context.Context, e inventory.Event) [][]string 
 
 // changed returns the row of an object, or none if it is the row that was printed before.
 func (l *watchedList) changed(ctx context.Context, o inventory.Object) [][]string {
-	name, row := inventory.ShortName(o), l.cmd.Cells(packageTable, l.row(ctx, o))
+	name, row := inventory.ShortName(o), l.row(ctx, o)
 	same := slices.Clone(row)
 	same[ageColumn] = ""
 	if slices.Equal(l.printed[name], same) {
@@ -389,7 +409,8 @@ func (l *watchedList) changed(ctx context.Context, o inventory.Object) [][]strin
 }
 
 func (l *watchedList) row(ctx context.Context, o inventory.Object) []string {
-	return l.cmd.row(ctx, l.cluster, o, func(in *frontend.Object) v1.Package { return l.used(ctx, in) })
+	row := l.cmd.row(ctx, l.cluster, o, func(in *frontend.Object) v1.Package { return l.used(ctx, in) })
+	return row[:len(l.cmd.Selected(packageTable).Header)]
 }
 
 // used returns the package that an install object uses, or nil. A package that the selector leaves out is read.

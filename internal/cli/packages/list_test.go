@@ -23,6 +23,7 @@ import (
 	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/cli/view"
 	"github.com/xpkg-dev/xpkg/internal/controller/firstgen"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
@@ -175,7 +176,7 @@ func listed(t *testing.T, cluster client.Client, output, selector string) string
 		t.Fatal(err)
 	}
 	c, out := &ListCmd{}, &strings.Builder{}
-	c.Output = terminal.ListFormat(output)
+	c.Output = view.ListFormat(output)
 	if err := c.Print(out, c.list(&terminal.Env{Context: t.Context(), Stderr: out}, cluster, all, allObjects(testEnv(t), cluster, all), labels)); err != nil {
 		t.Fatal(err)
 	}
@@ -195,12 +196,12 @@ func rows(table string) []string {
 func TestListShowsObjectsOfTheFirstGeneration(t *testing.T) {
 	cluster := firstGenerationCluster(t, interceptor.Funcs{})
 	want := []string{
-		"NAME | INSTALLED | HEALTHY | PACKAGE | AGE | INSTALL REASON",
-		"provider/boats | True | True | registry.example.org/boats:v1 | - | explicit",
-		"clusterpackageinstall/team/boats | True | True | boats:v1 (source registry.example.org) | - | explicit",
-		"clusterpackageinstall/team/rafts | False | False | (for rafts.example.org/v1) | - | explicit",
-		"packageinstall/team/mine | True | True | (for ships.example.org/v1) | - | explicit",
-		"package/team/redis | False | False | redis/controller:v2 | - | explicit",
+		"NAME | INSTALLED | HEALTHY | VERSION | PACKAGE | AGE | INSTALL REASON",
+		"provider/boats | True | True | v1 | registry.example.org/boats | - | explicit",
+		"clusterpackageinstall/team/boats | True | True | v1 | boats:v1 (source registry.example.org) | - | explicit",
+		"clusterpackageinstall/team/rafts | False | False | - | (for rafts.example.org/v1) | - | explicit",
+		"packageinstall/team/mine | True | True | v1 | (for ships.example.org/v1) | - | explicit",
+		"package/team/redis | False | False | v2 | redis/controller:v2 | - | explicit",
 	}
 	if got := rows(listed(t, cluster, "", "")); !slices.Equal(got, want) {
 		t.Errorf("the table is %q, want %q", got, want)
@@ -212,13 +213,13 @@ func TestListShowsObjectsOfTheFirstGeneration(t *testing.T) {
 		if err := cluster.Create(t.Context(), early); err != nil {
 			t.Fatal(err)
 		}
-		if got, want := rows(listed(t, cluster, "", ""))[3], "clusterpackageinstall/team/early | False | Unknown | early:v1 | - | explicit"; got != want {
+		if got, want := rows(listed(t, cluster, "", ""))[3], "clusterpackageinstall/team/early | False | Unknown | v1 | early:v1 | - | explicit"; got != want {
 			t.Errorf("the row is %q, want %q", got, want)
 		}
 	})
 	t.Run("TheWideTableHasTheRevisionAndThePresentationOfTheProvider", func(t *testing.T) {
 		const wide = " | boats-1 | sha256:1 | Boats and ships | Transport"
-		want := []string{want[0] + " | REVISION | DIGEST | TITLE | CATEGORY", want[1] + wide, want[2] + wide, want[3], want[4] + wide, want[5] + " | Redis | Databases"}
+		want := []string{want[0] + " | REVISION | DIGEST | TITLE | CATEGORY", strings.Replace(want[1], "org/boats", "org/boats:v1", 1) + wide, want[2] + wide, want[3], want[4] + wide, want[5] + " | Redis | Databases"}
 		if got := rows(listed(t, cluster, "wide", "")); !slices.Equal(got, want) {
 			t.Errorf("the table is %q, want %q", got, want)
 		}
@@ -274,7 +275,7 @@ func TestListWorksWithThePermissionToReadPackagesOnly(t *testing.T) {
 			return c.List(ctx, list, opts...)
 		},
 	})
-	want := "provider/boats | True | True | registry.example.org/boats:v1 | - | explicit | boats-1 | sha256:1"
+	want := "provider/boats | True | True | v1 | registry.example.org/boats:v1 | - | explicit | boats-1 | sha256:1"
 	if got := rows(listed(t, cluster, "wide", "")); len(got) != 2 || got[1] != want {
 		t.Errorf("the table is %q, want the row %q", got, want)
 	}

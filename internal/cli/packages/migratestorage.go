@@ -16,6 +16,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/selection"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/cli/view"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
@@ -40,7 +41,7 @@ type MigrateStorageCmd struct {
 	// DropFields is the consent to the loss of fields.
 	DropFields bool `help:"Also rewrite custom resources with fields that the storage version does not describe. The API server drops these fields."`
 	connection.ClusterFlags
-	terminal.OutputFlag
+	view.OutputFlag
 }
 
 // migration is the result for one CRD.
@@ -78,7 +79,7 @@ func (c *MigrateStorageCmd) Run(env *terminal.Env) error {
 		return errcode.ErrInterrupted.New(nil, "stopped after %d of %s", len(results)-failed, wording.Count(len(results), "CRD")).
 			WithDo("Run the same command again: it continues with the CRDs that remain.")
 	}
-	if err := c.Print(env.Stdout, results, func(w io.Writer) error { return c.writeMigrations(w, results) }); err != nil {
+	if err := c.Print(env.Stdout, results, func(w io.Writer) { c.writeMigrations(w, results) }); err != nil {
 		return err
 	}
 	if failed > 0 {
@@ -159,7 +160,7 @@ func (c *MigrateStorageCmd) selectCRDs(ctx context.Context, cluster *apply.Clust
 }
 
 // writeMigrations writes a table of the CRDs that need a migration or failed.
-func (c *MigrateStorageCmd) writeMigrations(w io.Writer, results []migration) error {
+func (c *MigrateStorageCmd) writeMigrations(w io.Writer, results []migration) {
 	var rows [][]string
 	for _, m := range results {
 		if len(m.Former) == 0 && m.Error == "" {
@@ -175,13 +176,9 @@ func (c *MigrateStorageCmd) writeMigrations(w io.Writer, results []migration) er
 		rows = append(rows, []string{m.CRD, strings.Join(m.Former, ","), m.Storage, fmt.Sprint(m.Resources), state})
 	}
 	if len(rows) > 0 {
-		if err := terminal.WriteTable(w, []string{"CRD", "FROM", "TO", "CUSTOM RESOURCES", "STATE"}, rows); err != nil {
-			return err
-		}
+		view.WriteTable(w, []string{"CRD", "FROM", "TO", "CUSTOM RESOURCES", "STATE"}, rows)
 	}
 	if left := len(results) - len(rows); left > 0 {
-		_, err := fmt.Fprintf(w, "%s up to date\n", wording.Count(left, "CRD"))
-		return err
+		fmt.Fprintf(w, "%s up to date\n", wording.Count(left, "CRD"))
 	}
-	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/plantext"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/cli/view"
 	"github.com/xpkg-dev/xpkg/internal/fileutil"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/operation"
@@ -55,11 +56,11 @@ type planFormat struct {
 
 // print writes plans, whose JSON is raw, in the selected format.
 func (f planFormat) print(w io.Writer, raw []byte, plans ...*planner.Plan) error {
-	write := func(w io.Writer) error { return writePlans(w, plans) }
+	write := func(w io.Writer) { writePlans(w, plans) }
 	if f.Output == "markdown" {
-		f.Output, write = "", func(w io.Writer) error { return plantext.WriteMarkdown(w, plans...) }
+		f.Output, write = "", func(w io.Writer) { plantext.WriteMarkdown(w, plans...) }
 	}
-	return terminal.OutputFlag{Output: terminal.ObjectFormat(f.Output)}.Print(w, json.RawMessage(raw), write)
+	return view.OutputFlag{Output: view.ObjectFormat(f.Output)}.Print(w, json.RawMessage(raw), write)
 }
 
 // planner returns a planner for plans that can be saved.
@@ -305,7 +306,7 @@ func (c *planSyncCmd) Run(env *terminal.Env) error {
 		if err != nil {
 			return err
 		}
-		return terminal.OutputFlag{Output: "yaml"}.Print(env.Stdout, withoutEmpty(raw), nil)
+		return view.OutputFlag{Output: "yaml"}.Print(env.Stdout, withoutEmpty(raw), nil)
 	}
 	return c.syncArgs.run(env, r, c.planFlags)
 }

@@ -2,7 +2,6 @@ package packages
 
 import (
 	"cmp"
-	"fmt"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -11,9 +10,9 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/content"
-	"github.com/xpkg-dev/xpkg/internal/cli/plantext"
 	"github.com/xpkg-dev/xpkg/internal/cli/report"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/cli/view"
 	"github.com/xpkg-dev/xpkg/internal/operation"
 	"github.com/xpkg-dev/xpkg/internal/permission"
 	"github.com/xpkg-dev/xpkg/internal/planner"
@@ -81,27 +80,24 @@ func connect(env *terminal.Env, c connection.ClusterFlags) (*rest.Config, *opera
 
 func (p *clusterPlanner) close() error { return p.source.Close() }
 
-// printNotes prints the warnings of a plan that is not shown, and names the objects that it does not install.
-func printNotes(env *terminal.Env, p *planner.Plan) {
-	for _, text := range p.UnusualWarnings() {
-		fmt.Fprintf(env.Stderr, "note: %s: %s\n", p.Package.Short(), terminal.Safe(text))
+// printNotes prints the warnings of plans that are not shown, and names the objects that they do not install.
+func printNotes(env *terminal.Env, plans ...*planner.Plan) {
+	var notes []string
+	for _, p := range plans {
+		for _, text := range p.UnusualWarnings() {
+			notes = append(notes, p.Package.Short()+": "+text)
+		}
+		notes = append(notes, leftOut(p)...)
 	}
-	printLeftOut(env, p)
+	view.Notes(env.Stderr, notes...)
 }
 
-// printLeftOut names the objects that a plan does not install.
-func printLeftOut(env *terminal.Env, p *planner.Plan) {
+// leftOut describes the objects that a plan does not install.
+func leftOut(p *planner.Plan) (notes []string) {
 	for _, l := range p.AllLeftOut() {
-		fmt.Fprintf(env.Stderr, "note: %s\n", terminal.Safe(l.String()))
+		notes = append(notes, l.String())
 	}
-}
-
-// showPlan writes a plan to standard error, before the user is asked to confirm it.
-func showPlan(env *terminal.Env, p *planner.Plan) error {
-	if err := plantext.Write(env.Stderr, p); err != nil {
-		return fmt.Errorf("show the plan: %w", err)
-	}
-	return nil
+	return notes
 }
 
 // atomicFlag makes a command undo its changes if it fails.

@@ -13,6 +13,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/plantext"
 	"github.com/xpkg-dev/xpkg/internal/cli/report"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/cli/view"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/operation"
 	"github.com/xpkg-dev/xpkg/internal/planner"
@@ -40,7 +41,7 @@ type review struct {
 	atomicFlag
 	terminal.ConsentFlag
 	connection.ClusterFlags
-	terminal.OutputFlag
+	view.OutputFlag
 }
 
 // change carries out the steps that a function returns for the installed packages.
@@ -128,17 +129,14 @@ func (r review) print(env *terminal.Env, done []*operation.Done) error {
 	for _, d := range done {
 		objects = append(objects, d.Object)
 	}
-	return r.Print(env.Stdout, inventory.List(objects), func(w io.Writer) error {
+	return r.Print(env.Stdout, inventory.List(objects), func(w io.Writer) {
 		for _, d := range done {
 			line := inventory.ShortName(d.Object) + " " + d.Word
 			if !d.Remove {
 				line += " (" + d.Object.PackageSpec().Package + ")"
 			}
-			if _, err := fmt.Fprintln(w, terminal.Safe(line)); err != nil {
-				return err
-			}
+			fmt.Fprintln(w, terminal.Safe(line))
 		}
-		return nil
 	})
 }
 
@@ -229,7 +227,7 @@ func (r review) preview(env *terminal.Env, steps []*operation.Step) error {
 	if r.save != nil {
 		return r.save.showList(env, plans)
 	}
-	err := r.Print(env.Stdout, plans, func(w io.Writer) error { return writePlans(w, plans) })
+	err := r.Print(env.Stdout, plans, func(w io.Writer) { writePlans(w, plans) })
 	switch {
 	case err != nil:
 		return err
@@ -241,12 +239,12 @@ func (r review) preview(env *terminal.Env, steps []*operation.Step) error {
 	return nil
 }
 
-func writePlans(w io.Writer, plans []*planner.Plan) error {
+func writePlans(w io.Writer, plans []*planner.Plan) {
 	if len(plans) == 0 {
-		_, err := io.WriteString(w, "Nothing to do.\n")
-		return err
+		fmt.Fprintln(w, "Nothing to do.")
+		return
 	}
-	return plantext.Write(w, plans...)
+	plantext.Write(w, plans...)
 }
 
 // consent shows the plans and asks for confirmation, as the commands for one package do. Without a terminal, packages
@@ -277,17 +275,13 @@ func (r review) consent(env *terminal.Env, steps []*operation.Step) error {
 		}
 	}
 	if !r.Asks(env) {
-		for _, p := range plans {
-			printNotes(env, p)
-		}
+		printNotes(env, plans...)
 	}
 	switch {
 	case r.Yes || changes == 0:
 		return nil
 	case env.Interactive():
-		if err := writePlans(env.Stderr, plans); err != nil {
-			return err
-		}
+		writePlans(env.Stderr, plans)
 		return env.Confirm()
 	case resources > 0 || uncounted > 0:
 		return r.ask(env, "uninstall "+wording.Count(removals, "package")+": "+strings.TrimSuffix(plantext.Lost(resources, uncounted), "."))

@@ -17,6 +17,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/plantext"
 	"github.com/xpkg-dev/xpkg/internal/cli/selection"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/cli/view"
 	"github.com/xpkg-dev/xpkg/internal/fileutil"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
@@ -70,7 +71,7 @@ type UninstallCmd struct {
 	terminal.ConsentFlag
 	connection.ClusterFlags
 	planFlags
-	terminal.OutputFlag
+	view.OutputFlag
 }
 
 // Validate returns an error for a name that is not valid, and if no package is selected.
@@ -118,9 +119,8 @@ func (c *UninstallCmd) Run(env *terminal.Env) error {
 // printRemoved reports that a package was uninstalled.
 func (c *UninstallCmd) printRemoved(env *terminal.Env, engine *operation.Engine, p v1.Package, word string) error {
 	noteOrphans(env, engine)
-	return c.Print(env.Stdout, inventory.WithoutManagedFields(p), func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "%s %s\n", inventory.ShortName(p), word)
-		return err
+	return c.Print(env.Stdout, inventory.WithoutManagedFields(p), func(w io.Writer) {
+		fmt.Fprintf(w, "%s %s\n", inventory.ShortName(p), word)
 	})
 }
 
@@ -244,12 +244,11 @@ func (c *UninstallCmd) ask(env *terminal.Env, one uninstallArgs) (p *planner.Pla
 		return nil, err
 	}
 	if refused := p.RefusalError(); refused != nil {
-		return nil, cmp.Or(showPlan(env, p), refused)
+		plantext.Write(env.Stderr, p)
+		return nil, refused
 	}
 	if env.Interactive() {
-		if err := showPlan(env, p); err != nil {
-			return nil, err
-		}
+		plantext.Write(env.Stderr, p)
 		if err := env.Confirm(); err != nil {
 			return nil, err
 		}

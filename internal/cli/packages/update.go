@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
@@ -16,8 +15,10 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/dependencies"
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
 	"github.com/xpkg-dev/xpkg/internal/cli/location"
+	"github.com/xpkg-dev/xpkg/internal/cli/plantext"
 	"github.com/xpkg-dev/xpkg/internal/cli/selection"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/cli/view"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/operation"
 	"github.com/xpkg-dev/xpkg/internal/planner"
@@ -177,9 +178,7 @@ func (c *updateArgs) selectVersion(env *terminal.Env, f planFlags, cluster conne
 	if err != nil {
 		return err
 	}
-	for _, note := range notes {
-		fmt.Fprintf(env.Stderr, "note: %s\n", terminal.Safe(note))
-	}
+	view.Notes(env.Stderr, notes...)
 	c.Version = newest
 	return nil
 }
@@ -222,7 +221,7 @@ type UpdateCmd struct {
 	terminal.ConsentFlag
 	connection.ClusterFlags
 	planFlags
-	terminal.OutputFlag
+	view.OutputFlag
 
 	// save writes and prints the plans of a dry run. It can be nil.
 	save *planOutput
@@ -309,7 +308,7 @@ func (c *UpdateCmd) review(env *terminal.Env, pl *clusterPlanner, s *operation.S
 	p := s.Plan
 	if err := p.RefusalError(); err != nil {
 		if errors.Is(err, planner.ErrMaintained) {
-			err = cmp.Or(showPlan(env, p), err)
+			plantext.Write(env.Stderr, p)
 		}
 		return err
 	}
@@ -323,9 +322,7 @@ func (c *UpdateCmd) review(env *terminal.Env, pl *clusterPlanner, s *operation.S
 		return err
 	}
 	if c.Asks(env) || !terminal.IsQuiet(env.Stderr) {
-		if err := showPlan(env, p); err != nil {
-			return err
-		}
+		plantext.Write(env.Stderr, p)
 	}
 	return consentTo(c.ConsentFlag, env, p, c.verb()+" "+string(c.Name))
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/dependencies"
 	"github.com/xpkg-dev/xpkg/internal/cli/selection"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/cli/view"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/operation"
 	"github.com/xpkg-dev/xpkg/internal/state"
@@ -201,9 +202,7 @@ func (c *UpdateCmd) newestTogether(env *terminal.Env, all *inventory.Inventory, 
 	}
 	defer terminal.Close(&err, closer)
 	newest, notes, others, err := finder.NewestTogether(env.Context, all, selected)
-	for _, note := range notes {
-		fmt.Fprintf(env.Stderr, "note: %s\n", terminal.Safe(note))
-	}
+	view.Notes(env.Stderr, notes...)
 	return newest, others, err
 }
 

@@ -14,7 +14,7 @@ const fewInMarkdown = 100
 
 // WriteMarkdown writes a plan as Markdown for a pull request: the summary first, then the parts that need a decision, and
 // finally the details, folded.
-func WriteMarkdown(w io.Writer, plans ...*planner.Plan) error {
+func WriteMarkdown(w io.Writer, plans ...*planner.Plan) {
 	var b strings.Builder
 	for i, p := range plans {
 		if i > 0 {
@@ -29,8 +29,7 @@ func WriteMarkdown(w io.Writer, plans ...*planner.Plan) error {
 	default:
 		fmt.Fprintf(&b, "\n%s\n", markdownText(total(plans)))
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
+	fmt.Fprint(w, b.String())
 }
 
 func writeMarkdownPlan(b *strings.Builder, p *planner.Plan) {
@@ -92,5 +91,5 @@ func markdownCells(cells []string, separator string) string {
 
 // markdownText returns text in one line, without meaning in Markdown or HTML.
 func markdownText(s string) string {
-	return terminal.EscapeMarkdown(cleanCells([]string{s})[0])
+	return terminal.EscapeMarkdown(terminal.SafeLine(s))
 }

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/internal/wording"
@@ -61,7 +60,7 @@ func consequences(p *planner.Plan) (texts []string, worst weight) {
 }
 
 // writeOverview writes one line for each plan and consequence, worst first, and the totals.
-func writeOverview(w io.Writer, plans []*planner.Plan) error {
+func writeOverview(w io.Writer, plans []*planner.Plan) {
 	type line struct {
 		weight
 		rows [][]string
@@ -90,19 +89,20 @@ func writeOverview(w io.Writer, plans []*planner.Plan) error {
 		lines = append(lines, line{worst, rows})
 	}
 	slices.SortStableFunc(lines, func(a, b line) int { return cmp.Compare(b.weight, a.weight) })
-	out, left := textWriter{terminal.NewColumns(w, 2)}, 0
+	out, left := textWriter{w}, 0
+	var shown [][]string
 	for i, l := range lines {
 		if i >= plainOnTerminal && l.weight == plain {
 			left = len(lines) - i
 			break
 		}
-		out.rows(l.rows)
+		shown = append(shown, l.rows...)
 	}
+	out.rows(shown)
 	if left > 0 {
 		out.line(fmt.Sprintf("  and %d more without consequences to decide about", left))
 	}
 	out.line("")
 	out.line(total(plans))
 	out.line("To read all changes, repeat the command with --dry-run and `| less`, or with -o json.")
-	return out.w.Flush()
 }

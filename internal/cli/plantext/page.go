@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/cli/view"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/install"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
@@ -330,8 +331,12 @@ func (t *page) notes(all []string) {
 	if len(all) == 0 {
 		return
 	}
+	most := -1
+	if t.most > 0 {
+		most = view.MostNamed
+	}
 	t.title("notes")
-	for _, n := range all {
+	for _, n := range view.Merge(all, most) {
 		t.row("- " + n)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
 	"github.com/xpkg-dev/xpkg/internal/cli/location"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/cli/view"
 	"github.com/xpkg-dev/xpkg/internal/fileutil"
 	"github.com/xpkg-dev/xpkg/internal/registry/web"
 	"github.com/xpkg-dev/xpkg/internal/registry/web/export"
@@ -31,7 +32,7 @@ type exportCmd struct {
 	Name     string   `default:"Packages" help:"Name of the site."`
 	content.IndexKeyFlag
 	flags.CacheFlags
-	terminal.OutputFlag
+	view.OutputFlag
 	location.TransferFlags
 }
 
@@ -68,9 +69,8 @@ func (c *exportCmd) Run(env *terminal.Env) error {
 		return err
 	}
 	task.End()
-	return c.Print(env.Stdout, result, func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "Wrote %s of %s into %s.\n", wording.Count(result.Files, "file"), wording.Count(len(versions), "version"), terminal.Safe(c.Dir))
-		return err
+	return c.Print(env.Stdout, result, func(w io.Writer) {
+		fmt.Fprintf(w, "Wrote %s of %s into %s.\n", wording.Count(result.Files, "file"), wording.Count(len(versions), "version"), terminal.Safe(c.Dir))
 	})
 }
 

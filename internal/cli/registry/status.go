@@ -103,8 +103,7 @@ func (f *statusFlags) write(env *terminal.Env, status catalog.Status, command, d
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(env.Stdout, "%s %s (%s)\n", done, terminal.Safe(ref.String()), digest.Short())
-	return err
+	return env.Say("%s %s (%s)\n", done, terminal.Safe(ref.String()), digest.Short())
 }
 
 type yankCmd struct {
@@ -170,6 +169,5 @@ func (c *deleteCmd) Run(env *terminal.Env) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(env.Stdout, "Deleted %s (%s)\n", terminal.Safe(ref.String()), digest.Short())
-	return err
+	return env.Say("Deleted %s (%s)\n", terminal.Safe(ref.String()), digest.Short())
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/cli/view"
 	"github.com/xpkg-dev/xpkg/internal/registry/access"
 	"github.com/xpkg-dev/xpkg/internal/registry/tokens"
 )
@@ -60,7 +61,7 @@ func expiryOf(expires time.Time, lifetime time.Duration) string {
 
 type tokenListCmd struct {
 	folderFlag
-	terminal.OutputFlag
+	view.OutputFlag
 }
 
 // tokenView is a token in the output of a command. It has no hash.
@@ -84,10 +85,10 @@ func (c *tokenListCmd) Run(env *terminal.Env) error {
 	for _, t := range all {
 		views = append(views, tokenView{t.ID, t.User, t.Scope, t.Note, t.Created, t.Expires, !now.Before(t.Expires)})
 	}
-	return c.Print(env.Stdout, views, func(w io.Writer) error {
+	return c.Print(env.Stdout, views, func(w io.Writer) {
 		if len(views) == 0 {
-			_, err := fmt.Fprintln(w, "There are no tokens.")
-			return err
+			fmt.Fprintln(w, "There are no tokens.")
+			return
 		}
 		var rows [][]string
 		for _, v := range views {
@@ -101,7 +102,7 @@ func (c *tokenListCmd) Run(env *terminal.Env) error {
 			}
 			rows = append(rows, []string{v.ID, v.User, strings.Join(v.Scope.Repositories, ","), strings.Join(actions, ","), expires, v.Note})
 		}
-		return terminal.WriteTable(w, []string{"ID", "USER", "REPOSITORIES", "ACTIONS", "EXPIRES", "NOTE"}, rows)
+		view.WriteTable(w, []string{"ID", "USER", "REPOSITORIES", "ACTIONS", "EXPIRES", "NOTE"}, rows)
 	})
 }
 
@@ -115,6 +116,5 @@ func (c *tokenRevokeCmd) Run(env *terminal.Env) error {
 	if err := c.open().Revoke(c.ID); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(env.Stdout, "Revoked %s\n", terminal.Safe(c.ID))
-	return err
+	return env.Say("Revoked %s\n", terminal.Safe(c.ID))
 }

@@ -54,7 +54,7 @@ func TestPager(t *testing.T) {
 		t.Errorf("%v, %d bytes", err, out.Len())
 	}
 	for _, pager := range []string{"no-such-pager-exists", " "} {
-		if w.Pager = pager; w.page(long) {
+		if w.Pager = pager; w.pageThrough(long) {
 			t.Errorf("the pager %q was started", pager)
 		}
 	}

@@ -1,5 +1,5 @@
-// Package terminal implements the environment of commands: its streams, the output
-// formats, the progress line, the questions it asks, and the exit code.
+// Package terminal implements the environment of commands: its streams, whose lines fit on a
+// terminal, the progress line, the questions it asks, and the exit code.
 package terminal
 
 import (
@@ -49,6 +49,11 @@ func (e *Env) CommandWith(flag string) string {
 		words = append(words, wording.ShellWord(arg))
 	}
 	return strings.Join(words, " ")
+}
+
+// Say writes a result on standard output, in lines that fit on a terminal and without control characters.
+func (e *Env) Say(format string, args ...any) error {
+	return Show(e.Stdout, false, func(w io.Writer) { fmt.Fprintf(w, format, args...) })
 }
 
 // ExitCode ends a command with an exit code and without a message.

@@ -46,10 +46,14 @@ const notePrefix = "note: "
 // Write implements io.Writer.
 func (w *MessageWriter) Write(b []byte) (int, error) {
 	message := nameProgram(w.Program, string(b))
-	switch {
-	case w.Quiet && strings.HasPrefix(message, notePrefix):
+	if w.Quiet && strings.HasPrefix(message, notePrefix) {
 		return len(b), nil
-	case w.Color:
+	}
+	// Neither the progress line nor a record of a log is wrapped.
+	if !strings.HasPrefix(message, clearLine) && !strings.HasPrefix(message, "time=") {
+		message = Wrap(message, ColumnsOf(w.Writer))
+	}
+	if w.Color {
 		message = highlight(message)
 	}
 	if _, err := io.WriteString(w.Writer, message); err != nil {

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"golang.org/x/term"
 )
@@ -41,7 +40,7 @@ func fileOf(w io.Writer) (*os.File, bool) {
 	switch wrapped := w.(type) {
 	case *CheckedWriter:
 		return fileOf(wrapped.Writer)
-	case *pageText:
+	case *page:
 		return fileOf(wrapped.shownBy)
 	case *MessageWriter:
 		return fileOf(wrapped.Writer)
@@ -103,35 +102,18 @@ func (p *Progress) draw(stop chan struct{}, frame string) bool {
 	}
 	took := " (" + Age(p.from, time.Now()) + ")"
 	room := columnsOf(p.w) - len(took) - 3
-	fmt.Fprint(p.w, clearLine+frame+" "+clip(strings.ReplaceAll(p.text, "\n", " "), room)+took)
+	fmt.Fprint(p.w, clearLine+frame+" "+Clip(strings.ReplaceAll(p.text, "\n", " "), room)+took)
 	return true
 }
 
 // columnsOf returns the number of columns of a terminal.
 func columnsOf(w io.Writer) int {
 	const usual = 80
-	if columns := ColumnsOf(w); columns != unlimited {
+	if columns := ColumnsOf(w); columns != Unlimited {
 		return columns
 	}
 	return usual
 }
-
-// clip shortens text to a number of cells of a terminal.
-func clip(s string, limit int) string {
-	if cells(s) <= limit {
-		return s
-	}
-	used := 1 // the ellipsis
-	for i, r := range s {
-		if used += cells(string(r)); used > limit {
-			return s[:i] + "…"
-		}
-	}
-	return s
-}
-
-// cells returns the width of a text in cells of a terminal.
-func cells(s string) int { return utf8.RuneCountInString(withFillers(s)) }
 
 // Write writes complete lines above the progress line.
 func (p *Progress) Write(b []byte) (int, error) {

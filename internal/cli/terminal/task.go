@@ -1,10 +1,13 @@
 package terminal
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
@@ -43,6 +46,24 @@ func (t *Task) Step(done, total int, details string) {
 		}
 	}
 	t.Set("%s: %d of %d%s", t.What, done, total, details)
+}
+
+// Each calls a function with the indexes below count, at most limit at the same time, and reports how many calls have returned. It returns
+// the first error, which ends the context of the others.
+func (t *Task) Each(ctx context.Context, count, limit int, call func(ctx context.Context, i int) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(limit)
+	var done atomic.Int64
+	for i := range count {
+		group.Go(func() error {
+			err := call(ctx, i)
+			if n := int(done.Add(1)); err == nil {
+				t.Step(n, count, "")
+			}
+			return err
+		})
+	}
+	return group.Wait()
 }
 
 // End ends the task. It can be called repeatedly.

@@ -12,13 +12,14 @@ import (
 // Safe makes untrusted text safe to print on a terminal: it escapes [wording.Invisible]
 // characters, as Go and YAML do, and hides credentials in references.
 func Safe(s string) string {
-	return escape(errcode.HideCredentials(s), wording.Invisible, escapeHigh)
+	return Escape(errcode.HideCredentials(s), wording.Invisible, EscapeHigh)
 }
 
-func escapeHigh(r rune) string { return fmt.Sprintf("\\U%08x", r) }
+// EscapeHigh returns the escaped form of a character above U+FFFF.
+func EscapeHigh(r rune) string { return fmt.Sprintf("\\U%08x", r) }
 
-// escape replaces characters of a text. Characters above U+FFFF have a separate form.
-func escape(s string, unsafe func(rune) bool, high func(rune) string) string {
+// Escape replaces characters of a text. Characters above U+FFFF have a separate form.
+func Escape(s string, unsafe func(rune) bool, high func(rune) string) string {
 	if !strings.ContainsFunc(s, unsafe) {
 		return s
 	}

@@ -1,4 +1,5 @@
-package terminal
+// Package view prints the results of commands: as JSON, YAML or with a template, and as tables and text that fit on a terminal.
+package view
 
 import (
 	"encoding/json"
@@ -8,6 +9,8 @@ import (
 	"strings"
 
 	"k8s.io/client-go/util/jsonpath"
+
+	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 )
 
 // ListOutputFlag is the -o flag of commands that print lists, with the formats of kubectl.
@@ -53,77 +56,48 @@ type List struct {
 	// Empty receives the line for a table without rows, as messages.
 	Empty io.Writer
 	// Text writes the list as text instead of as a table.
-	Text func(w io.Writer) error
-}
-
-// Table is a list as a table.
-type Table struct {
-	// Header are the columns, and WideHeader the additional columns of -o wide.
-	Header, WideHeader []string
-	// Rows have a cell for each column, with the cells of -o wide at the end.
-	Rows [][]string
-	// Empty is the line for a table without rows.
-	Empty string
+	Text func(w io.Writer)
 }
 
 // Print writes a list in the selected format. The output contains no control characters that affect a
 // terminal.
 func (f ListOutputFlag) Print(w io.Writer, l List) error {
-	plain := OutputFlag{}
 	switch f.Output {
-	case "json", "yaml":
-		plain.Output = ObjectFormat(f.Output)
+	case "", "wide":
 	case "name":
-		return plain.Print(w, nil, func(w io.Writer) error {
+		return terminal.Show(w, true, func(w io.Writer) {
 			for _, name := range l.Names {
 				fmt.Fprintln(w, name)
 			}
-			return nil
 		})
-	case "", "wide":
 	default:
-		plain.Output = ObjectFormat(f.Output)
+		return OutputFlag{ObjectFormat(f.Output)}.Print(w, l.Value, nil)
 	}
-	return plain.Print(w, l.Value, func(w io.Writer) error {
-		switch {
-		case l.Text != nil:
-			return l.Text(w)
-		case len(l.Table.Rows) == 0 && f.NoHeaders:
-			return nil // A script counts the lines.
-		case len(l.Table.Rows) == 0 && l.Empty != nil:
-			_, err := fmt.Fprintln(l.Empty, Safe(l.Table.Empty))
-			return err
-		}
-		rows := make([][]string, len(l.Table.Rows))
-		for i, row := range l.Table.Rows {
-			rows[i] = f.Cells(l.Table, row)
-		}
-		return WriteTable(w, f.Columns(l.Table), rows)
-	})
+	switch {
+	case l.Text != nil:
+	case len(l.Table.Rows) == 0 && f.NoHeaders:
+		return nil // A script counts the lines.
+	case len(l.Table.Rows) == 0 && l.Empty != nil:
+		_, err := fmt.Fprintln(l.Empty, terminal.Safe(l.Table.Empty))
+		return err
+	default:
+		l.Text = f.Selected(l.Table).Write
+	}
+	return terminal.Show(w, f.Output == "wide", l.Text)
 }
 
 // PrintText is like Print for a value that has a text in place of a table.
-func (f ListOutputFlag) PrintText(w io.Writer, value any, names []string, text func(w io.Writer) error) error {
+func (f ListOutputFlag) PrintText(w io.Writer, value any, names []string, text func(w io.Writer)) error {
 	return f.Print(w, List{Value: value, Names: names, Text: text})
 }
 
-// Columns returns the header of a table, which is empty with --no-headers.
-func (f ListOutputFlag) Columns(t Table) []string {
-	switch {
-	case f.NoHeaders:
-		return nil
-	case f.Output == "wide":
-		return slices.Concat(t.Header, t.WideHeader)
+// Selected returns a table with the columns of the format.
+func (f ListOutputFlag) Selected(t Table) Table {
+	t.HidesHeader, t.IsWide = f.NoHeaders, f.Output == "wide"
+	if t.IsWide {
+		t.Header = slices.Concat(t.Header, t.WideHeader)
 	}
-	return t.Header
-}
-
-// Cells returns the cells of a row in the selected columns.
-func (f ListOutputFlag) Cells(t Table, row []string) []string {
-	if f.Output == "wide" {
-		return row
-	}
-	return row[:len(t.Header)]
+	return t
 }
 
 // parseJSONPath parses a template as kubectl does: an expression needs neither braces nor a leading dot.
@@ -153,7 +127,7 @@ func writeJSONPath(w io.Writer, template string, value any) error {
 		return err
 	}
 	if err := path.Execute(w, data); err != nil {
-		return ErrUsage.New(err, "cannot apply the template %s", template).WithDo("Compare the template with the fields of -o json.")
+		return terminal.ErrUsage.New(err, "cannot apply the template %s", template).WithDo("Compare the template with the fields of -o json.")
 	}
 	_, err = io.WriteString(w, "\n")
 	return err

@@ -1,4 +1,4 @@
-package terminal
+package view
 
 import (
 	"strings"
@@ -51,8 +51,11 @@ func TestListFormats(t *testing.T) {
 // Rows that are written one at a time are aligned, also with wide and unsafe characters.
 func TestRowsAreAligned(t *testing.T) {
 	var out strings.Builder
-	rows := NewRows(&out, []string{"NAME", "STATE"}, []string{"provider/a", "True"})
-	for _, row := range [][]string{{"NAME", "STATE"}, {}, {"provider/a", "True"}, {"provider/船", "False"}, {"a\u001b\n", "x"}, {"provider/longer", "True"}, {"b", "True"}} {
+	rows, err := Table{Header: []string{"NAME", "STATE"}, Rows: [][]string{{"provider/a", "True"}}}.Begin(&out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range [][]string{{}, {"provider/船", "False"}, {"a\u001b\n", "x"}, {"provider/longer", "True"}, {"b", "True"}} {
 		if err := rows.Write(row...); err != nil {
 			t.Fatal(err)
 		}
