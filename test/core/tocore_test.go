@@ -37,7 +37,7 @@ func TestWayBackToCore(t *testing.T) {
 	ours := &env.Audit{}
 	p := s.plan(t, ours.Wrap(s.Config))
 	var text strings.Builder
-	_ = p.WriteText(&text)
+	p.WriteText(&text)
 	t.Log(text.String())
 	if p.Pending() != len(p.Steps) {
 		t.Errorf("%d of %d steps are pending", p.Pending(), len(p.Steps))
@@ -68,7 +68,7 @@ func TestWayBackToCore(t *testing.T) {
 	}
 	if again := s.plan(t, s.Config); again.Pending() != 0 {
 		var text strings.Builder
-		_ = again.WriteText(&text)
+		again.WriteText(&text)
 		t.Errorf("the next plan:\n%s", text.String())
 	}
 
