@@ -77,7 +77,7 @@ func (f ClusterFlags) Config(ctx context.Context) (*rest.Config, error) {
 		cfg.Impersonate = rest.ImpersonationConfig{UserName: f.As, Groups: f.AsGroup}
 	}
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return localTransport{next, rules.GetLoadingPrecedence()}
+		return localTransport{patientTransport{next}, rules.GetLoadingPrecedence()}
 	})
 	cfg.QPS = -1
 	cfg.WarningHandler = rest.NoWarnings{}
