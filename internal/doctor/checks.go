@@ -83,6 +83,9 @@ func checkManagers(name string, f Facts) []Finding {
 
 func checkFence(name string, f Facts) []Finding {
 	switch {
+	case f.FenceChanged:
+		return []Finding{warn(name, "the policy "+fence.RuntimesName+" or its binding is not the one of this version of xpkg, so a package runtime may take over the manager",
+			"Unless you have changed it on purpose, run `kubectl delete validatingadmissionpolicy,validatingadmissionpolicybinding "+fence.RuntimesName+"`; the manager writes it again.")}
 	case f.Fenced:
 		return []Finding{ok(name, "a policy protects the manager from package runtimes")}
 	case f.WithoutRuntimes:

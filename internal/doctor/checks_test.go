@@ -56,10 +56,11 @@ func TestCheck(t *testing.T) {
 		}, Fail, "XRDs", []string{"xs.example.org, ys.example.org: the manager may not grant", "`xpkg bootstrap --apply --package-group example.org`", "kind: ClusterRoleBinding"}, errcode.Unhealthy.Exit},
 		"roles without effect": {func(f *Facts) { f.XRDs = []XRD{{Name: "xs.example.org", Denied: true}} }, Fail, "XRDs",
 			[]string{"its ClusterRole does not collect the roles", "rbacManager.deploy=true and rbacManager.replicas=0"}, errcode.Unhealthy.Exit},
-		"two managers": {func(f *Facts) { f.Leases[1].Expires = now.Add(time.Second) }, Fail, "manager", []string{"xpkg-0 in old", "kubectl scale deployment/xpkg --namespace old"}, errcode.Conflict.Exit},
-		"elsewhere":    {func(f *Facts) { f.Namespace = "mine" }, Fail, "manager", []string{"--namespace crossplane-system"}, errcode.Conflict.Exit},
-		"no manager":   {func(f *Facts) { f.Leases = nil }, Warn, "manager", []string{"kubectl get pods --namespace crossplane-system"}, 0},
-		"no fence":     {func(f *Facts) { f.Fenced = false }, Warn, "runtime fence", []string{"xpkg-runtime-fence", "xpkg bootstrap --apply"}, 0},
+		"two managers":  {func(f *Facts) { f.Leases[1].Expires = now.Add(time.Second) }, Fail, "manager", []string{"xpkg-0 in old", "kubectl scale deployment/xpkg --namespace old"}, errcode.Conflict.Exit},
+		"elsewhere":     {func(f *Facts) { f.Namespace = "mine" }, Fail, "manager", []string{"--namespace crossplane-system"}, errcode.Conflict.Exit},
+		"no manager":    {func(f *Facts) { f.Leases = nil }, Warn, "manager", []string{"kubectl get pods --namespace crossplane-system"}, 0},
+		"changed fence": {func(f *Facts) { f.FenceChanged = true }, Warn, "runtime fence", []string{"xpkg-runtime-fence", "kubectl delete validatingadmissionpolicy"}, 0},
+		"no fence":      {func(f *Facts) { f.Fenced = false }, Warn, "runtime fence", []string{"xpkg-runtime-fence", "xpkg bootstrap --apply"}, 0},
 		"no consents": {func(f *Facts) {
 			f.ConsentGap = consent.Gap{Why: "the policy xpkg-consents does not exist", Fix: "Apply it."}
 		}, Warn, "consents", []string{"xpkg-consents does not exist", "Apply it."}, 0},

@@ -28,6 +28,8 @@ type Facts struct {
 	Now time.Time
 	// Fenced reports that the policy exists that protects the manager from package runtimes.
 	Fenced bool
+	// FenceChanged reports that the policy or its binding is not the one of this version of xpkg.
+	FenceChanged bool
 	// ConsentGap is the reason why the manager accepts no consents in annotations of packages, or zero.
 	ConsentGap consent.Gap
 	// WithoutRuntimes reports that the manager has announced that it starts no runtime of any package.

@@ -200,7 +200,8 @@ func (r Reader) readFence(ctx context.Context, f *Facts) error {
 	}
 	f.WithoutRuntimes = announced && !slices.ContainsFunc(runtime.Names(), func(n runtime.Name) bool { return n != runtime.None && choice.Uses(n) })
 	key := client.ObjectKey{Name: fence.RuntimesName}
-	for _, o := range []client.Object{&admissionv1.ValidatingAdmissionPolicy{}, &admissionv1.ValidatingAdmissionPolicyBinding{}} {
+	policy, binding := &admissionv1.ValidatingAdmissionPolicy{}, &admissionv1.ValidatingAdmissionPolicyBinding{}
+	for _, o := range []client.Object{policy, binding} {
 		err := r.Client.Get(ctx, key, o)
 		if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
 			return nil
@@ -209,7 +210,7 @@ func (r Reader) readFence(ctx context.Context, f *Facts) error {
 			return fmt.Errorf("read the fence of runtimes: %w", err)
 		}
 	}
-	f.Fenced = true
+	f.Fenced, f.FenceChanged = true, !fence.IsRuntimes(r.Namespace, policy, binding)
 	return nil
 }
 

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/lazyregexp"
 )
 
 // RuntimesName is the name of the fence of package runtimes.
@@ -69,6 +70,26 @@ func Runtimes(m Manager) Fence {
 			},
 		},
 	}
+}
+
+// leaseRule matches the validation that protects the Lease of a manager.
+var leaseRule = lazyregexp.New(`^request\.resource\.resource != "leases" \|\| !\(variables\.name == (".*")\)$`)
+
+// IsRuntimes reports whether a live policy and its binding are the fence of package runtimes of a manager in a namespace. The policy itself
+// contains the names of the Lease and of the ConfigMap of the manager.
+func IsRuntimes(namespace string, policy *admissionv1.ValidatingAdmissionPolicy, binding *admissionv1.ValidatingAdmissionPolicyBinding) bool {
+	m := Manager{Namespace: namespace}
+	for _, v := range policy.Spec.Variables {
+		if v.Name == "policy" && json.Unmarshal([]byte(v.Expression), &m.PolicyConfigMap) != nil {
+			return false
+		}
+	}
+	for _, v := range policy.Spec.Validations {
+		if found := leaseRule().FindStringSubmatch(v.Expression); found != nil && json.Unmarshal([]byte(found[1]), &m.Lease) != nil {
+			return false
+		}
+	}
+	return m.Lease != "" && Runtimes(m).IsInForce(policy, binding)
 }
 
 // mayNotCreate returns the condition that the identity of a request may not create objects of a resource of packages.
