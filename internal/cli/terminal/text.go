@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/xpkg-dev/xpkg/internal/lazyregexp"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
@@ -52,10 +53,30 @@ func SafeText(s string) string {
 	return strings.Join(columns, "\t")
 }
 
-// EscapeMarkdown escapes characters with a meaning in Markdown or HTML.
+// EscapeMarkdown escapes characters with a meaning in Markdown or HTML, and mentions of users. Commands in back-ticks stay code.
 func EscapeMarkdown(s string) string {
-	return strings.NewReplacer(`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "[", `\[`, "]", `\]`, "<", "&lt;", ">", "&gt;", "|", `\|`).Replace(s)
+	parts := strings.Split(s, "`")
+	if len(parts)%2 == 0 || strings.Contains(s, "``") { // Not each back-tick begins or ends code.
+		return escapeMarkdown(strings.ReplaceAll(s, "`", "'"))
+	}
+	for i, part := range parts {
+		if i%2 == 0 {
+			parts[i] = escapeMarkdown(part)
+		} else {
+			parts[i] = strings.ReplaceAll(part, "|", `\|`) // It ends the cell of a table also within code.
+		}
+	}
+	return strings.Join(parts, "`")
 }
+
+// escapeMarkdown is like EscapeMarkdown for a text without code.
+func escapeMarkdown(s string) string {
+	s = strings.NewReplacer(`\`, `\\`, "*", `\*`, "_", `\_`, "[", `\[`, "]", `\]`, "<", "&lt;", ">", "&gt;", "|", `\|`).Replace(s)
+	return mention().ReplaceAllString(s, "$1@<!-- -->$2")
+}
+
+// mention matches an at sign that can begin the name of a user or a team, which a forge would notify.
+var mention = lazyregexp.New(`(^|[^0-9A-Za-z])@([0-9A-Za-z])`)
 
 // Age returns the time since an event in the largest suitable unit: 42s, 5m, 3h, 12d.
 func Age(since, now time.Time) string {
