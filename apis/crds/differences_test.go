@@ -32,6 +32,10 @@ var differences = []difference{
 		"the rule is on the spec, and needs a greatest length to have a bounded cost",
 	},
 	{
+		"*", packageKinds, "changed", "v1* .spec.revisionActivationPolicy",
+		"only Automatic and Manual have a meaning",
+	},
+	{
 		newest, packageKinds, "added", "v1* .status.resolvedDigest",
 		"the digest that the reference was resolved to, once",
 	},

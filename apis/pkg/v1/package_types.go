@@ -37,6 +37,7 @@ type PackageSpec struct {
 	// activates it at once, Manual waits until a user activates it. Default is Automatic.
 	// +optional
 	// +kubebuilder:default=Automatic
+	// +kubebuilder:validation:Enum=Automatic;Manual
 	RevisionActivationPolicy RevisionActivationPolicy `json:"revisionActivationPolicy,omitempty"`
 
 	// RevisionHistoryLimit is the number of old inactive revisions that are
