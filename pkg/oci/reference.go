@@ -92,7 +92,7 @@ func parseReference(s string, opts ParseOptions) (Reference, error) {
 		return Reference{}, errors.New("a reference has no credentials: use a pull secret of the package, or `docker login` on this machine")
 	}
 	if i := strings.Index(s, "://"); i >= 0 {
-		return Reference{}, syntaxError(s, i, "a reference has no scheme such as %q", s[:i+3])
+		return Reference{}, syntaxError(s, i, "a reference has no scheme such as %q; write %s", s[:i+3], text.Clip(s[i+3:]))
 	}
 	host, rest, offset := splitRegistry(s)
 	if host == "" {

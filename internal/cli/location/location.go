@@ -56,7 +56,7 @@ func Parse(s string) (Location, error) {
 	switch {
 	case s == "-":
 		return Location{Kind: Stream}, nil
-	case strings.HasPrefix(s, LayoutPrefix):
+	case strings.HasPrefix(s, LayoutPrefix) && !strings.HasPrefix(s, LayoutPrefix+"//"):
 		return parseLayout(strings.TrimPrefix(s, LayoutPrefix))
 	case IsPath(s):
 		return Location{Kind: File, Path: s}, nil

@@ -157,6 +157,12 @@ func TestTagNotFoundNamesNeighbors(t *testing.T) {
 	if do := errcode.From(err).Do; !strings.Contains(do, " v2.0.0, v1.1.0, v1.0.0.") {
 		t.Errorf("advice %q", do)
 	}
+	// The newest is among them, also if its spelling differs more.
+	f.Publish(t, ocitest.Hello(t), "v10.20.30")
+	err = read(t, testRemote(t, nil), f.Ref("v7.0.9"))
+	if do := errcode.From(err).Do; !strings.Contains(do, " v10.20.30, v2.0.0, v1.0.0.") {
+		t.Errorf("advice %q", do)
+	}
 }
 
 // Only versions and latest are neighbors: not tags of artifacts that refer to a version, and not those that a server sets for itself.

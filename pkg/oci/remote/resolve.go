@@ -187,10 +187,10 @@ func (r *Client) notFound(ctx context.Context, ref oci.Reference) error {
 	return failed
 }
 
-// nearest returns a few versions with a similar spelling, the newest first. Other tags, such as those of statuses and signatures, are none that
-// a user selects, except for latest.
+// nearest returns a few versions, the newest first: those with a similar spelling, and then the newest ones. Other tags, such as those of
+// statuses and signatures, are none that a user selects, except for latest.
 func nearest(tag string, tags []string) []string {
-	const most = 3
+	const most, similar = 3, 2 // similar is a number of typing errors.
 	type candidate struct {
 		tag      string
 		distance int
@@ -202,16 +202,20 @@ func nearest(tag string, tags []string) []string {
 			candidates = append(candidates, candidate{t, spelling.Distance(tag, t)})
 		}
 	}
+	newest := func(a, b string) int {
+		left, right := version.Parse(a), version.Parse(b)
+		return right.Compare(&left)
+	}
 	slices.SortFunc(candidates, func(a, b candidate) int {
+		if a.distance > similar && b.distance > similar {
+			return cmp.Or(newest(a.tag, b.tag), cmp.Compare(b.tag, a.tag))
+		}
 		return cmp.Or(cmp.Compare(a.distance, b.distance), cmp.Compare(b.tag, a.tag))
 	})
 	near := make([]string, 0, most)
 	for _, c := range candidates[:min(most, len(candidates))] {
 		near = append(near, c.tag)
 	}
-	slices.SortStableFunc(near, func(a, b string) int {
-		left, right := version.Parse(a), version.Parse(b)
-		return right.Compare(&left)
-	})
+	slices.SortStableFunc(near, newest)
 	return near
 }
