@@ -80,6 +80,9 @@ func (o Options) pod() corev1.PodSpec {
 	return pod
 }
 
+// MemoryLimitVariable has the memory limit of the container in bytes. The manager collects garbage more often before it reaches the limit.
+const MemoryLimitVariable = "XPKG_MEMORY_LIMIT"
+
 func (o Options) container() corev1.Container {
 	return corev1.Container{
 		Name: Name, Image: o.Image, ImagePullPolicy: corev1.PullIfNotPresent,
@@ -91,9 +94,7 @@ func (o Options) container() corev1.Container {
 		}, o.chosenArgs(), o.Args),
 		Env: []corev1.EnvVar{
 			{Name: "POD_NAMESPACE", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.namespace"}}},
-			// Near its limit the garbage collector runs more often, so that the manager
-			// is not killed.
-			{Name: "GOMEMLIMIT", ValueFrom: &corev1.EnvVarSource{ResourceFieldRef: &corev1.ResourceFieldSelector{Resource: "limits.memory"}}},
+			{Name: MemoryLimitVariable, ValueFrom: &corev1.EnvVarSource{ResourceFieldRef: &corev1.ResourceFieldSelector{Resource: "limits.memory"}}},
 			// The folder stays empty; some libraries fail without HOME.
 			{Name: "HOME", Value: cacheMount},
 		},

@@ -228,6 +228,24 @@ func TestValuesAddMonitoringAndSettings(t *testing.T) {
 	}
 }
 
+// TestValuesOfThePods proves that the fields of the pods can be set: files from volumes, labels, the image, and what a platform prescribes.
+func TestValuesOfThePods(t *testing.T) {
+	const digest = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+	out := string(render(t, folder, `{
+		"image": {"tag": "v1", "digest": "`+digest+`", "pullPolicy": "Always"}, "podLabels": {"team": "x", "app.kubernetes.io/name": "other"},
+		"extraVolumes": [{"name": "ca", "configMap": {"name": "registry-ca"}}], "extraVolumeMounts": [{"name": "ca", "mountPath": "/ca"}],
+		"podSecurityContext": {"runAsNonRoot": true}, "topologySpreadConstraints": [{"maxSkew": 2, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}]
+	}`))
+	for text, want := range map[string]int{
+		`image: "ghcr.io/xpkg-dev/xpkg:v1@` + digest + `"`: 1, "imagePullPolicy: Always\n": 1, "team: x\n": 1, "app.kubernetes.io/name: other": 0,
+		"name: registry-ca\n": 1, "mountPath: /ca\n": 1, "runAsUser: 65532": 0, "topologyKey: zone\n": 1, "topologyKey: kubernetes.io/hostname": 0,
+	} {
+		if got := strings.Count(out, text); got != want {
+			t.Errorf("%q occurs %d times, want %d", text, got, want)
+		}
+	}
+}
+
 // TestValuesReplaceVariablesAndAnnotations proves that each variable and annotation occurs once. Kubernetes cannot merge two variables
 // of one name in an upgrade.
 func TestValuesReplaceVariablesAndAnnotations(t *testing.T) {
@@ -241,7 +259,7 @@ func TestValuesReplaceVariablesAndAnnotations(t *testing.T) {
 
 // TestValuesOfAnEarlierChart proves that a release whose values lack those that were added can be upgraded with --reuse-values.
 func TestValuesOfAnEarlierChart(t *testing.T) {
-	render(t, folder, `{"metrics": null, "serviceAccount": null, "env": null, "podAnnotations": null, "indexes": null, "indexKeys": null, "firstGeneration": null}`)
+	render(t, folder, `{"metrics": null, "serviceAccount": null, "env": null, "podAnnotations": null, "podLabels": null, "extraVolumes": null, "extraVolumeMounts": null, "podSecurityContext": null, "topologySpreadConstraints": null, "indexes": null, "indexKeys": null, "firstGeneration": null}`)
 	render(t, folder, `{"metrics": {"serviceMonitor": {"enabled": true}, "prometheusRule": null, "dashboard": null}}`)
 }
 

@@ -66,12 +66,17 @@ var replacements = map[string][]replacement{
 			"        {{- toYaml (merge (dict) (.Values.podAnnotations | default dict) (dict \"prometheus.io/path\" \"/metrics\" \"prometheus.io/port\" \"8080\" \"prometheus.io/scrape\" \"true\")) | nindent 8 }}\n",
 		},
 		{"        xpkg.dev/index-keys: xpkgchartkeys\n", "        {{- with .Values.indexKeys }}\n        xpkg.dev/index-keys: {{ . | quote }}\n        {{- end }}\n"},
-		{memoryLimitVariable, namesOfVariables + unlessSet("GOMEMLIMIT", memoryLimitVariable)},
+		{podLabels, podLabels + "        {{- with omit (.Values.podLabels | default dict) \"app.kubernetes.io/component\" \"app.kubernetes.io/name\" }}\n        {{- toYaml . | nindent 8 }}\n        {{- end }}\n"},
 		{
-			homeVariable, unlessSet("HOME", homeVariable) + "        {{- with .Values.env }}\n        {{- toYaml . | nindent 8 }}\n        {{- end }}\n",
+			homeVariable, namesOfVariables + unlessSet("HOME", homeVariable) + "        {{- with .Values.env }}\n        {{- toYaml . | nindent 8 }}\n        {{- end }}\n",
 		},
 		{"  replicas: 424242\n", "  replicas: {{ .Values.replicas }}\n"},
-		{"        image: xpkgchartimage\n", `        image: "{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}"` + "\n"},
+		{"        image: xpkgchartimage\n", `        image: "{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}{{ with .Values.image.digest }}@{{ . }}{{ end }}"` + "\n"},
+		{"        imagePullPolicy: IfNotPresent\n", "        imagePullPolicy: {{ .Values.image.pullPolicy | default \"IfNotPresent\" }}\n"},
+		{cacheMount, cacheMount + "        {{- with .Values.extraVolumeMounts }}\n        {{- toYaml . | nindent 8 }}\n        {{- end }}\n"},
+		{"      volumes:\n", "      volumes:\n      {{- with .Values.extraVolumes }}\n      {{- toYaml . | nindent 6 }}\n      {{- end }}\n"},
+		{podSecurityContext, replaced("podSecurityContext", "securityContext", podSecurityContext)},
+		{topologySpread, replaced("topologySpreadConstraints", "topologySpreadConstraints", topologySpread)},
 		{"        - --cache-limit=424242Gi\n", "        - --cache-limit={{ .Values.packageCache.limit }}\n"},
 		{
 			"        - --permission-policy=configmap/xpkgchartpolicy\n",
@@ -127,10 +132,24 @@ const indexKeysVolume = "      - downwardAPI:\n          items:\n          - fie
 // The annotations and variables of the Pods that values replace, as YAML: a key that occurs twice is invalid, and Kubernetes cannot
 // merge two variables of one name.
 const (
-	scrapeAnnotations   = "        prometheus.io/path: /metrics\n        prometheus.io/port: \"8080\"\n        prometheus.io/scrape: \"true\"\n"
-	memoryLimitVariable = "        - name: GOMEMLIMIT\n          valueFrom:\n            resourceFieldRef:\n              divisor: \"0\"\n              resource: limits.memory\n"
-	homeVariable        = "        - name: HOME\n          value: /cache\n"
+	scrapeAnnotations = "        prometheus.io/path: /metrics\n        prometheus.io/port: \"8080\"\n        prometheus.io/scrape: \"true\"\n"
+	homeVariable      = "        - name: HOME\n          value: /cache\n"
 )
+
+// Parts of the Pods that values extend or replace, as YAML.
+const (
+	podLabels          = "      labels:\n        app.kubernetes.io/component: package-manager\n        app.kubernetes.io/name: xpkg\n"
+	cacheMount         = "        - mountPath: /cache\n          name: cache\n"
+	podSecurityContext = "      securityContext:\n        fsGroup: 65532\n        runAsGroup: 65532\n        runAsNonRoot: true\n        runAsUser: 65532\n" +
+		"        seccompProfile:\n          type: RuntimeDefault\n"
+	topologySpread = "      topologySpreadConstraints:\n      - labelSelector:\n          matchLabels:\n            app.kubernetes.io/component: package-manager\n" +
+		"            app.kubernetes.io/name: xpkg\n        maxSkew: 1\n        topologyKey: kubernetes.io/hostname\n        whenUnsatisfiable: ScheduleAnyway\n"
+)
+
+// replaced returns a field of the pod from a value or, without it, as it is in the manifests.
+func replaced(value, field, usual string) string {
+	return "      {{- if .Values." + value + " }}\n      " + field + ":\n        {{- toYaml .Values." + value + " | nindent 8 }}\n      {{- else }}\n" + usual + "      {{- end }}\n"
+}
 
 // namesOfVariables reads the names of the variables in the values.
 const namesOfVariables = "        {{- $variables := list }}\n        {{- range .Values.env }}\n        {{- $variables = append $variables .name }}\n        {{- end }}\n"

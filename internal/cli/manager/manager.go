@@ -22,6 +22,7 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/apiserver"
 	"github.com/xpkg-dev/xpkg/internal/apply"
+	"github.com/xpkg-dev/xpkg/internal/bootstrap"
 	"github.com/xpkg-dev/xpkg/internal/cache"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/content"
@@ -76,6 +77,7 @@ func (c *ManagerCmd) Run(env *terminal.Env, first controller.Extension) error {
 		return terminal.ErrUsage.New(nil, "--insecure-skip-tls-verify cannot be used with the manager").
 			WithDo("Pass the CA of each registry, such as --ca-file registry.example.com=ca.pem.")
 	}
+	limitMemory(os.Getenv(bootstrap.MemoryLimitVariable), os.Getenv("GOMEMLIMIT"))
 	cfg, err := c.managerConfig(env.Context)
 	if err != nil {
 		return err
