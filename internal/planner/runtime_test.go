@@ -317,19 +317,21 @@ func TestPlanAsksAboutPods(t *testing.T) {
 	root := corev1.PodSpec{SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: new(false), RunAsUser: new(int64(0))}}
 	for name, tc := range map[string]struct {
 		level string
+		pod   corev1.PodSpec
 		limit *corev1.LimitRangeItem
 		want  string
 	}{
-		"free":       {"privileged", nil, ""},
-		"restricted": {"restricted", nil, "violates PodSecurity"},
-		"limited":    {"privileged", &corev1.LimitRangeItem{Type: corev1.LimitTypePod, Min: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}}, "minimum cpu usage per Pod is 1"},
+		"free":       {"privileged", root, nil, ""},
+		"usual":      {"restricted", corev1.PodSpec{}, nil, ""},
+		"restricted": {"restricted", root, nil, "violates PodSecurity"},
+		"limited":    {"privileged", root, &corev1.LimitRangeItem{Type: corev1.LimitTypePod, Min: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}}, "minimum cpu usage per Pod is 1"},
 	} {
 		home := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "planned-pods-" + name, Labels: map[string]string{"pod-security.kubernetes.io/enforce": tc.level}}}
 		e.CreateTemporary(t, home)
 		if tc.limit != nil {
 			e.CreateTemporary(t, &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Namespace: home.Name, Name: "limits"}, Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{*tc.limit}}})
 		}
-		pl := fakePlanner(t, s, announced("Deployment", ""), configured(root, ""))
+		pl := fakePlanner(t, s, announced("Deployment", ""), configured(tc.pod, ""))
 		pl.Namespace, pl.DryRun = home.Name, client.NewDryRunClient(e.Client)
 		var warning string
 		wait.Until(t, time.Minute, name+": the plan has the warning", func() (string, bool) {

@@ -19,7 +19,7 @@ func (in Input) container(c *corev1.Container) {
 	if c.SecurityContext == nil {
 		c.SecurityContext = &corev1.SecurityContext{
 			RunAsUser: new(int64(user)), RunAsGroup: new(int64(user)), RunAsNonRoot: new(true),
-			AllowPrivilegeEscalation: new(false), Privileged: new(false),
+			AllowPrivilegeEscalation: new(false), Privileged: new(false), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 		}
 	}
 	addPort(c, metricsPort, MetricsNumber)

@@ -75,7 +75,10 @@ func (in Input) pod(pod *corev1.PodSpec, account string) {
 		pod.ServiceAccountName = account
 	}
 	if pod.SecurityContext == nil {
-		pod.SecurityContext = &corev1.PodSecurityContext{RunAsNonRoot: new(true), RunAsUser: new(int64(user)), RunAsGroup: new(int64(user))}
+		pod.SecurityContext = &corev1.PodSecurityContext{
+			RunAsNonRoot: new(true), RunAsUser: new(int64(user)), RunAsGroup: new(int64(user)),
+			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+		}
 	}
 	pod.ImagePullSecrets = in.pullSecrets(pod.ImagePullSecrets)
 	pod.Containers = runtimeContainerFirst(pod.Containers)
