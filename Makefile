@@ -69,10 +69,10 @@ screenshots: ## Write pictures of the web pages into docs/screenshots; it needs 
 site: ## Write the documentation site into dist/site
 	cd tools/site && $(GO) tool hugo --cleanDestinationDir --destination ../../dist/site
 
-# The longest tests run first, so that short ones use the processors at the end. Tests wait for processes and servers, so three packages
-# run at a time on two processors. Some attacks on the sandbox need a program that is linked dynamically, as this test is with cgo.
+# The long tests of ./test run first, so that short ones use the processors at the end. Some attacks on the sandbox need a program that
+# is linked dynamically, as this test is with cgo.
 test: build build-kubectl ## Run the tests that prove every promise, in about 12 minutes on 2 processors
-	CGO_ENABLED=0 $(GOTEST) -p 3 $(BUILD_FLAGS) -ldflags=-w $(TEST_FLAGS) -timeout 40m $$($(GO) list ./internal/controller ./test/... ./... | grep -v /internal/runtime/sandbox$$)
+	CGO_ENABLED=0 $(GOTEST) $(BUILD_FLAGS) -ldflags=-w $(TEST_FLAGS) -timeout 40m $$($(GO) list ./test/... ./... | grep -v /internal/runtime/sandbox$$)
 	CGO_ENABLED=1 $(GOTEST) $(BUILD_FLAGS) -ldflags=-w $(TEST_FLAGS) -timeout 40m ./internal/runtime/sandbox
 	@for module in $(MODULES); do (cd $$module && CGO_ENABLED=0 $(GO) test $(BUILD_FLAGS) -ldflags=-w $(TEST_FLAGS) -timeout 30m ./...) || exit 1; done
 	sh hack/hostile.sh sh hack/demo.sh
