@@ -1,6 +1,7 @@
 package revision
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"strings"
@@ -198,7 +199,7 @@ func (r RollbackPolicy) Remaining(p v1.Package, revisions []v1.PackageRevision) 
 // revision to which it was rolled back.
 func (r RollbackPolicy) Summarize(p v1.Package, running Summary) Summary {
 	b := p.PackageStatus().Rollback
-	cause := strings.TrimSuffix(b.Message, ".")
+	cause := cmp.Or(strings.TrimSuffix(b.Message, "."), "it had reported no failure")
 	if !running.Ready && running.Message != "" {
 		cause += "; " + b.To + " reports: " + strings.TrimSuffix(running.Message, ".")
 	}

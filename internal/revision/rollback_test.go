@@ -1,6 +1,7 @@
 package revision_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -115,5 +116,15 @@ func TestActivationOfAReadyRevisionIsHealthy(t *testing.T) {
 				t.Errorf("activation %+v, last healthy revision %q; want healthy: %t", a, p.Status.LastHealthyRevision, tc.want)
 			}
 		})
+	}
+}
+
+// The message of a rollback is complete, also if the revision had not reported a failure before the deadline.
+func TestRollbackWithoutAReportedFailure(t *testing.T) {
+	p := v1.NewPackage(v1.ProviderKind)
+	p.PackageStatus().Rollback = &v1.Rollback{From: "boats-2", To: "boats-1"}
+	policy := revision.RollbackPolicy{Deadline: time.Minute, Classify: func(v1.ConditionReason) revision.Failure { return revision.Transient }}
+	if got := policy.Summarize(p, revision.Ready).Message; !strings.Contains(got, "within 1m0s: it had reported no failure. ") {
+		t.Error(got)
 	}
 }
