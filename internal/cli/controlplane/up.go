@@ -67,11 +67,12 @@ func (c *UpCmd) Run(env *terminal.Env, command any, parts Parts) (err error) {
 	if err != nil {
 		return err
 	}
-	given, err := repeatedFlags(command, env.Args)
+	parser, err := kong.New(command)
 	if err != nil {
 		return err
 	}
-	kept, err := keepFlags(command, datadir.LastFlags(dir), given)
+	given := repeatedFlags(parser.Model.Flags, env.Args)
+	kept, err := keepFlags(parser.Model.Flags, datadir.LastFlags(dir), given)
 	if err != nil {
 		return err
 	}
@@ -120,22 +121,26 @@ func (c *UpCmd) Run(env *terminal.Env, command any, parts Parts) (err error) {
 	})
 }
 
-// repeatedFlags returns the flags among the arguments of `xpkg up` that the next start needs again: those of a command without the
-// struct tag repeat:"never", which is for flags that the data directory records and for flags of a single start. Names of files are
-// absolute, so that the flags work in any folder.
-func repeatedFlags(of any, args []string) ([]string, error) {
-	command, err := kong.New(of)
-	if err != nil {
-		return nil, err
+// repeatable returns the flag with a name that the next start needs again, or nil: one without the struct tag repeat:"never", which is for
+// flags that the data directory records and for flags of a single start.
+func repeatable(flags []*kong.Flag, name string) *kong.Flag {
+	i := slices.IndexFunc(flags, func(f *kong.Flag) bool { return name == "--"+f.Name })
+	if i < 0 || flags[i].Tag.Get("repeat") == "never" {
+		return nil
 	}
+	return flags[i]
+}
+
+// repeatedFlags returns the flags among the arguments of `xpkg up` that the next start needs again. Names of files are absolute, so that the
+// flags work in any folder.
+func repeatedFlags(of []*kong.Flag, args []string) []string {
 	var out []string
 	for i := 0; i < len(args); i++ {
 		name, value, hasValue := strings.Cut(args[i], "=")
-		at := slices.IndexFunc(command.Model.Flags, func(f *kong.Flag) bool { return name == "--"+f.Name })
-		if at < 0 || command.Model.Flags[at].Tag.Get("repeat") == "never" {
+		flag := repeatable(of, name)
+		if flag == nil {
 			continue // Their values are no flags.
 		}
-		flag := command.Model.Flags[at]
 		word := name
 		if !hasValue && !flag.IsBool() && i+1 < len(args) {
 			i++
@@ -149,23 +154,18 @@ func repeatedFlags(of any, args []string) ([]string, error) {
 		}
 		out = append(out, word)
 	}
-	return out, nil
+	return out
 }
 
 // keepFlags sets those flags of the last start that are not given again, and returns them. It ignores flags that the command does not have.
-func keepFlags(command any, last, given []string) (kept []string, err error) {
-	parser, err := kong.New(command)
-	if err != nil {
-		return nil, err
-	}
+func keepFlags(of []*kong.Flag, last, given []string) (kept []string, err error) {
 	for _, word := range last {
 		name, value, hasValue := strings.Cut(word, "=")
-		at := slices.IndexFunc(parser.Model.Flags, func(f *kong.Flag) bool { return name == "--"+f.Name })
+		flag := repeatable(of, name)
 		isGiven := slices.ContainsFunc(given, func(w string) bool { return w == name || strings.HasPrefix(w, name+"=") })
-		if at < 0 || isGiven || parser.Model.Flags[at].Tag.Get("repeat") == "never" {
+		if flag == nil || isGiven {
 			continue
 		}
-		flag := parser.Model.Flags[at]
 		if !hasValue && flag.IsBool() {
 			value = "true"
 		}

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/alecthomas/kong"
+
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/up"
@@ -90,7 +92,7 @@ func TestFlagsOfTheLastStartApplyAgain(t *testing.T) {
 	} {
 		c := &UpCmd{}
 		c.Index = []string{"of.the/configuration"}
-		kept, err := keepFlags(c, last, strings.Fields(given))
+		kept, err := keepFlags(flagsOf(t, c), last, strings.Fields(given))
 		if got := strings.Join(kept, " "); err != nil || got != want {
 			t.Errorf("%q: got %q, want %q; %v", given, got, want, err)
 		}
@@ -98,16 +100,22 @@ func TestFlagsOfTheLastStartApplyAgain(t *testing.T) {
 			t.Errorf("the flags are %+v", c)
 		}
 	}
-	if _, err := keepFlags(&UpCmd{}, []string{"--max-upload-size=many"}, nil); !errors.Is(err, terminal.ErrUsage) {
+	if _, err := keepFlags(flagsOf(t, &UpCmd{}), []string{"--max-upload-size=many"}, nil); !errors.Is(err, terminal.ErrUsage) {
 		t.Errorf("a value that is not valid any more: %v", err)
 	}
 }
 
-func repeated(t *testing.T, args []string) string {
+// flagsOf returns the flags of a command, which set its fields.
+func flagsOf(t *testing.T, c *UpCmd) []*kong.Flag {
 	t.Helper()
-	out, err := repeatedFlags(&UpCmd{}, args)
+	parser, err := kong.New(c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return strings.Join(out, " ")
+	return parser.Model.Flags
+}
+
+func repeated(t *testing.T, args []string) string {
+	t.Helper()
+	return strings.Join(repeatedFlags(flagsOf(t, &UpCmd{}), args), " ")
 }
