@@ -45,8 +45,10 @@ func Find(s Stage, failure error) (Finding, bool) {
 // Err returns the error of the finding.
 func (f Finding) Err() *errcode.Error {
 	code := errcode.Unknown
-	if i := slices.IndexFunc(codes(), func(c errcode.Code) bool { return c.Name == f.Code }); i >= 0 {
-		code = codes()[i]
+	for _, c := range codes() {
+		if c.Name == f.Code {
+			code = c
+		}
 	}
 	what := f.Reason
 	if f.Package != "" {

@@ -33,7 +33,6 @@ func (t patientTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	query := req.URL.Query()
 	if resp.StatusCode == http.StatusSwitchingProtocols || query.Get("watch") != "" || query.Get("follow") != "" {
 		s.timer.Stop()
-		context.AfterFunc(req.Context(), cancel)
 		return resp, nil
 	}
 	s.timer.Reset(patience)

@@ -2,7 +2,6 @@ package packages
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -13,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -78,14 +76,11 @@ func (r *Conversions) Reconcile(ctx context.Context, request ctrl.Request) (ctrl
 	if !fails {
 		return ctrl.Result{RequeueAfter: conversionPoll}, nil
 	}
-	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"uid": crd.UID, "resourceVersion": crd.ResourceVersion},
-		"spec":     map[string]any{"conversion": map[string]any{"strategy": apiextensionsv1.NoneConverter, "webhook": nil}},
-	})
-	if err != nil {
-		return ctrl.Result{}, err
+	patch := client.MergeFromWithOptions(d.DeepCopy(), client.MergeFromWithOptimisticLock{})
+	if err := unstructured.SetNestedField(d.Object, map[string]any{"strategy": string(apiextensionsv1.NoneConverter)}, "spec", "conversion"); err != nil {
+		return ctrl.Result{}, fmt.Errorf("turn off the conversion of the CRD %s: %w", request.Name, err)
 	}
-	if err := r.Client.Patch(ctx, d, client.RawPatch(types.MergePatchType, patch)); err != nil {
+	if err := r.Client.Patch(ctx, d, patch); err != nil {
 		return requeue.OnError(ctx, client.IgnoreNotFound(err))
 	}
 	logging.FromContext(ctx).InfoContext(ctx, "conversion of a CRD turned off, so that the API server can delete its custom resources", "crd", request.Name, "error", why)
