@@ -173,7 +173,7 @@ func TestCopyTakesSignatures(t *testing.T) {
 	}
 }
 
-// A target that does not take a signature fails the copy, and the error names what is left. A file names it too.
+// A copy fails if the target refuses a signature, and the error names what is not copied. For a file, a note names it.
 func TestCopyNamesWhatIsLeft(t *testing.T) {
 	client := remote.New(remote.Options{})
 	t.Cleanup(client.Close)

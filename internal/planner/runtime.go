@@ -224,7 +224,8 @@ func (pl *planning) checkPrivileges(ctx context.Context, s *clusterState, by run
 	return deployment.CheckServiceAccount(ctx, pl.Reader, pl.Namespace, objects, allowed)
 }
 
-// checkProgram fails with WrongPlatform if the image is not for the platform of the manager, and with NoProgram if neither the image nor the configuration names a program.
+// checkProgram fails with WrongPlatform if the image is not for the platform of the manager, and with NoProgram if neither the image nor the
+// configuration names a program.
 // Only the manager, which unpacks the image, can detect that the named program is missing from the
 // image.
 func (pl *planning) checkProgram(ctx context.Context, s *clusterState, objects manifests.Objects, origin fetch.Origin, digest oci.Digest) error {

@@ -31,7 +31,7 @@ func (l userList) Candidates(context.Context, authn.Resource) iter.Seq2[authn.Au
 		for _, user := range l {
 			auth, err := authn.AuthConfig{Username: user, Password: "secret"}, error(nil)
 			if user == "!" {
-				auth, err = authn.AuthConfig{}, errors.New("the secret of nobody does not exist")
+				auth, err = authn.AuthConfig{}, errors.New("the secret absent does not exist")
 			}
 			if !yield(auth, err) {
 				return
@@ -128,7 +128,7 @@ func TestEveryMatchingCredentialIsTried(t *testing.T) {
 					}
 				default:
 					ocitest.WantCode(t, err, ErrUnauthorized)
-					if strings.Contains(err.Error(), "nobody") != slices.Contains(users, "!") {
+					if strings.Contains(err.Error(), "absent") != slices.Contains(users, "!") {
 						t.Errorf("%s, %s: %v", name, list, err)
 					}
 				}

@@ -19,8 +19,8 @@ import (
 type refusal struct {
 	status int
 	body   string
-	// isTold reports whether the response itself tells that the tag does not change.
-	isTold bool
+	// isStated reports whether the response states that the tag does not change.
+	isStated bool
 }
 
 // refusals are the responses of registries that do not change tags.
@@ -120,7 +120,7 @@ func TestRefusedPushes(t *testing.T) {
 				return true
 			})
 			_, err := testRemote(t, nil).Push(t.Context(), f.Ref("v1"), ocitest.Hello(t))
-			if got := errcode.From(err).Code.Name == ErrImmutable.Name; err == nil || got != refusal.isTold {
+			if got := errcode.From(err).Code.Name == ErrImmutable.Name; err == nil || got != refusal.isStated {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
