@@ -1,6 +1,10 @@
 package operation
 
 import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/types"
+
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
@@ -8,10 +12,10 @@ import (
 )
 
 // SavedSteps returns the steps that carry out saved plans in their order, and each plan that is not carried out yet by its step.
-func SavedSteps(all *inventory.Inventory, plans []*planner.Plan) (steps []*Step, pending map[*Step]*planner.Plan, err error) {
+func (e *Engine) SavedSteps(ctx context.Context, all *inventory.Inventory, plans []*planner.Plan) (steps []*Step, pending map[*Step]*planner.Plan, err error) {
 	pending = map[*Step]*planner.Plan{}
 	var gone []v1.Package
-	removals := map[v1.Package]*planner.Plan{}
+	removals := map[types.UID]*planner.Plan{}
 	for _, p := range plans {
 		want := v1.NewPackage(p.Package.Kind)
 		want.SetName(p.Package.Name)
@@ -22,7 +26,7 @@ func SavedSteps(all *inventory.Inventory, plans []*planner.Plan) (steps []*Step,
 		}
 		if p.Operation == planner.Uninstall {
 			if !isApplied {
-				gone, removals[live] = append(gone, live), p
+				gone, removals[live.GetUID()] = append(gone, live), p
 			}
 			continue
 		}
@@ -35,8 +39,12 @@ func SavedSteps(all *inventory.Inventory, plans []*planner.Plan) (steps []*Step,
 			pending[s] = p
 		}
 	}
-	for _, s := range RemovalSteps(all, gone) {
-		steps, pending[s] = append(steps, s), removals[s.Live]
+	last, err := e.RemovalSteps(ctx, all, gone)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, s := range last {
+		steps, pending[s] = append(steps, s), removals[s.Live.GetUID()]
 	}
 	return steps, pending, nil
 }

@@ -139,15 +139,26 @@ func LockSteps(all *inventory.Inventory, f lockfile.File, configure func(v1.Pack
 	return out, nil
 }
 
-// RemovalSteps returns the steps that uninstall packages, dependents first.
-func RemovalSteps(all *inventory.Inventory, packages []v1.Package) []*Step {
+// RemovalSteps returns the steps that uninstall packages, dependents first. It waits until the dependencies of the packages are known, as
+// [Engine.AwaitNeeds] does, and fails with PlanMoved if another client replaces or deletes one of them meanwhile.
+func (e *Engine) RemovalSteps(ctx context.Context, all *inventory.Inventory, packages []v1.Package) ([]*Step, error) {
+	now, err := e.AwaitNeeds(ctx, all, packages)
+	if err != nil {
+		return nil, err
+	}
+	packages = slices.Clone(packages)
+	for i, p := range packages {
+		if packages[i] = now.Named(p); packages[i] == nil || packages[i].GetUID() != p.GetUID() {
+			return nil, changedMeanwhile(p)
+		}
+	}
 	var out []*Step
-	for i, group := range all.RemovalGroups(packages) {
+	for i, group := range now.RemovalGroups(packages) {
 		for _, p := range group {
 			out = append(out, &Step{Live: p, Remove: true, group: i})
 		}
 	}
-	return out
+	return out, nil
 }
 
 // kindProviders returns the dependencies of a locked package on packages that provide kinds.

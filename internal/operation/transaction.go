@@ -158,7 +158,7 @@ func FailureOf(s v1alpha1.TransactionStatus) error {
 
 // TransactionSteps returns the steps of a transaction for the installed packages. It fails with PlanMoved if a package is not in the expected
 // state. For a transaction that has begun, the status lists the packages as they were before, and the steps that are carried out are marked.
-func TransactionSteps(all *inventory.Inventory, t *v1alpha1.Transaction) ([]*Step, error) {
+func (e *Engine) TransactionSteps(ctx context.Context, all *inventory.Inventory, t *v1alpha1.Transaction) ([]*Step, error) {
 	former := map[v1alpha1.PackageName]*v1alpha1.ChangedPackage{}
 	for i := range t.Status.Packages {
 		former[t.Status.Packages[i].PackageName] = &t.Status.Packages[i]
@@ -195,8 +195,8 @@ func TransactionSteps(all *inventory.Inventory, t *v1alpha1.Transaction) ([]*Ste
 		}
 		removed = append(removed, live)
 	}
-	out = append(out, gone...)
-	return append(out, RemovalSteps(all, removed)...), nil
+	removals, err := e.RemovalSteps(ctx, all, removed)
+	return slices.Concat(out, gone, removals), err
 }
 
 // checkExpected fails if the package of a step that is not carried out yet is not in the expected state.

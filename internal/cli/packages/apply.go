@@ -59,7 +59,7 @@ func (c *ApplyCmd) runList(env *terminal.Env, pl *clusterPlanner, plans []*plann
 	if err != nil {
 		return err
 	}
-	steps, pending, err := operation.SavedSteps(all, plans)
+	steps, pending, err := pl.SavedSteps(env.Context, all, plans)
 	if err != nil {
 		return err
 	}

@@ -52,7 +52,7 @@ func (c *syncArgs) run(env *terminal.Env, r review, p planFlags) error {
 		return err
 	}
 	return r.change(env, p, func(pl *clusterPlanner, all *inventory.Inventory) ([]*operation.Step, error) {
-		steps, err := c.steps(env, all, f)
+		steps, err := c.steps(env, pl, all, f)
 		if err == nil {
 			warnOfTags(env, pl, steps)
 		}
@@ -78,7 +78,7 @@ func (c *SyncCmd) finish(env *terminal.Env) error {
 
 // steps returns the steps that make the installed packages equal to a lock file. Without --prune, it prints a note about
 // packages that the lock file does not contain.
-func (c *syncArgs) steps(env *terminal.Env, all *inventory.Inventory, f lockfile.File) ([]*operation.Step, error) {
+func (c *syncArgs) steps(env *terminal.Env, pl *clusterPlanner, all *inventory.Inventory, f lockfile.File) ([]*operation.Step, error) {
 	steps, err := operation.LockSteps(all, f, func(v1.Package) {})
 	if err != nil {
 		return nil, err
@@ -95,7 +95,8 @@ func (c *syncArgs) steps(env *terminal.Env, all *inventory.Inventory, f lockfile
 		reportSurplus(env, surplus)
 		return steps, nil
 	}
-	return append(steps, operation.RemovalSteps(all, surplus)...), nil
+	removals, err := pl.RemovalSteps(env.Context, all, surplus)
+	return append(steps, removals...), err
 }
 
 // surplus returns the installed packages that a lock file does not contain, except for packages that are being deleted.

@@ -167,13 +167,7 @@ func (r review) uninstall(env *terminal.Env, f planFlags, names []inventory.Name
 		if err != nil {
 			return nil, err
 		}
-		if all, err = pl.AwaitNeeds(env.Context, all, packages); err != nil {
-			return nil, err
-		}
-		if packages, err = findAll(all, names); err != nil {
-			return nil, err
-		}
-		return operation.RemovalSteps(all, packages), nil
+		return pl.RemovalSteps(env.Context, all, packages)
 	})
 	if err != nil || r.dryRun {
 		return err

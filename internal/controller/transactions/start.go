@@ -134,12 +134,12 @@ func related(all *inventory.Inventory, changes []string) map[string]bool {
 }
 
 // steps returns the steps of the transaction for the packages that are installed now.
-func (r *run) steps(ctx context.Context) ([]*operation.Step, error) {
+func (r *run) steps(ctx context.Context, o operation.Operation) ([]*operation.Step, error) {
 	all, err := inventory.LoadNamed(ctx, r.Client)
 	if err != nil {
 		return nil, err
 	}
-	return operation.TransactionSteps(all, r.t)
+	return o.TransactionSteps(ctx, all, r.t)
 }
 
 // plan plans the transaction. It fails if the plan is refused, needs consent, or is not the one that was agreed to.
@@ -147,7 +147,7 @@ func (r *run) plan(ctx context.Context, o operation.Operation) ([]*operation.Ste
 	if err := r.Consents(ctx); err != nil {
 		return nil, err
 	}
-	steps, err := r.steps(ctx)
+	steps, err := r.steps(ctx, o)
 	if err != nil {
 		return nil, err
 	}

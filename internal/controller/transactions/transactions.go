@@ -215,7 +215,7 @@ func isTemporary(err error) bool {
 // resume continues a transaction that another manager, or an earlier attempt, has begun.
 func (r *run) resume(ctx context.Context) error {
 	o := r.operation()
-	steps, err := r.steps(ctx)
+	steps, err := r.steps(ctx, o)
 	if err == nil {
 		err = o.PlanTransaction(ctx, steps)
 	}
