@@ -1,9 +1,9 @@
 package pty
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"regexp"
 	"strings"
@@ -40,17 +40,18 @@ func Output(columns int, write func(slave *os.File)) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	var text strings.Builder
-	done := make(chan struct{})
+	const end = "\x00" // The kernel can drop what is not read yet when the other end is closed.
+	var text string
+	done := make(chan error)
 	go func() {
-		defer close(done)
-		// The read fails when the other end is closed.
-		_, _ = io.Copy(&text, master)
+		var err error
+		text, err = bufio.NewReader(master).ReadString(end[0])
+		done <- err
 	}()
 	write(slave)
-	err = slave.Close()
-	<-done
-	return text.String(), errors.Join(err, master.Close())
+	_, err = slave.WriteString(end)
+	err = errors.Join(err, <-done, slave.Close(), master.Close())
+	return strings.TrimSuffix(text, end), err
 }
 
 var (
