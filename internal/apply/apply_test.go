@@ -26,7 +26,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-const limit = 30 * time.Second
+const limit = 3 * time.Minute
 
 func definition(name string) plan.Ref {
 	return plan.Ref{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition", Name: name}

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	eventsv1 "k8s.io/api/events/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -19,7 +18,7 @@ import (
 )
 
 // limit is the time limit of a condition on a busy machine.
-const limit = 45 * time.Second
+const limit = env.Limit
 
 // owners lists the owners of a definition as "Kind/name", with a star for the
 // controller.

@@ -30,7 +30,7 @@ import (
 )
 
 // limit is the time limit of a condition on a busy machine.
-const limit = 45 * time.Second
+const limit = env.Limit
 
 // fakeContent is an in-memory source of packages.
 type fakeContent struct {
