@@ -298,11 +298,12 @@ func (s *suite) verify(t *testing.T, round int, commands []*command, edited stri
 			return err.Error(), false
 		}
 		all = slices.DeleteFunc(list.Items, func(x v1alpha1.Transaction) bool { return s.ended[x.Name] })
-		open := slices.IndexFunc(all, func(x v1alpha1.Transaction) bool { return !x.Status.Phase.IsFinal() || len(x.Finalizers) > 0 })
-		if open < 0 {
-			return "", true
+		open := slices.DeleteFunc(slices.Clone(all), func(x v1alpha1.Transaction) bool { return x.Status.Phase.IsFinal() && len(x.Finalizers) == 0 })
+		seen := fmt.Sprintf("round %d:\n%s", round, describe(open, commands))
+		for _, m := range s.managers {
+			seen += "\n" + m.Log()[max(0, len(m.Log())-2000):]
 		}
-		return fmt.Sprintf("%+v", all[open].Status), false
+		return seen, len(open) == 0
 	})
 	slices.SortFunc(all, func(a, b v1alpha1.Transaction) int {
 		return a.Status.CompletionTime.Compare(b.Status.CompletionTime.Time)

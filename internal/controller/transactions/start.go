@@ -1,10 +1,12 @@
 package transactions
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"maps"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,8 +22,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// start starts the transaction, unless it waits for one that concerns the same packages, their dependents or their dependencies: one that has
-// started, or that was created earlier.
+// start starts the transaction, unless it waits for one that concerns the same packages, their dependents or their dependencies, and that
+// precedes it.
 func (r *run) start(ctx context.Context) (waits bool, err error) {
 	r.starts.Lock()
 	defer r.starts.Unlock()
@@ -30,14 +32,13 @@ func (r *run) start(ctx context.Context) (waits bool, err error) {
 		return false, err
 	}
 	holds := named(r.t.Spec)
-	earlier := func(o *v1alpha1.Transaction) bool { return o.Status.StartTime != nil || isOlder(o, r.t) }
-	other, err := r.overlapping(ctx, all, holds, earlier)
+	other, err := r.overlapping(ctx, all, holds)
 	if err != nil {
 		return false, err
 	}
 	return other != "", r.save(ctx, r.t, func(s *v1alpha1.TransactionStatus) {
 		if other != "" {
-			s.Phase, s.Message = v1alpha1.Waiting, "waiting for the transaction "+other
+			waitFor(other, s)
 			return
 		}
 		if s.StartTime == nil {
@@ -50,11 +51,30 @@ func (r *run) start(ctx context.Context) (waits bool, err error) {
 	})
 }
 
-func isOlder(o, t *v1alpha1.Transaction) bool {
-	if !o.CreationTimestamp.Equal(&t.CreationTimestamp) {
-		return o.CreationTimestamp.Before(&t.CreationTimestamp)
+// waitFor records that a transaction waits for another one. It has not started then.
+func waitFor(other string, s *v1alpha1.TransactionStatus) {
+	s.Phase, s.Message, s.StartTime, s.Holds = v1alpha1.Waiting, "waiting for the transaction "+other, nil, nil
+}
+
+// precedes reports whether a transaction is made before another one that concerns the same packages: one that writes, one that has started
+// earlier, or one that was created earlier. The order of any transactions is total, so that they never wait for each other.
+func precedes(o, t *v1alpha1.Transaction) bool {
+	rank := func(t *v1alpha1.Transaction) int {
+		switch {
+		case t.Status.Phase == v1alpha1.Applying, t.Status.Phase == v1alpha1.Returning, t.Status.Phase == v1alpha1.Watching:
+			return 0
+		case t.Status.StartTime != nil:
+			return 1
+		}
+		return 2
 	}
-	return o.Name < t.Name
+	began := func(t *v1alpha1.Transaction) time.Time {
+		if t.Status.StartTime != nil {
+			return t.Status.StartTime.Time
+		}
+		return t.CreationTimestamp.Time
+	}
+	return cmp.Or(cmp.Compare(rank(o), rank(t)), began(o).Compare(began(t)), o.CreationTimestamp.Compare(t.CreationTimestamp.Time), cmp.Compare(o.Name, t.Name)) < 0
 }
 
 // named returns the packages that a transaction names, as Kind/name, and the repositories of those that it installs.
@@ -69,9 +89,9 @@ func named(spec v1alpha1.TransactionSpec) []string {
 	return slices.Sorted(maps.Keys(out))
 }
 
-// overlapping returns the name of another transaction among those that count and have not ended, which changes one of the packages, of their
+// overlapping returns the name of a transaction that precedes this one and has not ended, and that changes one of the packages, of their
 // dependents or of their dependencies; or "".
-func (r *run) overlapping(ctx context.Context, all *inventory.Inventory, changes []string, counts func(*v1alpha1.Transaction) bool) (string, error) {
+func (r *run) overlapping(ctx context.Context, all *inventory.Inventory, changes []string) (string, error) {
 	var list v1alpha1.TransactionList
 	if err := r.Client.List(ctx, &list); err != nil {
 		return "", err
@@ -79,7 +99,7 @@ func (r *run) overlapping(ctx context.Context, all *inventory.Inventory, changes
 	concerned := related(all, changes)
 	for i := range list.Items {
 		o := &list.Items[i]
-		if o.UID == r.t.UID || o.HasEndedWriting() || o.DeletionTimestamp != nil && o.Status.StartTime == nil || !counts(o) {
+		if o.UID == r.t.UID || o.HasEndedWriting() || o.DeletionTimestamp != nil && o.Status.StartTime == nil || !precedes(o, r.t) {
 			continue
 		}
 		holds := o.Status.Holds
@@ -176,8 +196,8 @@ func (r *run) plan(ctx context.Context, o operation.Operation) ([]*operation.Ste
 	return steps, o.Check(ctx, steps)
 }
 
-// begin records the packages before the first write, unless the plan changes further packages that another transaction holds. The transaction
-// that has started earlier is first.
+// begin records the packages before the first write, unless the plan changes further packages that another transaction holds, which precedes
+// it.
 func (r *run) begin(ctx context.Context, steps []*operation.Step) (waits bool, err error) {
 	r.starts.Lock()
 	defer r.starts.Unlock()
@@ -199,17 +219,13 @@ func (r *run) begin(ctx context.Context, steps []*operation.Step) (waits bool, e
 	if err != nil {
 		return false, err
 	}
-	other, err := r.overlapping(ctx, all, holds, func(o *v1alpha1.Transaction) bool {
-		s := o.Status
-		return s.Phase == v1alpha1.Applying || s.Phase == v1alpha1.Returning ||
-			s.Phase == v1alpha1.Planning && s.StartTime != nil && s.StartTime.Before(r.t.Status.StartTime)
-	})
+	other, err := r.overlapping(ctx, all, holds)
 	if err != nil {
 		return false, err
 	}
 	return other != "", r.save(ctx, r.t, func(s *v1alpha1.TransactionStatus) {
 		if other != "" {
-			s.Phase, s.Message, s.StartTime, s.Holds = v1alpha1.Waiting, "waiting for the transaction "+other, nil, nil
+			waitFor(other, s)
 			return
 		}
 		s.Phase, s.Message, s.Holds, s.Packages = v1alpha1.Applying, "writing the packages", holds, operation.Record(steps)

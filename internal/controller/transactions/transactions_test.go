@@ -56,3 +56,33 @@ func TestOldTransactionsOfCommandsAreDeleted(t *testing.T) {
 		t.Errorf("%d transactions are left", len(left.Items))
 	}
 }
+
+// Any two transactions have an order, in every state of both, so that they never wait for each other; and the order has no cycles.
+func TestTheOrderOfTransactionsIsTotal(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	var all []*v1alpha1.Transaction
+	for _, phase := range []v1alpha1.Phase{"", v1alpha1.Waiting, v1alpha1.Planning, v1alpha1.Applying, v1alpha1.Watching, v1alpha1.Returning} {
+		for created := range 2 {
+			for started := range 3 {
+				x := &v1alpha1.Transaction{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint(len(all) * 7 % 37), CreationTimestamp: metav1.NewTime(now.Add(time.Duration(created) * time.Second))}}
+				x.Status.Phase = phase
+				if started > 0 {
+					x.Status.StartTime = new(metav1.NewTime(now.Add(time.Duration(started) * time.Second)))
+				}
+				all = append(all, x)
+			}
+		}
+	}
+	for _, a := range all {
+		for _, b := range all {
+			if (a != b) != (precedes(a, b) != precedes(b, a)) {
+				t.Errorf("%s %v and %s %v have no order", a.Name, a.Status, b.Name, b.Status)
+			}
+			for _, c := range all {
+				if precedes(a, b) && precedes(b, c) && !precedes(a, c) {
+					t.Errorf("%s, %s and %s have a cycle", a.Name, b.Name, c.Name)
+				}
+			}
+		}
+	}
+}
