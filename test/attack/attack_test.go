@@ -79,8 +79,8 @@ func TestHostilePackagesDamageNothingElse(t *testing.T) {
 	breakDiscovery(t, a)
 
 	// Otherwise the attacks take turns by their names, so that each kind of them is in the sample.
-	const sample, restartEvery = 3, 6
-	n, least := 0, 10
+	const sample, restartEvery = 5, 3
+	n, least := 0, 6
 	if full {
 		least = 25
 	}

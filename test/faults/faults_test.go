@@ -48,7 +48,7 @@ var corruptions = []fault.Fault{
 // each group, and the faults of a group take turns.
 var everyFault = lane.IsFull()
 
-const sparse = 6
+const sparse = 12
 
 // turn selects the calls that get a fault: each one whose number has the remainder, divided by sparse times the number of faults of
 // the group.
