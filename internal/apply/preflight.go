@@ -11,17 +11,14 @@ import (
 	"sync"
 	"time"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"golang.org/x/sync/errgroup"
-
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/pause"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
-	"github.com/xpkg-dev/xpkg/pkg/xpkg/crd"
 )
 
 // readsAtOnce is the maximum number of concurrent reads of definitions.
@@ -200,38 +197,6 @@ func (f *preflight) names(ctx context.Context, created []plan.Ref) error {
 	return nil
 }
 
-// groupOf returns the group of the kinds of a CRD, an XRD or an MRD.
-func groupOf(ref plan.Ref) string {
-	_, group, _ := strings.Cut(ref.Name, ".")
-	return group
-}
-
-// definition returns the definition in the content of the plan.
-func (f *preflight) definition(ref plan.Ref) (definition, error) {
-	raw, err := f.content(ref)
-	if err != nil {
-		return definition{}, err
-	}
-	return parseDefinition(ref, raw)
-}
-
-func parseDefinition(ref plan.Ref, raw []byte) (d definition, err error) {
-	if err := json.Unmarshal(raw, &d); err != nil {
-		return d, ErrContent.New(err, "read %s %s", ref.Kind, ref.Name)
-	}
-	return d, nil
-}
-
-// definition reads a live CRD or XRD.
-func (c *Cluster) definition(ctx context.Context, ref plan.Ref) (d plan.Definition, exists bool, err error) {
-	raw, exists, err := c.object(ctx, ref)
-	if err != nil || !exists {
-		return d, false, err
-	}
-	d, err = decodeDefinition(ref, raw)
-	return d, err == nil, err
-}
-
 // object reads a live object completely.
 func (c *Cluster) object(ctx context.Context, ref plan.Ref) (raw []byte, exists bool, err error) {
 	folder, err := collection(ref)
@@ -246,89 +211,6 @@ func (c *Cluster) object(ctx context.Context, ref plan.Ref) (raw []byte, exists 
 		return nil, false, fmt.Errorf("read %s %s: %w", ref.Kind, ref.Name, err)
 	}
 	return raw, true, nil
-}
-
-// definition is the part of a CRD, an XRD or an MRD that Preflight compares.
-type definition struct {
-	Spec struct {
-		Group string          `json:"group"`
-		Scope string          `json:"scope"`
-		Names definitionNames `json:"names"`
-		// ClaimNames are the names of the claim of an XRD.
-		ClaimNames definitionNames `json:"claimNames"`
-		Versions   []struct {
-			Name    string `json:"name"`
-			Served  bool   `json:"served"`
-			Storage bool   `json:"storage"`
-		} `json:"versions"`
-	} `json:"spec"`
-	Status struct {
-		Conditions []struct {
-			Type    string `json:"type"`
-			Status  string `json:"status"`
-			Message string `json:"message"`
-		} `json:"conditions"`
-		StoredVersions []string `json:"storedVersions"`
-	} `json:"status"`
-}
-
-type definitionNames struct {
-	Plural     string   `json:"plural"`
-	Singular   string   `json:"singular"`
-	Kind       string   `json:"kind"`
-	ListKind   string   `json:"listKind"`
-	ShortNames []string `json:"shortNames"`
-}
-
-// kinds returns the names of the kinds of a definition: two for an XRD with a claim.
-func (d *definition) kinds() []plan.Names {
-	var out []plan.Names
-	for _, n := range []definitionNames{d.Spec.Names, d.Spec.ClaimNames} {
-		if n.Plural == "" {
-			continue
-		}
-		singular, list := n.Singular, n.ListKind
-		if singular == "" {
-			singular = strings.ToLower(n.Kind)
-		}
-		if list == "" {
-			list = n.Kind + "List"
-		}
-		out = append(out, plan.Names{Plural: n.Plural, Resources: append([]string{n.Plural, singular}, n.ShortNames...), Kinds: []string{n.Kind, list}})
-	}
-	return out
-}
-
-func decodeDefinition(ref plan.Ref, raw []byte) (plan.Definition, error) {
-	d, err := parseDefinition(ref, raw)
-	if err != nil {
-		return plan.Definition{}, err
-	}
-	s := d.Spec
-	out := plan.Definition{Group: s.Group, Plural: s.Names.Plural, Kind: s.Names.Kind, Scope: s.Scope, Stored: d.Status.StoredVersions}
-	for _, v := range s.Versions {
-		out.Versions = append(out.Versions, v.Name)
-		if v.Served {
-			out.Served = append(out.Served, v.Name)
-		}
-		if v.Storage {
-			out.Storage = v.Name
-		}
-	}
-	if ref.Kind == kindXRD {
-		return compositeDefinition(ref, out), nil
-	}
-	for _, cond := range d.Status.Conditions {
-		out.Established = out.Established || cond.Type == string(apiextensionsv1.Established) && cond.Status == string(apiextensionsv1.ConditionTrue)
-	}
-	return out, nil
-}
-
-// compositeDefinition returns a definition with the fields of an XRD. No objects are stored in its versions, and it is immutable from the start.
-func compositeDefinition(ref plan.Ref, d plan.Definition) plan.Definition {
-	d.Established, d.Plural, d.Kind = true, "", ""
-	d.Scope = string(crd.ScopeOfXRD(ref.APIVersion, apiextensionsv1.ResourceScope(d.Scope)))
-	return d
 }
 
 // fewGroups is the number of groups up to which each is looked up by itself first: the document with the kinds of all groups grows with
@@ -505,11 +387,6 @@ func (c *Cluster) pruneStored(ctx context.Context, folder string, ch plan.Change
 	}
 	ch.ResourceVersion, ch.PruneStored = m.Metadata.ResourceVersion, nil
 	return ch, nil
-}
-
-// crdRef returns a reference to a CRD.
-func crdRef(name string) plan.Ref {
-	return plan.Ref{APIVersion: apiextensionsv1.SchemeGroupVersion.String(), Kind: plan.DefinitionKind, Name: name}
 }
 
 // packageOf returns the package that owns a CRD before a change, as "kind/name", or an empty string.
