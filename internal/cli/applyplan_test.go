@@ -351,7 +351,7 @@ func TestPlansOfSeveralPackagesAreAppliedTogether(t *testing.T) {
 
 	b.must(t, 2, "plan", "uninstall", "boat", "raft", "--out", file)
 	b.must(t, 0, "uninstall", "boat", "--yes", "--wait", "1m")
-	if e := b.must(t, 0, "apply", file, "--wait", "1m"); e.out != "provider/raft gone\n" {
+	if e := b.must(t, 0, "apply", file, "--wait", "1m"); e.out != "provider/raft gone\nprovider/boat gone\n" {
 		t.Errorf("the rest of the plans:\n%s%s", e.out, e.errors)
 	}
 }

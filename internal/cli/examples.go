@@ -46,6 +46,8 @@ var examples = map[string][]string{
 	"plan install":          {"plan install provider ghcr.io/acme/boats:v1.0.0 boats", "plan install --kind Boat.sea.example.org/v1"},
 	"plan update":           {"plan update boats v2.0.0 --out plan.json", "plan update boats -o markdown"},
 	"plan uninstall":        {"plan uninstall provider boats"},
+	"plan rollback":         {"plan rollback boats", "plan rollback boats 3 --out plan.json"},
+	"plan autoremove":       {"plan autoremove --out plans.json"},
 	"plan sync":             {"plan sync --lock xpkg.lock --prune --out plans.json", "plan sync --lock xpkg.lock --transaction"},
 	"apply":                 {"apply plan.json --wait 2m"},
 	"migrate-storage":       {"migrate-storage provider/boats --dry-run", "migrate-storage --all"},

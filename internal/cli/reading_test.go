@@ -16,7 +16,7 @@ var readingCommands = map[string]bool{
 	"list": true, "describe": true, "history": true, "tree": true, "why": true, "outdated": true, "versions": true, "search": true, "show": true,
 	"index show": true, "index verify": true, "inspect": true, "diff": true, "status": true, "doctor": true, "cache ls": true, "cache verify": true,
 	"config view": true, "version": true, "registry token list": true, "lint": true, "validate": true,
-	"resolve": true, "plan install": true, "plan update": true, "plan uninstall": true, "plan sync": true,
+	"resolve": true, "plan install": true, "plan update": true, "plan uninstall": true, "plan rollback": true, "plan autoremove": true, "plan sync": true,
 }
 
 // otherCommands are those that change something, and those whose output is for programs.

@@ -89,7 +89,7 @@ func (o Operation) Write(ctx context.Context, steps []*Step) ([]*Done, error) {
 			}
 			waited = false
 		}
-		d := &Done{Step: s}
+		d := &Done{Step: s, isGone: s.isGone}
 		if s.Remove {
 			s.asPlanned = !o.Yes || o.OnlyOrphans || o.Transaction != ""
 			if d.owned, err = o.newDeletionSummary(ctx, s.Live); err != nil && o.Wait > 0 {

@@ -13,6 +13,9 @@ import (
 // Check fails if a package is not as it was planned with, before the first write, or if the removals have other consequences than
 // those that a user was asked about.
 func (o Operation) Check(ctx context.Context, steps []*Step) error {
+	if !slices.ContainsFunc(steps, func(s *Step) bool { return s.Live != nil || s.Plan != nil }) {
+		return nil
+	}
 	load := inventory.LoadPackages
 	if o.comparesRemovals(steps) {
 		load = inventory.LoadNamed

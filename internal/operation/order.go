@@ -24,8 +24,12 @@ import (
 // out. It fails if a step is refused, or if the lock file contradicts the content of a package; it returns the steps that are refused then:
 // several ones if each of them is in conflict with what remains when all others are planned.
 func (o Operation) Plan(ctx context.Context, steps []*Step) ([]*Step, error) {
-	pending := len(slices.DeleteFunc(slices.Clone(steps), func(s *Step) bool { return s.Same || s.IsCarriedOut }))
-	progress := o.Task("planning the changes of %s", wording.Count(pending, "package"))
+	changes := slices.DeleteFunc(slices.Clone(steps), (*Step).isDone)
+	pending, what := len(changes), "the changes of "+wording.Count(len(changes), "package")
+	if pending == 1 {
+		what = "to " + changes[0].String()
+	}
+	progress := o.Task("planning %s", what)
 	defer progress.End()
 	planned := 0
 	pl := *o.Planner
@@ -44,7 +48,7 @@ func (o Operation) Plan(ctx context.Context, steps []*Step) ([]*Step, error) {
 	var refused error
 	for next, deferred := 0, 0; next < len(steps); {
 		s := steps[next]
-		if s.Same || s.IsCarriedOut {
+		if s.isDone() {
 			next++
 			continue
 		}
@@ -55,6 +59,10 @@ func (o Operation) Plan(ctx context.Context, steps []*Step) ([]*Step, error) {
 			o.PlanUnavailable(err)
 			return nil, nil
 		}
+		if s.Remove && o.Yes && !o.OnlyOrphans && IsPlanUnavailable(err, nil) {
+			planned, next = planned+1, next+1
+			continue // The user has agreed to all consequences.
+		}
 		if err == nil && s.Live != nil && !s.Remove {
 			err = CheckRead(p, s.Live)
 		}
@@ -62,10 +70,9 @@ func (o Operation) Plan(ctx context.Context, steps []*Step) ([]*Step, error) {
 			err = existsError(p, s.Want)
 		}
 		if err == nil {
-			err = p.RefusalError()
-		}
-		if o.DryRun && errors.Is(err, planner.ErrMaintained) {
-			err = nil
+			if err = p.RefusalError(); o.DryRun && (len(steps) == 1 || errors.Is(err, planner.ErrMaintained)) {
+				err = nil // The plan shows it.
+			}
 		}
 		waits := err == nil && !s.Remove && p.WaitsForDependencies()
 		if err == nil && o.Agree != nil {

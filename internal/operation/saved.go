@@ -2,6 +2,7 @@ package operation
 
 import (
 	"context"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -14,7 +15,7 @@ import (
 // SavedSteps returns the steps that carry out saved plans in their order, and each plan that is not carried out yet by its step.
 func (e *Engine) SavedSteps(ctx context.Context, all *inventory.Inventory, plans []*planner.Plan) (steps []*Step, pending map[*Step]*planner.Plan, err error) {
 	pending = map[*Step]*planner.Plan{}
-	var gone []v1.Package
+	var removed, deleted []v1.Package
 	removals := map[types.UID]*planner.Plan{}
 	for _, p := range plans {
 		want := v1.NewPackage(p.Package.Kind)
@@ -24,9 +25,14 @@ func (e *Engine) SavedSteps(ctx context.Context, all *inventory.Inventory, plans
 		if err != nil {
 			return nil, nil, err
 		}
-		if p.Operation == planner.Uninstall {
+		switch {
+		case p.Operation == planner.Uninstall && live == nil:
+			deleted = append(deleted, want)
+			continue
+		case p.Operation == planner.Uninstall:
+			removed = append(removed, live)
 			if !isApplied {
-				gone, removals[live.GetUID()] = append(gone, live), p
+				removals[live.GetUID()] = p
 			}
 			continue
 		}
@@ -39,12 +45,14 @@ func (e *Engine) SavedSteps(ctx context.Context, all *inventory.Inventory, plans
 			pending[s] = p
 		}
 	}
-	last, err := e.RemovalSteps(ctx, all, gone)
+	last, err := e.RemovalSteps(ctx, all, removed)
 	if err != nil {
 		return nil, nil, err
 	}
 	for _, s := range last {
-		steps, pending[s] = append(steps, s), removals[s.Live.GetUID()]
+		if p := removals[s.Live.GetUID()]; p != nil {
+			pending[s] = p
+		}
 	}
-	return steps, pending, nil
+	return slices.Concat(steps, last, GoneSteps(deleted)), pending, nil
 }

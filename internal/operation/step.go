@@ -42,6 +42,8 @@ type Step struct {
 	Adopt bool
 	// RollsBack reports whether the package returns to a former version.
 	RollsBack bool
+	// isGone reports whether the removed package was deleted before.
+	isGone bool
 	// requiredBy are the repositories of the packages of the lock file that require this one, if it is no root.
 	requiredBy []string
 	// after are the steps that release objects which this step takes over.
@@ -79,7 +81,25 @@ func (s *Step) makePlan(ctx context.Context, pl *planner.Planner, o planner.Opti
 	if s.Remove {
 		return pl.Uninstall(ctx, s.Live, o)
 	}
-	return pl.Install(ctx, s.Want, o)
+	p, err := pl.Install(ctx, s.Want, o)
+	if err == nil {
+		p.RollsBack = s.RollsBack
+	}
+	return p, err
+}
+
+// isDone reports whether nothing is to be planned: a deletion that has begun continues, and cannot be stopped.
+func (s *Step) isDone() bool {
+	return s.Same || s.IsCarriedOut || s.isGone || s.Remove && inventory.IsDeleting(s.Live)
+}
+
+// GoneSteps returns the steps of packages that were deleted before: they only appear in the result.
+func GoneSteps(packages []v1.Package) []*Step {
+	var out []*Step
+	for _, p := range packages {
+		out = append(out, &Step{Live: p, Remove: true, isGone: true})
+	}
+	return out
 }
 
 // follow returns the state after the step, which was planned in another state.

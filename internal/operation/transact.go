@@ -62,7 +62,7 @@ func (o Operation) Run(ctx context.Context, steps []*Step) ([]*Done, error) {
 
 // needsTransaction reports whether the manager makes the changes of steps.
 func (o Operation) needsTransaction(steps []*Step) bool {
-	changes := slices.DeleteFunc(slices.Clone(steps), func(s *Step) bool { return s.Same })
+	changes := slices.DeleteFunc(slices.Clone(steps), func(s *Step) bool { return s.Same || s.isGone })
 	isUnplanned := slices.ContainsFunc(changes, func(s *Step) bool { return !s.Remove && s.Plan == nil })
 	return len(changes) > 1 || isUnplanned || o.Atomic && len(changes) > 0
 }

@@ -155,19 +155,6 @@ func (pl *Planner) crossplane() *crossplane.Checker {
 	return &crossplane.Checker{Reader: pl.Reader, Namespace: pl.Namespace, Now: time.Now}
 }
 
-// Replan returns a new plan of a stored plan's operation, for the current state of the cluster.
-func (pl *Planner) Replan(ctx context.Context, planned *Plan, o Options) (*Plan, error) {
-	p, err := planned.subject()
-	if err != nil {
-		return nil, err
-	}
-	if planned.Operation == Uninstall {
-		return pl.Uninstall(ctx, p, o)
-	}
-	o.Upgrades = planned.Upgrades
-	return pl.Install(ctx, p, o)
-}
-
 // subject returns the package that a plan installs, updates or uninstalls.
 func (p *Plan) subject() (v1.Package, error) {
 	if p.Operation != Uninstall {

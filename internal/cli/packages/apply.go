@@ -2,19 +2,15 @@ package packages
 
 import (
 	"cmp"
-	"context"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
 
-	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/cli/view"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
-	"github.com/xpkg-dev/xpkg/internal/operation"
 	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
@@ -47,14 +43,6 @@ func (c *ApplyCmd) Run(env *terminal.Env) (err error) {
 	}
 	defer func() { err = cmp.Or(err, pl.close()) }()
 	pl.Pin = true
-	if isList {
-		return c.runList(env, pl, plans)
-	}
-	return c.runOne(env, pl, plans[0])
-}
-
-// runList carries out the plans of several packages.
-func (c *ApplyCmd) runList(env *terminal.Env, pl *clusterPlanner, plans []*planner.Plan) error {
 	all, err := inventory.LoadNamed(env.Context, pl.Client)
 	if err != nil {
 		return err
@@ -63,74 +51,48 @@ func (c *ApplyCmd) runList(env *terminal.Env, pl *clusterPlanner, plans []*plann
 	if err != nil {
 		return err
 	}
-	r := review{wait: c.Wait, needsPlan: true, ConsentFlag: terminal.ConsentFlag{Yes: c.Yes}, ClusterFlags: c.ClusterFlags, OutputFlag: c.OutputFlag}
-	pl.Upgrades = plans[0].Upgrades
+	r := review{one: !isList, wait: c.Wait, needsPlan: true, ConsentFlag: terminal.ConsentFlag{Yes: c.Yes}, ClusterFlags: c.ClusterFlags, OutputFlag: c.OutputFlag}
+	if len(plans) > 0 {
+		pl.Upgrades = plans[0].Upgrades
+	}
+	if _, _, err := r.finish(env, pl.Engine, all, uninstalled(plans)); err != nil {
+		return err
+	}
 	o := r.operation(env, pl)
+	again := o
+	again.DryRun = r.one // A refusal is a difference then.
 	if len(pending) == 0 {
-		fmt.Fprintln(env.Stderr, "the plans are already applied")
-	} else {
-		if _, err := o.Plan(env.Context, steps); err != nil {
-			return err
-		}
+		fmt.Fprintln(env.Stderr, "the plan is already applied")
+	} else if _, err := again.Plan(env.Context, steps); err != nil {
+		return err
+	}
+	advice := "Make the plans again with the command that made them, and review them."
+	if !isList {
+		advice = planAgain(plans[0], c.File)
 	}
 	for _, s := range steps {
 		if planned := pending[s]; planned != nil {
-			if err := checkMoved(env, planned, s.Plan, "Make the plans again with the command that made them, and review them."); err != nil {
+			if err := checkMoved(env, planned, s.Plan, advice); err != nil {
 				return err
 			}
 			if err := consentError(s.Plan); err != nil && !c.Yes {
 				return err
 			}
+			view.Notes(env.Stderr, append(slices.Clone(s.Plan.Warnings), leftOut(s.Plan)...)...)
 		}
 	}
 	return r.carryOut(env, o, steps)
 }
 
-// runOne carries out the plan of one package.
-func (c *ApplyCmd) runOne(env *terminal.Env, pl *clusterPlanner, p *planner.Plan) error {
-	live, err := inventory.Get(env.Context, pl.Client, p.Package.Kind, p.Package.Name)
-	if err != nil {
-		return err
-	}
-	applied, err := p.IsApplied(live)
-	if err != nil {
-		return err
-	}
-	removes := p.Operation == planner.Uninstall
-	step := &operation.Step{Plan: p, Live: live, Remove: removes, Same: applied && !removes, RollsBack: p.RollsBack}
-	if applied {
-		fmt.Fprintln(env.Stderr, "the plan is already applied")
-		if live == nil {
-			return c.finishDeleted(env, pl.Engine, p.Package.Kind, p.Package.Name)
-		}
-	} else {
-		// A consent is a matter of the plan only while it is current.
-		if err := c.compare(env, pl, p); err != nil {
-			return err
-		}
-		if err := consentError(p); err != nil && !c.Yes {
-			return err
+// uninstalled returns the names of the packages that plans uninstall.
+func uninstalled(plans []*planner.Plan) []inventory.Name {
+	var names []inventory.Name
+	for _, p := range plans {
+		if p.Operation == planner.Uninstall {
+			names = append(names, inventory.Name(p.Package.Short()))
 		}
 	}
-	return carryOutOne(env, operation.Operation{Engine: pl.Engine, Wait: c.Wait, Yes: c.Yes}, c.OutputFlag, step, "")
-}
-
-// compare returns an error for a stale plan, and prints all reasons.
-func (c *ApplyCmd) compare(env *terminal.Env, pl *clusterPlanner, planned *planner.Plan) error {
-	now, err := interruptible(env, "checking the plan again", func() (*planner.Plan, error) { return replan(env.Context, pl, planned) })
-	if err != nil {
-		return err
-	}
-	flags := ""
-	if len(planned.FieldChanges) > 0 {
-		flags = " and the flags that change its other fields"
-	}
-	again := fmt.Sprintf("Make the plan again with `%s`%s, and review it.", planCommand(planned, c.File), flags)
-	if err := checkMoved(env, planned, now, again); err != nil {
-		return err
-	}
-	view.Notes(env.Stderr, append(slices.Clone(now.Warnings), leftOut(now)...)...)
-	return nil
+	return names
 }
 
 // checkMoved returns an error with the advice if a plan that is made now differs from the saved one, and prints all differences.
@@ -145,8 +107,8 @@ func checkMoved(env *terminal.Env, planned, now *planner.Plan, advice string) er
 	return errcode.From(planner.MovedError(planned, moved)).WithDo("Nothing was written. %s", advice)
 }
 
-// planCommand returns the command that plans the same change again and writes the plan to a file.
-func planCommand(p *planner.Plan, file string) string {
+// planAgain returns how a plan is made and saved again.
+func planAgain(p *planner.Plan, file string) string {
 	words := []string{"xpkg plan", string(p.Operation)}
 	switch {
 	case p.Operation == planner.Install && p.Package.To != nil:
@@ -156,26 +118,9 @@ func planCommand(p *planner.Plan, file string) string {
 	default:
 		words = append(words, p.Package.Short())
 	}
-	words = append(words, "--out", wording.ShellWord(file))
-	return strings.Join(words, " ")
-}
-
-func replan(ctx context.Context, pl *clusterPlanner, planned *planner.Plan) (*planner.Plan, error) {
-	now, err := pl.Replan(ctx, planned, pl.Options)
-	return now, operation.PlanError(err, fmt.Sprintf("%s %s again", planned.Operation, planned.Package.Name))
-}
-
-// finishDeleted prints a package that was deleted before, of which only the kind and the name are known. It waits for its objects if
-// requested.
-func (c *ApplyCmd) finishDeleted(env *terminal.Env, engine *operation.Engine, kind, name string) error {
-	p := v1.NewPackage(kind)
-	p.GetObjectKind().SetGroupVersionKind(v1.GroupVersion.WithKind(kind))
-	p.SetName(name)
-	_, err := engine.FinishDeletions(env.Context, c.Wait, func(k, n string) bool { return k == kind && n == name })
-	if err != nil {
-		return err
+	flags := ""
+	if len(p.FieldChanges) > 0 {
+		flags = " and the flags that change its other fields"
 	}
-	return c.Print(env.Stdout, p, func(w io.Writer) {
-		fmt.Fprintf(w, "%s gone\n", inventory.ShortName(p))
-	})
+	return fmt.Sprintf("Make the plan again with `%s --out %s`%s, and review it.", strings.Join(words, " "), wording.ShellWord(file), flags)
 }

@@ -2,7 +2,6 @@ package packages
 
 import (
 	"fmt"
-	"io"
 	"slices"
 	"time"
 
@@ -11,7 +10,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/cli/view"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
-	"github.com/xpkg-dev/xpkg/internal/planner"
+	"github.com/xpkg-dev/xpkg/internal/operation"
 )
 
 // AutoremoveCmd implements `xpkg autoremove`.
@@ -27,36 +26,29 @@ type AutoremoveCmd struct {
 // Run uninstalls automatically installed packages that no package requires and no object of the first generation uses any more,
 // dependents first.
 func (c *AutoremoveCmd) Run(env *terminal.Env) error {
-	engine, err := newEngine(env, c.ClusterFlags)
-	if err != nil {
-		return err
-	}
-	all, err := inventory.LoadNamed(env.Context, engine.Client)
-	if err != nil {
-		return err
-	}
-	present := slices.DeleteFunc(slices.Clone(all.Packages), func(p v1.Package) bool { return p.GetDeletionTimestamp() != nil })
-	if all, err = engine.AwaitNeeds(env.Context, all, present); err != nil {
-		return err
-	}
-	names, err := engine.Orphans(env.Context, all)
-	if err != nil {
-		return err
-	}
-	if len(names) == 0 {
-		// The output has the shape of an operation without packages.
-		nothing := inventory.List[v1.Package](nil)
-		if c.DryRun {
-			nothing = []*planner.Plan{}
+	r := review{dryRun: c.DryRun, wait: c.Wait, ConsentFlag: c.ConsentFlag, ClusterFlags: c.ClusterFlags, OutputFlag: c.OutputFlag}
+	return r.autoremove(env, c.planFlags)
+}
+
+// autoremove uninstalls the packages that no package needs.
+func (r review) autoremove(env *terminal.Env, f planFlags) error {
+	r.onlyOrphans = true
+	return r.change(env, f, func(pl *clusterPlanner, all *inventory.Inventory) ([]*operation.Step, error) {
+		present := slices.DeleteFunc(slices.Clone(all.Packages), inventory.IsDeleting)
+		all, err := pl.AwaitNeeds(env.Context, all, present)
+		if err != nil {
+			return nil, err
 		}
-		return c.Print(env.Stdout, nothing, func(w io.Writer) {
-			fmt.Fprintln(w, "Nothing to remove: every dependency is still needed.")
+		orphans, err := pl.Orphans(env.Context, all)
+		if err != nil {
+			return nil, err
+		}
+		if len(orphans) == 0 {
+			fmt.Fprintln(env.Stderr, "Nothing to remove: every dependency is still needed.")
+		}
+		packages := slices.DeleteFunc(slices.Clone(all.Packages), func(p v1.Package) bool {
+			return !slices.Contains(orphans, v1.ObjectName(p.PackageKind(), p.GetName()))
 		})
-	}
-	var remove []inventory.Name
-	for _, name := range names {
-		remove = append(remove, inventory.Name(name))
-	}
-	r := review{dryRun: c.DryRun, wait: c.Wait, onlyOrphans: true, ConsentFlag: c.ConsentFlag, ClusterFlags: c.ClusterFlags, OutputFlag: c.OutputFlag}
-	return r.uninstall(env, c.planFlags, remove)
+		return pl.RemovalSteps(env.Context, all, packages)
+	})
 }

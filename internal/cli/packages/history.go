@@ -16,6 +16,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/cli/view"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
+	"github.com/xpkg-dev/xpkg/internal/operation"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
@@ -102,16 +103,20 @@ func revisionTable(revisions []revisionView) view.Table {
 	return out
 }
 
-// RollbackCmd implements `xpkg rollback`.
-type RollbackCmd struct {
+// rollbackArgs select the package to roll back, and its revision.
+type rollbackArgs struct {
 	Name     inventory.Name `arg:"" complete:"package" help:"Package to roll back, as NAME, KIND/NAME or KIND NAME."`
 	Revision string         `arg:"" optional:"" complete:"revision" help:"Revision to return to, by number, name or tag. Default is the newest healthy revision before the active one from which the package was not rolled back."`
 	To       string         `placeholder:"NUMBER|REVISION|TAG" complete:"revision" help:"Revision to return to; the same as the argument."`
-
-	Wait   time.Duration `short:"w" placeholder:"DURATION" help:"Wait this long, such as 2m, until the package is healthy."`
-	DryRun bool          `help:"Show the changes without making them."`
 	consents
 	foreseenUpgradesFlag
+}
+
+// RollbackCmd implements `xpkg rollback`.
+type RollbackCmd struct {
+	rollbackArgs
+	Wait   time.Duration `short:"w" placeholder:"DURATION" help:"Wait this long, such as 2m, until the package is healthy."`
+	DryRun bool          `help:"Show the changes without making them, like xpkg plan rollback."`
 	terminal.ConsentFlag
 	connection.ClusterFlags
 	planFlags
@@ -120,10 +125,16 @@ type RollbackCmd struct {
 
 // Run updates a package to the content of a former revision.
 func (c *RollbackCmd) Run(env *terminal.Env) error {
+	r := review{dryRun: c.DryRun, wait: c.Wait, ConsentFlag: c.ConsentFlag, ClusterFlags: c.ClusterFlags, OutputFlag: c.OutputFlag}
+	return c.rollBack(env, r, c.planFlags)
+}
+
+// rollBack updates a package to the content of a former revision.
+func (c *rollbackArgs) rollBack(env *terminal.Env, r review, f planFlags) error {
 	if c.Revision != "" && c.To != "" {
 		return terminal.ErrUsage.New(nil, "%s and --to %s cannot be used together", c.Revision, c.To).WithDo("Name the revision once.")
 	}
-	p, revisions, err := findRevisions(env.Context, c.ClusterFlags, c.Name)
+	p, revisions, err := findRevisions(env.Context, r.ClusterFlags, c.Name)
 	if err != nil {
 		return err
 	}
@@ -134,13 +145,12 @@ func (c *RollbackCmd) Run(env *terminal.Env) error {
 	if err != nil {
 		return err
 	}
-	update := UpdateCmd{
-		updateArgs: updateArgs{
-			Name: inventory.Name(inventory.ShortName(p)), Ref: contentOf(target), RollsBack: true, consents: c.consents, foreseenUpgradesFlag: c.foreseenUpgradesFlag,
-		},
-		Wait: c.Wait, DryRun: c.DryRun, ConsentFlag: c.ConsentFlag, ClusterFlags: c.ClusterFlags, planFlags: c.planFlags, OutputFlag: c.OutputFlag,
-	}
-	return update.runOne(env)
+	r.one, r.needsPlan, r.verb, r.consents = true, c.given() || r.save != nil, "roll back", c.consents
+	return r.change(env, f, func(pl *clusterPlanner, _ *inventory.Inventory) ([]*operation.Step, error) {
+		pl.Upgrades, pl.AllowWebhooks, pl.AdoptObjects = c.DependencyUpgrades, c.AllowWebhooks, c.Adopt
+		s := &operation.Step{Live: p, Want: p.DeepCopyObject().(v1.Package), RollsBack: true}
+		return []*operation.Step{s}, moveTo(s.Want, contentOf(target))
+	})
 }
 
 // contentOf returns the reference of the content of a revision, with its digest: because the tag may have

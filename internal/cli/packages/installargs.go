@@ -2,8 +2,8 @@ package packages
 
 import (
 	"cmp"
-	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"strings"
 
@@ -11,7 +11,6 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/apply"
-	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
 	"github.com/xpkg-dev/xpkg/internal/cli/location"
 	"github.com/xpkg-dev/xpkg/internal/cli/selection"
@@ -19,7 +18,6 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/operation"
-	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/internal/provide"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
@@ -83,8 +81,53 @@ func (c *installArgs) object() (v1.Package, error) {
 	return p, nil
 }
 
+// install installs the package.
+func (c *installArgs) install(env *terminal.Env, r review, f planFlags) error {
+	r.one, r.isNew, r.consents, r.needsPlan = true, r.save == nil, c.consents, c.given() || r.save != nil
+	if c.RequiredKind == "" {
+		if _, err := c.object(); err != nil {
+			return err
+		}
+	}
+	return r.change(env, f, func(pl *clusterPlanner, all *inventory.Inventory) ([]*operation.Step, error) {
+		s, err := c.step(env, pl, all, r.dryRun)
+		return []*operation.Step{s}, err
+	})
+}
+
+// step returns the install. The only change of a package that is installed already is that it is no dependency, and that it gets the consents
+// of the user.
+func (c *installArgs) step(env *terminal.Env, pl *clusterPlanner, all *inventory.Inventory, isDryRun bool) (*operation.Step, error) {
+	provider, err := c.selectProvider(env, pl, all)
+	if err != nil {
+		return nil, err
+	}
+	if provider != nil {
+		fmt.Fprintf(env.Stderr, "note: %s provides %s already\n", inventory.ShortName(provider), c.RequiredKind)
+		return &operation.Step{Live: provider, Same: true}, nil
+	}
+	if err := c.determineKind(env, pl); err != nil {
+		return nil, err
+	}
+	want, err := c.object()
+	if err != nil {
+		return nil, err
+	}
+	live, err := c.findInstalled(all, want)
+	if err != nil {
+		return nil, err
+	}
+	pl.Upgrades, pl.AllowWebhooks, pl.AdoptObjects = c.DependencyUpgrades, c.AllowWebhooks, c.Adopt
+	if live != nil {
+		want = live.DeepCopyObject().(v1.Package)
+		graph.Adopt(want)
+	}
+	pl.Provides = provide.KindsIn(want.GetAnnotations()[graph.AnnotationProvides])
+	return &operation.Step{Live: live, Want: want, Adopt: true, Same: live != nil && !c.given() && !isDryRun}, nil
+}
+
 // determineKind sets the kind from the content of the package, if the command line has none.
-func (c *installArgs) determineKind(env *terminal.Env, f planFlags, cluster connection.ClusterFlags) (err error) {
+func (c *installArgs) determineKind(env *terminal.Env, pl *clusterPlanner) error {
 	if c.Kind != "" || c.Ref == "" {
 		return nil
 	}
@@ -92,11 +135,6 @@ func (c *installArgs) determineKind(env *terminal.Env, f planFlags, cluster conn
 	if err != nil {
 		return err
 	}
-	pl, err := f.open(env, cluster)
-	if err != nil {
-		return err
-	}
-	defer func() { err = cmp.Or(err, pl.close()) }()
 	progress := terminal.NewProgress(env.Stderr)
 	defer progress.End()
 	progress.Set("reading %s", c.Ref)
@@ -105,11 +143,8 @@ func (c *installArgs) determineKind(env *terminal.Env, f planFlags, cluster conn
 		failed := errcode.From(err)
 		return failed.WithDo("%s Or write the kind before the reference, so that only the manager reads the package, as in `xpkg install provider %s`.", failed.Do, strings.TrimSpace(wording.ShellWord(c.Ref)+" "+c.Name))
 	}
-	if err != nil {
-		return err
-	}
 	c.Kind = inventory.Kind(kind)
-	return nil
+	return err
 }
 
 // image returns spec.package: a reference, or a name in the package cache if the pull policy is Never
@@ -169,11 +204,7 @@ func secretRefs(names []string) []corev1.LocalObjectReference {
 // findInstalled returns the package that is installed from the reference of want, or nil. It gives want the name of a package that is installed
 // from its repository, unless the command line names another one: two packages from one repository contain the same objects. It fails if
 // another version or a package with another name is installed, or if the package is being deleted.
-func (c *installArgs) findInstalled(ctx context.Context, pl *clusterPlanner, want v1.Package) (v1.Package, error) {
-	all, err := inventory.LoadNamed(ctx, pl.Client)
-	if err != nil {
-		return nil, err
-	}
+func (c *installArgs) findInstalled(all *inventory.Inventory, want v1.Package) (v1.Package, error) {
 	live, asked, orElse := all.InstalledFrom(want), want.PackageSpec().Package, ""
 	switch {
 	case live == nil:
@@ -189,18 +220,6 @@ func (c *installArgs) findInstalled(ctx context.Context, pl *clusterPlanner, wan
 	}
 	return nil, operation.ErrInstalledOtherwise.New(nil, "%s is installed from %s already, and a second package cannot have the same objects", inventory.ShortName(live), live.PackageSpec().Package).
 		WithDo("Use %s, which `xpkg describe %s` shows.", inventory.ShortName(live), inventory.ShortName(live))
-}
-
-// planInstall plans the installation of want. Live is the package if it is installed from the same reference already, or nil.
-func planInstall(ctx context.Context, pl *clusterPlanner, want, live v1.Package, allow consents) (*planner.Plan, error) {
-	if live != nil {
-		want = live.DeepCopyObject().(v1.Package)
-		graph.Adopt(want)
-	}
-	pl.Provides = provide.KindsIn(want.GetAnnotations()[graph.AnnotationProvides])
-	pl.AllowWebhooks, pl.AdoptObjects = allow.AllowWebhooks, allow.Adopt
-	p, err := pl.Install(ctx, want, pl.Options)
-	return p, operation.PlanError(err, "install "+inventory.ShortName(want))
 }
 
 // needsPackage returns an error if no package is given.

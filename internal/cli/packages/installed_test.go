@@ -38,7 +38,10 @@ func TestInstallFindsThePackageInAllSpellings(t *testing.T) {
 				live.SetName("boats")
 				live.PackageSpec().Package = repository + installed
 				live.PackageStatus().CurrentIdentifier, live.PackageStatus().ResolvedDigest = repository+installed, digest[1:]
-				pl := &clusterPlanner{Engine: &operation.Engine{Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(live).Build()}}
+				all, err := inventory.LoadNamed(t.Context(), fake.NewClientBuilder().WithScheme(scheme).WithObjects(live).Build())
+				if err != nil {
+					t.Fatal(err)
+				}
 				for version, want := range requests {
 					for _, spelling := range names {
 						for _, name := range []string{"", "boats", "rafts"} {
@@ -47,7 +50,7 @@ func TestInstallFindsThePackageInAllSpellings(t *testing.T) {
 							if err != nil {
 								t.Fatal(err)
 							}
-							found, err := args.findInstalled(t.Context(), pl, asked)
+							found, err := args.findInstalled(all, asked)
 							expected := want
 							if expected == unchanged && name == "rafts" {
 								expected = use

@@ -12,7 +12,6 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/apiserver"
-	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/content"
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
@@ -24,7 +23,6 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/desired"
-	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/rbac"
 )
@@ -32,14 +30,13 @@ import (
 // requiredKindFlag selects the package to install by a kind that it provides.
 type requiredKindFlag struct {
 	RequiredKind string `name:"kind" placeholder:"KIND" complete:"index-kind" help:"Install the package that provides this kind of custom resources, for example Bucket.s3.aws.upbound.io/v1beta2. If more than one package may be meant, nothing is installed, and the command lists them."`
-	// selected is the kind for which a package was selected, and cached reports that the package is known from the package cache.
+	// selected is the kind for which a package was selected.
 	selected dependency.KindRef
-	cached   bool
 }
 
 // selectProvider sets the package from the kind of --kind. It returns the package that provides the kind already, if there
 // is one; nothing is to be installed then.
-func (c *installArgs) selectProvider(env *terminal.Env, f planFlags, cluster connection.ClusterFlags) (installed v1.Package, err error) {
+func (c *installArgs) selectProvider(env *terminal.Env, pl *clusterPlanner, all *inventory.Inventory) (installed v1.Package, err error) {
 	if c.RequiredKind == "" {
 		return nil, nil
 	}
@@ -52,15 +49,6 @@ func (c *installArgs) selectProvider(env *terminal.Env, f planFlags, cluster con
 	}
 	if kind.IsAll() {
 		return nil, provide.ErrInvalidKind.New(nil, "--kind names one kind, and %s names all kinds of a group", kind)
-	}
-	pl, err := f.open(env, cluster)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = cmp.Or(err, pl.close()) }()
-	all, err := inventory.LoadPackages(env.Context, pl.Client)
-	if err != nil {
-		return nil, err
 	}
 	if installed, err := findHolder(env.Context, pl, all, kind); installed != nil || err != nil {
 		return installed, err
@@ -139,9 +127,8 @@ func (c *installArgs) chooseProvider(env *terminal.Env, pl *clusterPlanner, all 
 		return installedWithout(all.FromRepository(chosen.Repository), r, q.Holders)
 	}
 	c.Ref, c.Kind, c.selected = chosen.Ref(), inventory.Kind(chosen.Type), kind
-	c.cached = chosen.Source == content.CacheSource
-	fmt.Fprintf(env.Stderr, "note: %s\n", terminal.Safe(fmt.Sprintf("%s is provided by %s of %s (%s); it is selected because %s.",
-		r.Canonical(), chosen.Ref(), chosen.PublisherText(), wording.Count(chosen.Cost, "kind"), r.Decided)))
+	fmt.Fprintf(env.Stderr, "note: %s\n", terminal.Safe(fmt.Sprintf("%s is provided by %s of %s (%s); it is selected because %s.%s",
+		r.Canonical(), chosen.Ref(), chosen.PublisherText(), wording.Count(chosen.Cost, "kind"), r.Decided, c.noteCache(chosen.Source))))
 	return nil
 }
 
@@ -157,13 +144,12 @@ func installedWithout(p v1.Package, r provide.Ranking, holders map[string]string
 	return provide.OtherVersion(inventory.ShortName(p), r)
 }
 
-// adviseCache adds to the error of a registry that cannot be reached how a package of the package cache is installed without it.
-func (c *installArgs) adviseCache(err error) error {
-	if err == nil || !c.cached || c.PackagePullPolicy == string(corev1.PullNever) || errcode.From(err).Code.Class.Name != errcode.Unavailable.Name {
-		return err
+// noteCache returns how a package that the package cache contains is installed without its registry.
+func (c *installArgs) noteCache(source string) string {
+	if source != content.CacheSource || c.PackagePullPolicy == string(corev1.PullNever) {
+		return ""
 	}
-	failed := errcode.From(err)
-	return failed.WithDo("%s", strings.TrimSpace(failed.Do+" The package cache contains "+c.Ref+": to install it without its registry, add --package-pull-policy Never."))
+	return " The package cache contains it: to install it without its registry, add --package-pull-policy Never."
 }
 
 // heldCRDs returns the repositories of the packages that hold CRDs, by the names of the CRDs.

@@ -9,11 +9,11 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/apply"
+	"github.com/xpkg-dev/xpkg/internal/cli/content"
 	"github.com/xpkg-dev/xpkg/internal/provide"
 	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
-	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 )
 
 // A CRD that no package holds can be adopted, unless its group is reserved: no package may define it.
@@ -30,21 +30,18 @@ func TestAReservedKindIsNotAdopted(t *testing.T) {
 
 func TestACachedPackageIsInstalledWithoutItsRegistry(t *testing.T) {
 	for name, c := range map[string]struct {
-		args   installArgs
-		code   errcode.Code
-		advice bool
+		policy corev1.PullPolicy
+		source string
+		is     bool
 	}{
-		"from the cache":     {installArgs{Ref: "xpkg.test/acme/tides:v1", requiredKindFlag: requiredKindFlag{cached: true}}, remote.ErrRegistryUnavailable, true},
-		"from an index":      {installArgs{Ref: "xpkg.test/acme/tides:v1"}, remote.ErrRegistryUnavailable, false},
-		"without a registry": {installArgs{PackagePullPolicy: string(corev1.PullNever), requiredKindFlag: requiredKindFlag{cached: true}}, remote.ErrRegistryUnavailable, false},
-		"another failure":    {installArgs{requiredKindFlag: requiredKindFlag{cached: true}}, ErrPlanWrite, false},
+		"from the cache":     {"", content.CacheSource, true},
+		"from an index":      {"", "index", false},
+		"without a registry": {corev1.PullNever, content.CacheSource, false},
 	} {
-		t.Run(name, func(t *testing.T) {
-			err := c.args.adviseCache(c.code.New(nil, "it fails"))
-			if !errors.Is(err, c.code) || strings.Contains(errcode.Message(err), "contains xpkg.test/acme/tides:v1: to install it without its registry, add --package-pull-policy Never.") != c.advice {
-				t.Error(errcode.Message(err))
-			}
-		})
+		args := installArgs{PackagePullPolicy: string(c.policy)}
+		if is := args.noteCache(c.source) != ""; is != c.is {
+			t.Errorf("%s: %t", name, is)
+		}
 	}
 }
 

@@ -20,20 +20,19 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
-// runLock installs the packages of a lock file in dependency order, so that each can become healthy.
-func (c *InstallCmd) runLock(env *terminal.Env) error {
+// installLock installs the packages of a lock file in dependency order, so that each can become healthy.
+func (c *installArgs) installLock(env *terminal.Env, r review, flags planFlags, file string) error {
 	if c.Kind != "" || c.Ref != "" || c.RequiredKind != "" {
 		return terminal.ErrUsage.New(nil, "a package and --lock cannot be used together").WithDo("Remove one of them.")
 	}
 	if c.AllowWebhooks {
 		return terminal.ErrUsage.New(nil, "--allow-webhooks cannot be used with --lock").WithDo("Install the lock file without it, and allow the webhooks of a package that waits with `xpkg approve`.")
 	}
-	f, err := dependencies.ReadClosure(env, c.Lock)
+	f, err := dependencies.ReadClosure(env, file)
 	if err != nil {
 		return err
 	}
-	r := review{dryRun: c.DryRun, wait: c.Wait, atomicFlag: c.atomicFlag, ConsentFlag: c.ConsentFlag, ClusterFlags: c.ClusterFlags, OutputFlag: c.OutputFlag}
-	return r.change(env, c.planFlags, func(pl *clusterPlanner, all *inventory.Inventory) ([]*operation.Step, error) {
+	return r.change(env, flags, func(pl *clusterPlanner, all *inventory.Inventory) ([]*operation.Step, error) {
 		steps, err := operation.LockSteps(all, f, c.configure)
 		if err == nil {
 			warnOfTags(env, pl, steps)

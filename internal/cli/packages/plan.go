@@ -33,10 +33,12 @@ var ErrPlanWrite = errcode.Code{
 
 // PlanCmd implements `xpkg plan`.
 type PlanCmd struct {
-	Install   planInstallCmd   `cmd:"" help:"Show the changes of an install. Exits with code 2 if there are any."`
-	Update    planUpdateCmd    `cmd:"" aliases:"upgrade" help:"Show the changes of an update. Exits with code 2 if there are any."`
-	Uninstall planUninstallCmd `cmd:"" help:"Show the deletions of an uninstall. Exits with code 2 if there are any."`
-	Sync      planSyncCmd      `cmd:"" help:"Show the changes of xpkg sync. Exits with code 2 if there are any."`
+	Install    planInstallCmd    `cmd:"" help:"Show the changes of an install. Exits with code 2 if there are any."`
+	Update     planUpdateCmd     `cmd:"" aliases:"upgrade" help:"Show the changes of an update. Exits with code 2 if there are any."`
+	Uninstall  planUninstallCmd  `cmd:"" help:"Show the deletions of an uninstall. Exits with code 2 if there are any."`
+	Rollback   planRollbackCmd   `cmd:"" help:"Show the changes of a rollback. Exits with code 2 if there are any."`
+	Autoremove planAutoremoveCmd `cmd:"" help:"Show the deletions of xpkg autoremove. Exits with code 2 if there are any."`
+	Sync       planSyncCmd       `cmd:"" help:"Show the changes of xpkg sync. Exits with code 2 if there are any."`
 }
 
 // planOutput selects the output of a plan.
@@ -63,40 +65,45 @@ func (f planFormat) print(w io.Writer, raw []byte, plans ...*planner.Plan) error
 	return view.OutputFlag{Output: view.ObjectFormat(f.Output)}.Print(w, json.RawMessage(raw), write)
 }
 
-// planner returns a planner for plans that can be saved.
-func (o planOutput) planner(env *terminal.Env) (*clusterPlanner, error) {
+// check fails if both the saved and the printed plan would be written to standard output.
+func (o planOutput) check() error {
 	if o.Output != "" && fileutil.IsStdout(o.Out) {
-		return nil, terminal.ErrUsage.New(nil, "both --out %s and -o %s write to standard output", o.Out, o.Output).
+		return terminal.ErrUsage.New(nil, "both --out %s and -o %s write to standard output", o.Out, o.Output).
 			WithDo("Omit -o, or use a file with --out.")
 	}
-	pl, err := o.open(env, o.ClusterFlags)
-	if err == nil {
-		pl.Pin = true
-	}
-	return pl, err
+	return nil
 }
 
-// show saves a plan, unless it is refused, and prints it. It returns the exit code for
-// pending changes, or the error of a plan that is refused or breaks other packages.
-func (o planOutput) show(env *terminal.Env, p *planner.Plan) error {
-	raw, err := planner.Encode(p)
+// show saves plans, unless one is refused, and prints them: a list, or the plan of one package. It returns the exit code for pending changes, or
+// the error of a plan that is refused or breaks other packages.
+func (o planOutput) show(env *terminal.Env, one bool, plans []*planner.Plan) error {
+	encode, name := func() ([]byte, error) { return planner.EncodeList(plans) }, planner.ListFileName
+	how := afterDryRun
+	if one {
+		encode, name = func() ([]byte, error) { return planner.Encode(plans[0]) }, func(p []*planner.Plan) string { return p[0].FileName() }
+		if !o.isDryRun {
+			how = fmt.Sprintf("use --yes with `xpkg %s`", plans[0].Operation)
+		}
+		how = toContinue(plans[0], how)
+	}
+	raw, err := encode()
 	if err != nil {
 		return err
 	}
-	refused := p.RefusalError()
-	needs, how := p.ConsentError(), fmt.Sprintf("use --yes with `xpkg %s`", p.Operation)
-	if o.isDryRun {
-		how = afterDryRun
+	var refused, needs error
+	pending := false
+	for _, p := range plans {
+		refused, needs = cmp.Or(refused, p.RefusalError()), cmp.Or(needs, p.ConsentError())
+		pending = pending || !one || p.HasChanges()
 	}
-	how = toContinue(p, how)
 	if o.Out != "" && refused == nil {
-		apply, err := keepPlan(env, o.Out, p.FileName(), raw, needs != nil)
+		apply, err := keepPlan(env, o.Out, name(plans), raw, needs != nil)
 		if err != nil {
 			return err
 		}
 		how = "run `" + apply + "`"
 	}
-	err = o.print(env.Messages(o.Out), raw, p)
+	err = o.print(env.Messages(o.Out), raw, plans...)
 	switch {
 	case err != nil:
 		return err
@@ -104,38 +111,7 @@ func (o planOutput) show(env *terminal.Env, p *planner.Plan) error {
 		return refused
 	case needs != nil:
 		return adviseYes(needs, how)
-	case p.HasChanges():
-		return terminal.ChangesPending
-	}
-	return nil
-}
-
-// showList saves the plans of several packages, and prints them. It returns the exit code for pending changes, or the error of a plan that
-// breaks other packages.
-func (o planOutput) showList(env *terminal.Env, plans []*planner.Plan) error {
-	raw, err := planner.EncodeList(plans)
-	if err != nil {
-		return err
-	}
-	how := afterDryRun
-	var needs error
-	for _, p := range plans {
-		needs = cmp.Or(needs, p.ConsentError())
-	}
-	if o.Out != "" {
-		apply, err := keepPlan(env, o.Out, planner.ListFileName(plans), raw, needs != nil)
-		if err != nil {
-			return err
-		}
-		how = "run `" + apply + "`"
-	}
-	if err := o.print(env.Messages(o.Out), raw, plans...); err != nil {
-		return err
-	}
-	switch {
-	case needs != nil:
-		return adviseYes(needs, how)
-	case len(plans) > 0:
+	case pending:
 		return terminal.ChangesPending
 	}
 	return nil
@@ -163,26 +139,9 @@ func keepPlan(env *terminal.Env, file, name string, raw []byte, consent bool) (a
 	return apply, err
 }
 
-// run computes a plan and shows it.
-func (o planOutput) run(env *terminal.Env, what string, make func(*clusterPlanner) (*planner.Plan, error)) (err error) {
-	pl, err := o.planner(env)
-	if err != nil {
-		return err
-	}
-	defer func() { err = cmp.Or(err, pl.close()) }()
-	p, err := interruptible(env, what, func() (*planner.Plan, error) { return make(pl) })
-	if err != nil {
-		return err
-	}
-	return o.show(env, p)
-}
-
-// interruptible returns the result of a function, and reports the progress meanwhile.
-func interruptible[T any](env *terminal.Env, what string, compute func() (T, error)) (T, error) {
-	progress := terminal.NewProgress(env.Stderr)
-	defer progress.End()
-	progress.Set("%s", what)
-	return fileutil.Await(env.Context, compute)
+// review returns the review that shows the plan of a change.
+func (o *planOutput) review() review {
+	return review{dryRun: true, save: o, ClusterFlags: o.ClusterFlags}
 }
 
 type planInstallCmd struct {
@@ -192,30 +151,7 @@ type planInstallCmd struct {
 
 // Run prints the plan of an install.
 func (c *planInstallCmd) Run(env *terminal.Env) error {
-	installed, err := c.selectProvider(env, c.planFlags, c.ClusterFlags)
-	if err != nil {
-		return err
-	}
-	if installed != nil {
-		_, err := fmt.Fprintf(env.Stderr, "%s provides %s already; there is nothing to install\n", inventory.ShortName(installed), c.RequiredKind)
-		return err
-	}
-	if err := c.determineKind(env, c.planFlags, c.ClusterFlags); err != nil {
-		return err
-	}
-	want, err := c.object()
-	if err != nil {
-		return err
-	}
-	return c.run(env, "planning to install "+want.PackageSpec().Package, func(pl *clusterPlanner) (*planner.Plan, error) {
-		pl.Upgrades = c.DependencyUpgrades
-		live, err := c.findInstalled(env.Context, pl, want)
-		if err != nil {
-			return nil, err
-		}
-		p, err := planInstall(env.Context, pl, want, live, c.consents)
-		return p, c.adviseCache(err)
-	})
+	return c.install(env, c.planOutput.review(), c.planFlags)
 }
 
 type planUpdateCmd struct {
@@ -234,33 +170,14 @@ func (c *planUpdateCmd) Validate() error {
 
 // Run prints the plan of an update.
 func (c *planUpdateCmd) Run(env *terminal.Env) error {
-	update := UpdateCmd{updateArgs: c.updateArgs, DryRun: true, ClusterFlags: c.ClusterFlags, planFlags: c.planFlags, save: &c.planOutput}
 	if c.All {
-		return update.runAll(env)
+		return c.updateAll(env, c.planOutput.review(), c.planFlags)
 	}
 	targets, err := c.targets(env, c.ClusterFlags)
 	if err != nil {
 		return err
 	}
-	if len(targets) > 1 {
-		return update.runSeveral(env, targets)
-	}
-	c.Name, c.Ref = targets[0].Name, targets[0].Ref
-	return c.run(env)
-}
-
-// run prints the plan of the update of c.Name.
-func (c *planUpdateCmd) run(env *terminal.Env) error {
-	if err := c.selectVersion(env, c.planFlags, c.ClusterFlags); err != nil {
-		return err
-	}
-	return c.planOutput.run(env, "planning to "+c.verb()+" "+string(c.Name), func(pl *clusterPlanner) (*planner.Plan, error) {
-		s, err := c.plan(env.Context, pl)
-		if err != nil {
-			return nil, err
-		}
-		return s.Plan, nil
-	})
+	return c.update(env, c.planOutput.review(), c.planFlags, targets)
 }
 
 type planUninstallCmd struct {
@@ -273,17 +190,26 @@ func (c *planUninstallCmd) Validate() error { return inventory.ValidateNames(c.N
 
 // Run prints the plan of an uninstall.
 func (c *planUninstallCmd) Run(env *terminal.Env) error {
-	if len(c.Names) > 1 {
-		return review{dryRun: true, save: &c.planOutput, ClusterFlags: c.ClusterFlags}.uninstall(env, c.planFlags, c.Names)
-	}
-	return c.planOutput.uninstall(env, uninstallArgs{Name: c.Names[0]})
+	r := c.planOutput.review()
+	r.one = len(c.Names) == 1
+	return r.uninstall(env, c.planFlags, c.Names)
 }
 
-// uninstall prints the plan of the uninstall of one package.
-func (o planOutput) uninstall(env *terminal.Env, one uninstallArgs) error {
-	return o.run(env, "planning to uninstall "+string(one.Name), func(pl *clusterPlanner) (*planner.Plan, error) {
-		return one.plan(env.Context, pl)
-	})
+type planRollbackCmd struct {
+	rollbackArgs
+	planOutput
+}
+
+// Run prints the plan of a rollback.
+func (c *planRollbackCmd) Run(env *terminal.Env) error {
+	return c.rollBack(env, c.planOutput.review(), c.planFlags)
+}
+
+type planAutoremoveCmd struct{ planOutput }
+
+// Run prints the plans of the deletion of all orphans.
+func (c *planAutoremoveCmd) Run(env *terminal.Env) error {
+	return c.planOutput.review().autoremove(env, c.planFlags)
 }
 
 type planSyncCmd struct {
@@ -294,7 +220,8 @@ type planSyncCmd struct {
 
 // Run prints the plans of a sync, or a transaction that makes it.
 func (c *planSyncCmd) Run(env *terminal.Env) error {
-	r := review{dryRun: true, needsPlan: true, save: &c.planOutput, ClusterFlags: c.ClusterFlags}
+	r := c.planOutput.review()
+	r.needsPlan = true
 	if !c.Transaction {
 		return c.syncArgs.run(env, r, c.planFlags)
 	}

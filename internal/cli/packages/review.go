@@ -21,17 +21,24 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
-// review shows the changes of several packages as one plan, asks once, and carries them out.
+// review shows the changes of packages as one plan, asks once, and carries them out.
 type review struct {
 	dryRun bool
-	wait   time.Duration
+	// one reports whether the command changes one package: it prints the package or its plan then, in place of a list.
+	one  bool
+	wait time.Duration
 	// needsPlan makes the operation fail if a step cannot be planned here. Otherwise it continues without a plan.
 	needsPlan bool
 	// asksToRemove makes every uninstall need consent, not only one that deletes custom resources.
 	asksToRemove bool
+	// isNew reports whether the command creates a package, which it does also for a user who may not list packages.
+	isNew bool
 	// onlyOrphans limits the removals to packages that are orphans when they are removed, also with --yes.
 	onlyOrphans bool
-	// save writes and prints the plans of a dry run, in place of the output of the command. It can be nil.
+	// verb names the change of an installed package, and consents are those that the command gives.
+	verb string
+	consents
+	// save writes and prints the plans of a dry run. It is nil for --dry-run.
 	save *planOutput
 	// show prints the steps of a dry run in place of their plans. It can be nil.
 	show func([]*operation.Step) error
@@ -46,6 +53,11 @@ type review struct {
 
 // change carries out the steps that a function returns for the installed packages.
 func (r review) change(env *terminal.Env, f planFlags, steps func(*clusterPlanner, *inventory.Inventory) ([]*operation.Step, error)) (err error) {
+	if r.save != nil {
+		if err := r.save.check(); err != nil {
+			return err
+		}
+	}
 	pl, err := f.open(env, r.ClusterFlags)
 	if err != nil {
 		return err
@@ -54,6 +66,9 @@ func (r review) change(env *terminal.Env, f planFlags, steps func(*clusterPlanne
 	defer func() { err = cmp.Or(err, pl.close()) }()
 	for {
 		all, err := inventory.LoadNamed(env.Context, pl.Client)
+		if r.isNew && operation.IsPlanUnavailable(err, nil) {
+			all, err = &inventory.Inventory{}, nil
+		}
 		if err != nil {
 			return err
 		}
@@ -85,7 +100,7 @@ func (r review) operation(env *terminal.Env, pl *clusterPlanner) operation.Opera
 	o := operation.Operation{
 		Engine: &engine, Options: pl.Options, Wait: r.limit(r.wait), Atomic: r.Atomic, DryRun: r.dryRun, NeedsPlan: r.needsPlan, OnlyOrphans: r.onlyOrphans, Yes: r.Yes,
 	}
-	if !r.Yes && !r.dryRun && !env.Interactive() {
+	if !r.Yes && !r.dryRun && !r.one && !env.Interactive() {
 		o.Agree = consentError
 	}
 	return o
@@ -116,7 +131,7 @@ func (r review) carryOut(env *terminal.Env, o operation.Operation, steps []*oper
 // report returns a function that prints the packages of an operation, if it has not failed before, and returns its error.
 func (r review) report(env *terminal.Env) func([]*operation.Done, error) error {
 	return func(done []*operation.Done, err error) error {
-		if done == nil {
+		if done == nil || r.one && err != nil {
 			return err
 		}
 		return cmp.Or(err, r.print(env, done))
@@ -129,7 +144,11 @@ func (r review) print(env *terminal.Env, done []*operation.Done) error {
 	for _, d := range done {
 		objects = append(objects, d.Object)
 	}
-	return r.Print(env.Stdout, inventory.List(objects), func(w io.Writer) {
+	value := inventory.List(objects)
+	if r.one && len(objects) == 1 {
+		value = inventory.WithoutManagedFields(objects[0])
+	}
+	return r.Print(env.Stdout, value, func(w io.Writer) {
 		for _, d := range done {
 			line := inventory.ShortName(d.Object) + " " + d.Word
 			if !d.Remove {
@@ -145,6 +164,10 @@ func (r review) plan(env *terminal.Env, pl *clusterPlanner, steps []*operation.S
 	plan := r.planner(pl)
 	refused, err := plan(env, steps)
 	if err == nil || r.others == nil || !operation.IsRefusal(err) {
+		for _, s := range steps {
+			// Only the consents and the version that the user names are changed.
+			s.Same = s.Same || r.one && s.Plan != nil && !s.Plan.WritesPackage()
+		}
 		return err
 	}
 	var names []string
@@ -209,8 +232,7 @@ func (r review) preview(env *terminal.Env, steps []*operation.Step) error {
 	if r.show != nil {
 		return r.show(steps)
 	}
-	plans := []*planner.Plan{}
-	var broken error
+	var plans []*planner.Plan
 	isLabelled := false
 	for _, s := range steps {
 		if s.WillBeLabelled() && s.Live != nil {
@@ -219,24 +241,20 @@ func (r review) preview(env *terminal.Env, steps []*operation.Step) error {
 		}
 		if s.Plan != nil {
 			plans = append(plans, s.Plan)
-			if broken == nil {
-				broken = adviseYes(s.Plan.ConsentError(), toContinue(s.Plan, afterDryRun))
-			}
 		}
 	}
-	if r.save != nil {
-		return r.save.showList(env, plans)
+	if r.one && len(plans) == 0 {
+		return nil // A note says why.
 	}
-	err := r.Print(env.Stdout, plans, func(w io.Writer) { writePlans(w, plans) })
-	switch {
-	case err != nil:
-		return err
-	case broken != nil:
-		return broken
-	case len(plans) > 0, isLabelled:
+	o := planOutput{planFormat: planFormat{string(r.Output)}, isDryRun: true}
+	if r.save != nil {
+		o = *r.save
+	}
+	err := o.show(env, r.one, plans)
+	if err == nil && isLabelled {
 		return terminal.ChangesPending
 	}
-	return nil
+	return err
 }
 
 func writePlans(w io.Writer, plans []*planner.Plan) {
@@ -247,25 +265,27 @@ func writePlans(w io.Writer, plans []*planner.Plan) {
 	plantext.Write(w, plans...)
 }
 
-// consent shows the plans and asks for confirmation, as the commands for one package do. Without a terminal, packages
-// that change and custom resources that are deleted need --yes.
+// consent shows the plans and asks for confirmation. Without a terminal, installed packages that change and custom resources that are deleted
+// need --yes.
 func (r review) consent(env *terminal.Env, steps []*operation.Step) error {
-	changes, updates, removals := 0, 0, 0
+	var updates, removals, unplanned []string
 	var plans []*planner.Plan
+	changes := 0
 	var resources int64
 	var uncounted int
 	for _, s := range steps {
-		if s.Same {
+		if s.Same || s.Remove && s.Plan == nil {
 			continue
 		}
 		changes++
-		switch {
+		switch name := inventory.ShortName(s.Subject()); {
 		case s.Remove:
-			removals++
+			removals = append(removals, name)
 		case s.Live != nil:
-			updates++
+			updates = append(updates, name)
 		}
 		if s.Plan == nil {
+			unplanned = append(unplanned, inventory.ShortName(s.Subject()))
 			continue
 		}
 		plans = append(plans, s.Plan)
@@ -274,23 +294,45 @@ func (r review) consent(env *terminal.Env, steps []*operation.Step) error {
 			resources, uncounted = resources+counted, uncounted+unknown
 		}
 	}
-	if !r.Asks(env) {
+	asks := r.Asks(env) && changes > 0
+	isShown := asks || r.one && (len(updates) > 0 || r.consents.given()) && !terminal.IsQuiet(env.Stderr)
+	if isShown && len(plans) > 0 {
+		writePlans(env.Stderr, plans)
+	} else {
 		printNotes(env, plans...)
 	}
-	switch {
-	case r.Yes || changes == 0:
+	if r.Yes || changes == 0 {
 		return nil
-	case env.Interactive():
-		writePlans(env.Stderr, plans)
+	}
+	if env.Interactive() {
 		return env.Confirm()
+	}
+	for _, p := range plans {
+		if err := consentError(p); err != nil {
+			return err
+		}
+	}
+	switch {
 	case resources > 0 || uncounted > 0:
-		return r.ask(env, "uninstall "+wording.Count(removals, "package")+": "+strings.TrimSuffix(plantext.Lost(resources, uncounted), "."))
-	case removals > 0 && r.asksToRemove:
-		return r.ask(env, "uninstall "+wording.Count(removals, "package"))
-	case updates > 0:
-		return r.ask(env, "change "+wording.Count(updates, "installed package"))
+		return r.ask(env, "uninstall "+nameOrCount(removals, "package")+": "+strings.TrimSuffix(plantext.Lost(resources, uncounted), "."))
+	case len(removals) > 0 && r.asksToRemove:
+		return r.ask(env, "uninstall "+nameOrCount(removals, "package"))
+	case len(updates) == 1 && len(unplanned) > 0:
+		return r.ask(env, cmp.Or(r.verb, "change")+" "+updates[0]+" without a plan")
+	case len(updates) == 1:
+		return r.ask(env, cmp.Or(r.verb, "change")+" "+updates[0])
+	case len(updates) > 0:
+		return r.ask(env, "change "+wording.Count(len(updates), "installed package"))
 	}
 	return nil
+}
+
+// nameOrCount returns the only name, or the number of names.
+func nameOrCount(names []string, noun string) string {
+	if len(names) == 1 {
+		return names[0]
+	}
+	return wording.Count(len(names), noun)
 }
 
 // ask asks for consent. Without a terminal it fails with the command that shows the changes.

@@ -2,20 +2,17 @@ package packages
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/dependencies"
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
 	"github.com/xpkg-dev/xpkg/internal/cli/location"
-	"github.com/xpkg-dev/xpkg/internal/cli/plantext"
 	"github.com/xpkg-dev/xpkg/internal/cli/selection"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/cli/view"
@@ -39,60 +36,61 @@ type updateArgs struct {
 	SkipDependencyResolution *bool    `negatable:"" help:"Install without dependencies; --no-skip-dependency-resolution installs them again."`
 	consents
 	foreseenUpgradesFlag
-
-	// Name and Ref are the only package of an update, and its target version.
-	Name inventory.Name `kong:"-"`
-	Ref  string         `kong:"-"`
-	// RollsBack reports whether the target version is a former revision.
-	RollsBack bool `kong:"-"`
 }
 
-// step returns the change of the installed package that the arguments describe.
-func (c *updateArgs) step(ctx context.Context, cluster client.Client) (*operation.Step, error) {
-	all, err := inventory.LoadPackages(ctx, cluster)
-	if err != nil {
-		return nil, err
+// update updates the targets, dependencies first.
+func (c *updateArgs) update(env *terminal.Env, r review, f planFlags, targets []inventory.Target) error {
+	r.one, r.consents, r.verb = len(targets) == 1, c.consents, string(planner.Update)
+	r.needsPlan = !r.one || c.given() || r.save != nil
+	if !r.one && c.Version != "" {
+		return terminal.ErrUsage.New(nil, "--version cannot be used with several packages").
+			WithDo("Write the version after each package, such as `xpkg update %s@%s`.", targets[0].Name, c.Version)
 	}
-	p, err := all.Find(c.Name)
+	return r.change(env, f, func(pl *clusterPlanner, all *inventory.Inventory) ([]*operation.Step, error) {
+		c.assume(pl)
+		if !r.one {
+			return c.steps(env, pl, f, all, targets)
+		}
+		s, err := c.step(env, pl, f, all, targets[0])
+		return []*operation.Step{s}, err
+	})
+}
+
+// step returns the update of one package: to the newest compatible version, if the arguments contain no change of it.
+func (c *updateArgs) step(env *terminal.Env, pl *clusterPlanner, f planFlags, all *inventory.Inventory, target inventory.Target) (*operation.Step, error) {
+	p, err := all.Find(target.Name)
 	if err == nil {
 		err = inventory.CheckNotDeleting(p)
 	}
 	if err != nil {
 		return nil, err
 	}
-	s := &operation.Step{Live: p, Want: p.DeepCopyObject().(v1.Package), RollsBack: c.RollsBack}
-	return s, c.change(s.Want)
-}
-
-// plan returns the step with its plan.
-func (c *updateArgs) plan(ctx context.Context, pl *clusterPlanner) (*operation.Step, error) {
-	s, err := c.step(ctx, pl.Client)
-	if err != nil {
+	if target.Ref != "" && c.Version != "" {
+		return nil, terminal.ErrUsage.New(nil, "%s and --version %s cannot be used together", target.Ref, c.Version)
+	}
+	to := cmp.Or(target.Ref, c.Version)
+	if to == "" && !c.configures() && !c.given() {
+		if to, err = newestCompatible(env, pl, f, all, p); err != nil {
+			return nil, err
+		}
+	}
+	s := &operation.Step{Live: p, Want: p.DeepCopyObject().(v1.Package)}
+	if err := moveTo(s.Want, to); err != nil {
 		return nil, err
 	}
-	c.assume(pl)
-	pl.ShowMaintained = true
-	if s.Plan, err = pl.Install(ctx, s.Want, pl.Options); err != nil {
-		return nil, operation.PlanError(err, c.verb()+" "+inventory.ShortName(s.Live))
-	}
-	s.Plan.RollsBack = c.RollsBack
-	return s, operation.CheckRead(s.Plan, s.Live)
+	return s, c.configure(s.Want)
 }
 
-// verb returns the operation as the user named it.
-func (c *updateArgs) verb() string {
-	return (&planner.Plan{Operation: planner.Update, RollsBack: c.RollsBack}).Verb()
-}
-
-// change applies the arguments to a package.
-func (c *updateArgs) change(p v1.Package) error {
-	if c.Ref != "" && c.Version != "" {
-		return terminal.ErrUsage.New(nil, "%s and --version %s cannot be used together", c.Ref, c.Version)
+// newestCompatible returns the newest version of a package that is compatible with the others, and prints notes about newer ones.
+func newestCompatible(env *terminal.Env, pl *clusterPlanner, f planFlags, all *inventory.Inventory, p v1.Package) (newest string, err error) {
+	finder, closer, err := dependencies.OpenFinder(env, f.ContentFlags, pl.Client, f.Namespace, all)
+	if err != nil {
+		return "", err
 	}
-	if err := moveTo(p, cmp.Or(c.Ref, c.Version)); err != nil {
-		return err
-	}
-	return c.configure(p)
+	defer terminal.Close(&err, closer)
+	newest, notes, err := finder.NewestCompatible(env.Context, all, p)
+	view.Notes(env.Stderr, notes...)
+	return newest, err
 }
 
 // moveTo sets the version of a package: a tag, a digest or a full reference. Empty keeps the version, and so does the tag of a package
@@ -145,42 +143,10 @@ func (c *updateArgs) configure(p v1.Package) error {
 	return nil
 }
 
-// changesPackage reports whether the arguments contain a change of a package.
-func (c *updateArgs) changesPackage() bool {
-	return c.Ref != "" || c.Version != "" || c.configures()
-}
-
 // configures reports whether the arguments change other fields than the version.
 func (c *updateArgs) configures() bool {
 	return c.ManualActivation != nil || c.RevisionHistoryLimit != nil || c.PackagePullSecrets != nil ||
 		c.PackagePullPolicy != "" || c.RuntimeConfig != "" || c.SkipDependencyResolution != nil
-}
-
-// selectVersion selects the newest compatible version, if the arguments contain no change of the package.
-func (c *updateArgs) selectVersion(env *terminal.Env, f planFlags, cluster connection.ClusterFlags) (err error) {
-	if c.changesPackage() || c.given() {
-		return nil
-	}
-	client, all, err := selection.Read(env.Context, cluster, inventory.LoadNamed)
-	if err != nil {
-		return err
-	}
-	p, err := all.Find(c.Name)
-	if err != nil {
-		return err
-	}
-	finder, closer, err := dependencies.OpenFinder(env, f.ContentFlags, client, f.Namespace, all)
-	if err != nil {
-		return err
-	}
-	defer terminal.Close(&err, closer)
-	newest, notes, err := finder.NewestCompatible(env.Context, all, p)
-	if err != nil {
-		return err
-	}
-	view.Notes(env.Stderr, notes...)
-	c.Version = newest
-	return nil
 }
 
 // updateTo returns the new spec.package: a full reference, or a tag or digest in the current repository.
@@ -222,9 +188,6 @@ type UpdateCmd struct {
 	connection.ClusterFlags
 	planFlags
 	view.OutputFlag
-
-	// save writes and prints the plans of a dry run. It can be nil.
-	save *planOutput
 }
 
 // errNoName is the error of an update without a package.
@@ -245,84 +208,25 @@ func (c *UpdateCmd) Validate() error {
 
 // Run changes installed packages.
 func (c *UpdateCmd) Run(env *terminal.Env) error {
+	r := review{dryRun: c.DryRun, wait: c.Wait, atomicFlag: c.atomicFlag, ConsentFlag: c.ConsentFlag, ClusterFlags: c.ClusterFlags, OutputFlag: c.OutputFlag}
 	if c.All {
-		return c.runAll(env)
+		return c.updateAll(env, r, c.planFlags)
 	}
-	if err := c.selectPackages(env); err != nil {
-		return err
-	}
-	targets, err := c.targets(env, c.ClusterFlags)
-	switch {
-	case c.Install && errors.Is(err, inventory.ErrPackageNotFound):
-		return c.install(env, err)
-	case err != nil:
-		return err
-	case len(targets) > 1:
-		return c.runSeveral(env, targets)
-	}
-	c.Name, c.Ref = targets[0].Name, targets[0].Ref
-	return c.runOne(env)
-}
-
-// selectPackages replaces a selector by the names of the selected packages.
-func (c *UpdateCmd) selectPackages(env *terminal.Env) error {
 	names, err := c.SelectorFlag.Names(env.Context, c.ClusterFlags, nil)
+	if err != nil {
+		return err
+	}
 	for _, name := range names {
 		c.Packages = append(c.Packages, string(name))
 	}
-	return err
-}
-
-// runOne changes an installed package.
-func (c *UpdateCmd) runOne(env *terminal.Env) (err error) {
-	if err := c.selectVersion(env, c.planFlags, c.ClusterFlags); err != nil {
-		return err
-	}
-	if c.DryRun {
-		plan := planUpdateCmd{updateArgs: c.updateArgs, planOutput: planOutput{ClusterFlags: c.ClusterFlags, planFlags: c.planFlags, planFormat: planFormat{string(c.Output)}, isDryRun: true}}
-		return plan.run(env)
-	}
-	pl, err := c.open(env, c.ClusterFlags)
-	if err != nil {
-		return err
-	}
-	defer func() { err = cmp.Or(err, pl.close()) }()
-	s, err := interruptible(env, "planning to "+c.verb()+" "+string(c.Name), func() (*operation.Step, error) { return c.plan(env.Context, pl) })
-	if operation.IsPlanUnavailable(err, nil) {
-		pl.PlanUnavailable(err)
-		if err := c.Consent(env, c.verb()+" "+string(c.Name)+" without a plan"); err != nil {
-			return err
+	targets, err := c.targets(env, c.ClusterFlags)
+	if c.Install && errors.Is(err, inventory.ErrPackageNotFound) {
+		if missing := c.missing(); missing != nil {
+			return missing.install(env, r, c.planFlags)
 		}
-		s, err = c.step(env.Context, pl.Client)
-	} else if err == nil {
-		err = c.review(env, pl, s)
 	}
 	if err != nil {
 		return err
 	}
-	return carryOutOne(env, operation.Operation{Engine: pl.Engine, Wait: c.limit(c.Wait), Atomic: c.Atomic}, c.OutputFlag, s, "")
-}
-
-// review shows the plan of a step, and asks for confirmation.
-func (c *UpdateCmd) review(env *terminal.Env, pl *clusterPlanner, s *operation.Step) error {
-	p := s.Plan
-	if err := p.RefusalError(); err != nil {
-		if errors.Is(err, planner.ErrMaintained) {
-			plantext.Write(env.Stderr, p)
-		}
-		return err
-	}
-	if !p.WritesPackage() {
-		s.Same = true
-		live, err := inventory.Get(env.Context, pl.Client, p.Package.Kind, p.Package.Name)
-		if err == nil {
-			err = planner.MovedError(p, p.CheckPackage(live))
-		}
-		s.Live = live
-		return err
-	}
-	if c.Asks(env) || !terminal.IsQuiet(env.Stderr) {
-		plantext.Write(env.Stderr, p)
-	}
-	return consentTo(c.ConsentFlag, env, p, c.verb()+" "+string(c.Name))
+	return c.update(env, r, c.planFlags, targets)
 }

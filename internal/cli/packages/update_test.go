@@ -141,7 +141,7 @@ func TestPlanCommand(t *testing.T) {
 		"xpkg plan update provider/a registry.example.com/a:v2 --out 'my plan.json'":  {Operation: planner.Update, Package: planner.Package{Kind: "Provider", Name: "a", To: to}},
 		"xpkg plan uninstall function/a --out 'my plan.json'":                         {Operation: planner.Uninstall, Package: planner.Package{Kind: "Function", Name: "a"}},
 	} {
-		if got := planCommand(p, "my plan.json"); got != want {
+		if got := planAgain(p, "my plan.json"); got != "Make the plan again with `"+want+"`, and review it." {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	}

@@ -58,24 +58,19 @@ func (c *updateArgs) targets(env *terminal.Env, cluster connection.ClusterFlags)
 	return targets, nil
 }
 
-// install installs the only package of the command line, which is not installed.
-func (c *UpdateCmd) install(env *terminal.Env, missing error) error {
+// missing returns the arguments that install the only package of the command line, which is not installed, or nil if no reference names it.
+func (c *updateArgs) missing() *installArgs {
 	targets, err := inventory.ParseTargets(c.Packages, func(inventory.Name) bool { return false })
 	if err != nil || len(targets) != 1 || targets[0].Name != "" {
-		return missing
+		return nil
 	}
-	install := InstallCmd{
-		installArgs: installArgs{
-			Kind: inventory.Kind(targets[0].Kind), Ref: targets[0].Ref,
-			ManualActivation: c.ManualActivation != nil && *c.ManualActivation, RevisionHistoryLimit: c.RevisionHistoryLimit,
-			PackagePullSecrets: c.PackagePullSecrets, PackagePullPolicy: c.PackagePullPolicy, RuntimeConfig: c.RuntimeConfig,
-			SkipDependencyResolution: c.SkipDependencyResolution != nil && *c.SkipDependencyResolution,
-			consents:                 c.consents, foreseenUpgradesFlag: c.foreseenUpgradesFlag,
-		},
-		Wait: c.Wait, DryRun: c.DryRun, atomicFlag: c.atomicFlag,
-		ConsentFlag: c.ConsentFlag, ClusterFlags: c.ClusterFlags, planFlags: c.planFlags, OutputFlag: c.OutputFlag,
+	return &installArgs{
+		Kind: inventory.Kind(targets[0].Kind), Ref: targets[0].Ref,
+		ManualActivation: c.ManualActivation != nil && *c.ManualActivation, RevisionHistoryLimit: c.RevisionHistoryLimit,
+		PackagePullSecrets: c.PackagePullSecrets, PackagePullPolicy: c.PackagePullPolicy, RuntimeConfig: c.RuntimeConfig,
+		SkipDependencyResolution: c.SkipDependencyResolution != nil && *c.SkipDependencyResolution,
+		consents:                 c.consents, foreseenUpgradesFlag: c.foreseenUpgradesFlag,
 	}
-	return install.Run(env)
 }
 
 // assume sets what plans assume about the manager and the consents of the user.
@@ -83,20 +78,8 @@ func (c *updateArgs) assume(pl *clusterPlanner) {
 	pl.Upgrades, pl.AllowWebhooks, pl.AdoptObjects = c.DependencyUpgrades, c.AllowWebhooks, c.Adopt
 }
 
-// runSeveral updates packages in one operation, dependencies first.
-func (c *UpdateCmd) runSeveral(env *terminal.Env, targets []inventory.Target) error {
-	if c.Version != "" {
-		return terminal.ErrUsage.New(nil, "--version cannot be used with several packages").
-			WithDo("Write the version after each package, such as `xpkg update %s@%s`.", targets[0].Name, c.Version)
-	}
-	return c.several().change(env, c.planFlags, func(pl *clusterPlanner, all *inventory.Inventory) ([]*operation.Step, error) {
-		c.assume(pl)
-		return c.steps(env, all, targets)
-	})
-}
-
 // steps returns the updates of the named packages, and of dependencies that have to move with them.
-func (c *UpdateCmd) steps(env *terminal.Env, all *inventory.Inventory, targets []inventory.Target) ([]*operation.Step, error) {
+func (c *updateArgs) steps(env *terminal.Env, pl *clusterPlanner, f planFlags, all *inventory.Inventory, targets []inventory.Target) ([]*operation.Step, error) {
 	versions, err := versionsOf(all, targets)
 	if err != nil {
 		return nil, err
@@ -107,7 +90,7 @@ func (c *UpdateCmd) steps(env *terminal.Env, all *inventory.Inventory, targets [
 		for p, version := range versions {
 			selected[inventory.RepositoryOf(p)] = version
 		}
-		if newest, _, err = c.newestTogether(env, all, selected); err != nil {
+		if newest, _, err = newestTogether(env, pl, f, all, selected); err != nil {
 			return nil, err
 		}
 	}
@@ -154,25 +137,26 @@ func versionsOf(all *inventory.Inventory, targets []inventory.Target) (map[v1.Pa
 	return out, nil
 }
 
-// runAll updates every package that a user installed to the newest version that fits together with all others.
-func (c *UpdateCmd) runAll(env *terminal.Env) error {
-	if len(c.Packages) > 0 || c.changesPackage() {
+// updateAll updates every package that a user installed to the newest version that fits together with all others.
+func (c *updateArgs) updateAll(env *terminal.Env, r review, f planFlags) error {
+	if len(c.Packages) > 0 || c.Version != "" || c.configures() {
 		return terminal.ErrUsage.New(nil, "--all cannot be used with a package, a version or a flag that changes a package").
 			WithDo("Update all packages with `xpkg update --all`, and change one with a second command.")
 	}
-	r := c.several()
+	r.needsPlan = true
+	var planner *clusterPlanner
 	var installed *inventory.Inventory
 	r.others = func(env *terminal.Env, names []string) ([]*operation.Step, error) {
-		return c.steps(env, installed, targetsOf(names))
+		return c.steps(env, planner, f, installed, targetsOf(names))
 	}
-	return r.change(env, c.planFlags, func(pl *clusterPlanner, all *inventory.Inventory) ([]*operation.Step, error) {
-		installed = all
+	return r.change(env, f, func(pl *clusterPlanner, all *inventory.Inventory) ([]*operation.Step, error) {
+		planner, installed = pl, all
 		if len(all.Packages) == 0 {
 			fmt.Fprintln(env.Stderr, "No packages are installed.")
 			return nil, nil
 		}
 		c.assume(pl)
-		newest, others, err := c.newestTogether(env, all, nil)
+		newest, others, err := newestTogether(env, pl, f, all, nil)
 		if err != nil {
 			return nil, r.adviseOthers(env, err, namesOf(all, others), r.planner(pl))
 		}
@@ -180,23 +164,11 @@ func (c *UpdateCmd) runAll(env *terminal.Env) error {
 	})
 }
 
-// several returns the review of an update of several packages.
-func (c *UpdateCmd) several() review {
-	return review{
-		dryRun: c.DryRun, save: c.save, wait: c.Wait, needsPlan: true, atomicFlag: c.atomicFlag,
-		ConsentFlag: c.ConsentFlag, ClusterFlags: c.ClusterFlags, OutputFlag: c.OutputFlag,
-	}
-}
-
 // newestTogether returns one solution with the newest versions of the selected packages, or of all that users installed, and
 // prints notes about newer versions that are not in it. With an error, others are the repositories of the packages that can be updated
 // without those that cause it.
-func (c *UpdateCmd) newestTogether(env *terminal.Env, all *inventory.Inventory, selected map[string]string) (newest lockfile.File, others []string, err error) {
-	cluster, err := c.Client(env.Context)
-	if err != nil {
-		return lockfile.File{}, nil, err
-	}
-	finder, closer, err := dependencies.OpenFinder(env, c.ContentFlags, cluster, c.Namespace, all)
+func newestTogether(env *terminal.Env, pl *clusterPlanner, f planFlags, all *inventory.Inventory, selected map[string]string) (newest lockfile.File, others []string, err error) {
+	finder, closer, err := dependencies.OpenFinder(env, f.ContentFlags, pl.Client, f.Namespace, all)
 	if err != nil {
 		return lockfile.File{}, nil, err
 	}
