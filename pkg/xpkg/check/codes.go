@@ -9,12 +9,14 @@ import (
 // Codes returns the error codes that this package defines, in alphabetical order.
 func Codes() []errcode.Code {
 	return []errcode.Code{
+		ErrAmbiguousName,
 		ErrAnnotationsTooLarge,
 		ErrBooleanProperty,
 		ErrCABundleIgnored,
 		ErrCRDName,
 		ErrDeprecatedCRD,
 		ErrDuplicateCRDName,
+		ErrFarReaching,
 		ErrInvalidCRD,
 		ErrInvalidInputSchema,
 		ErrInvalidLicense,
@@ -22,8 +24,10 @@ func Codes() []errcode.Code {
 		ErrInvalidPackageObject,
 		ErrInvalidSource,
 		ErrInvalidXRD,
+		ErrLargeObject,
 		ErrMetaAnnotationsTooLarge,
 		ErrMissingAnnotation,
+		ErrNeedlessConversion,
 		ErrNotForCrossplane2,
 		ErrSchemaTooLarge,
 		ErrStorageVersion,
@@ -53,6 +57,12 @@ var severities = xpkg.Severities{
 	ErrBooleanProperty.Name:   {Build: xpkg.Warning, Install: xpkg.Off},
 
 	ErrUnknownField.Name: {Build: xpkg.Warning, Install: xpkg.Off},
+
+	// Concerns prevent no install; a plan shows them.
+	ErrAmbiguousName.Name:      {Build: xpkg.Warning, Install: xpkg.Off},
+	ErrFarReaching.Name:        {Build: xpkg.Warning, Install: xpkg.Off},
+	ErrLargeObject.Name:        {Build: xpkg.Warning, Install: xpkg.Off},
+	ErrNeedlessConversion.Name: {Build: xpkg.Warning, Install: xpkg.Off},
 
 	// The plan decides at install.
 	ErrUnserved.Name: {Build: xpkg.Error, Install: xpkg.Off},
