@@ -19,7 +19,7 @@ func TestPlanNamesTheConcernsAboutNewObjects(t *testing.T) {
 	}
 	var found []string
 	for _, w := range got.Warnings {
-		if strings.HasPrefix(w, "AmbiguousName: ") {
+		if strings.HasPrefix(w, "HiddenName: ") {
 			found = append(found, w)
 		}
 	}

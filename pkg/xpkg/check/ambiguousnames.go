@@ -109,9 +109,9 @@ func (c *objectChecker) checkAmbiguousNames() {
 				continue
 			}
 			if hides {
-				c.finding(ErrAmbiguousName, field.path, "%s %q hides %s: `kubectl get %s` no longer finds them", field.path, field.value, of, field.value)
+				c.finding(ErrHiddenName, field.path, "%s %q hides %s: `kubectl get %s` no longer finds them", field.path, field.value, of, field.value)
 			} else {
-				c.finding(ErrAmbiguousName, field.path, "%s %q is a name of %s, which `kubectl get %s` finds instead", field.path, field.value, of, field.value)
+				c.finding(ErrHiddenName, field.path, "%s %q is a name of %s, which `kubectl get %s` finds instead", field.path, field.value, of, field.value)
 			}
 			break
 		}

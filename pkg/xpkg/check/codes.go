@@ -9,7 +9,6 @@ import (
 // Codes returns the error codes that this package defines, in alphabetical order.
 func Codes() []errcode.Code {
 	return []errcode.Code{
-		ErrAmbiguousName,
 		ErrAnnotationsTooLarge,
 		ErrBooleanProperty,
 		ErrCABundleIgnored,
@@ -17,6 +16,7 @@ func Codes() []errcode.Code {
 		ErrDeprecatedCRD,
 		ErrDuplicateCRDName,
 		ErrFarReaching,
+		ErrHiddenName,
 		ErrInvalidCRD,
 		ErrInvalidInputSchema,
 		ErrInvalidLicense,
@@ -59,7 +59,7 @@ var severities = xpkg.Severities{
 	ErrUnknownField.Name: {Build: xpkg.Warning, Install: xpkg.Off},
 
 	// Concerns prevent no install; a plan shows them.
-	ErrAmbiguousName.Name:      {Build: xpkg.Warning, Install: xpkg.Off},
+	ErrHiddenName.Name:         {Build: xpkg.Warning, Install: xpkg.Off},
 	ErrFarReaching.Name:        {Build: xpkg.Warning, Install: xpkg.Off},
 	ErrLargeObject.Name:        {Build: xpkg.Warning, Install: xpkg.Off},
 	ErrNeedlessConversion.Name: {Build: xpkg.Warning, Install: xpkg.Off},

@@ -18,8 +18,8 @@ import (
 
 // Codes of concerns: properties of valid objects that the users of a package should know before they install it.
 var (
-	ErrAmbiguousName = errcode.Code{
-		Name: "AmbiguousName", Class: errcode.Invalid,
+	ErrHiddenName = errcode.Code{
+		Name: "HiddenName", Class: errcode.Invalid,
 		Cause: "A CRD, XRD or MRD has a name that a kind of Kubernetes or Crossplane has. Commands such as `kubectl get NAME` find only one of the two.",
 		Fix:   "Choose another name. Users of the package write the plural and the group, as in `kubectl get things.example.org`.",
 	}

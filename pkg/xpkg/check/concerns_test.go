@@ -32,9 +32,9 @@ func TestConcernsAreWarningsOfAuthorsAndPlans(t *testing.T) {
 			strings.Replace(step, "NAMESPACE", namespace, 1)+"}")
 	}
 	for name, c := range map[string]struct{ object, code string }{
-		"a plural like that of Crossplane":             {strings.ReplaceAll(names("kind: Provider, plural: providers"), "things.example.org", "providers.example.org"), "AmbiguousName"},
-		"a singular like a short name":                 {names("kind: Thing, plural: things, singular: po"), "AmbiguousName"},
-		"a short name of Kubernetes":                   {names("kind: Thing, plural: things, shortNames: [th, deploy]"), "AmbiguousName"},
+		"a plural like that of Crossplane":             {strings.ReplaceAll(names("kind: Provider, plural: providers"), "things.example.org", "providers.example.org"), "HiddenName"},
+		"a singular like a short name":                 {names("kind: Thing, plural: things, singular: po"), "HiddenName"},
+		"a short name of Kubernetes":                   {names("kind: Thing, plural: things, shortNames: [th, deploy]"), "HiddenName"},
 		"another short name":                           {names("kind: Thing, plural: things, shortNames: [th]"), ""},
 		"a plural of Kubernetes":                       {strings.ReplaceAll(names("kind: Role, plural: roles"), "things.example.org", "roles.example.org"), ""},
 		"a webhook for one version":                    {crd + webhook, "NeedlessConversion"},
@@ -56,7 +56,7 @@ func TestConcernsAreWarningsOfAuthorsAndPlans(t *testing.T) {
 		"a Secret of Crossplane":                       {composition("crossplane-system"), ""},
 		"a Secret of Kubernetes for an Operation":      {object("ops.crossplane.io/v1alpha1", "Operation", "{mode: Pipeline, pipeline: "+strings.Replace(step, "NAMESPACE", "kube-public", 1)+"}"), "FarReaching"},
 		"a Secret of Kubernetes in a template":         {object("ops.crossplane.io/v1alpha1", "WatchOperation", "{watch: {apiVersion: v1, kind: Pod}, operationTemplate: {spec: {mode: Pipeline, pipeline: "+strings.Replace(step, "NAMESPACE", "kube-system", 1)+"}}}"), "FarReaching"},
-		"an XRD whose claims have a hidden name":       {claimedXRD("{plural: claims, kind: Claim, shortNames: [ns]}"), "AmbiguousName"},
+		"an XRD whose claims have a hidden name":       {claimedXRD("{plural: claims, kind: Claim, shortNames: [ns]}"), "HiddenName"},
 		"an XRD whose claims have a name of their own": {claimedXRD("{plural: claims, kind: Claim}"), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
