@@ -52,10 +52,10 @@ func completionValues(env *terminal.Env, kind string) map[string]completion.Valu
 		if len(line.Args) == 1 && kind == "" {
 			return append(packageVersions(ctx, line), installed(ctx, line)...)
 		}
-		return installed(ctx, line)
+		return append(installed(ctx, line), taggedReferences(ctx, line.Word)...)
 	}
-	references := func(ctx context.Context, _ completion.Line) []string {
-		return cachedReferences(ctx, configured[flags.CacheFlags](env))
+	references := func(ctx context.Context, line completion.Line) []string {
+		return append(cachedReferences(ctx, configured[flags.CacheFlags](env)), taggedReferences(ctx, line.Word)...)
 	}
 	return map[string]completion.Values{
 		packageArgument: installed, updateArgument: packageOrVersion, kindArgument: packageKinds, installArgument: func(ctx context.Context, line completion.Line) []string {
@@ -195,10 +195,30 @@ func packageVersions(ctx context.Context, line completion.Line) []string {
 	if p == nil {
 		return nil
 	}
-	command := dependencies.VersionsCmd{Repository: inventory.RepositoryOf(p)}
+	return versionsIn(ctx, inventory.RepositoryOf(p))
+}
+
+// versionsIn returns the versions in a repository, newest first.
+func versionsIn(ctx context.Context, repository string) []string {
+	command := dependencies.VersionsCmd{Repository: repository}
 	versions, err := command.Releases(&terminal.Env{Context: ctx, Stdout: io.Discard, Stderr: io.Discard})
 	if err != nil {
 		return nil
+	}
+	return versions
+}
+
+// taggedReferences returns the references with the versions in a repository, newest first, once its name with a registry and a colon is written.
+func taggedReferences(ctx context.Context, word string) []string {
+	colon, slash := strings.LastIndexByte(word, ':'), strings.LastIndexByte(word, '/')
+	if slash < 0 || colon < slash || strings.Contains(word, "@") || !strings.ContainsAny(word[:strings.IndexByte(word, '/')], ".:") {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
+	defer cancel()
+	versions := versionsIn(ctx, word[:colon])
+	for i, v := range versions {
+		versions[i] = word[:colon+1] + v
 	}
 	return versions
 }

@@ -42,7 +42,7 @@ var examples = map[string][]string{
 	"sync":                  {"sync --lock xpkg.lock --prune --dry-run", "sync --lock xpkg.lock --prune --yes --wait 5m"},
 	"uninstall":             {"uninstall provider boats --wait 2m", "uninstall boats provider/rafts", "uninstall -l team=ships --dry-run"},
 	"autoremove":            {"autoremove --dry-run"},
-	"approve":               {"approve boats", "approve boats rafts --yes"},
+	"approve":               {"approve boats", "approve boats rafts --yes --wait 2m"},
 	"plan install":          {"plan install provider ghcr.io/acme/boats:v1.0.0 boats", "plan install --kind Boat.sea.example.org/v1"},
 	"plan update":           {"plan update boats v2.0.0 --out plan.json", "plan update boats -o markdown"},
 	"plan uninstall":        {"plan uninstall provider boats"},

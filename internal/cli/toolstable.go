@@ -89,6 +89,8 @@ func OtherTools(w io.Writer) error {
 		for _, c := range t.commands {
 			ours := "works as it is"
 			switch {
+			case strings.HasPrefix(c.theirs, "xpkg update "):
+				ours = "works as it is on a terminal; scripts add `--yes`"
 			case c.ours == "kubectl":
 				ours = cmp.Or(toolInCharge(c.theirs), "another tool remains in charge")
 			case c.ours != "":

@@ -5,6 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/cli"
 	"github.com/xpkg-dev/xpkg/internal/testing/hook"
 	"github.com/xpkg-dev/xpkg/internal/testing/publish"
@@ -42,7 +45,7 @@ func TestWebhooksOutsideOfAPackagesGroupsAreAllowedByName(t *testing.T) {
 		t.Helper()
 		var stdout, stderr bytes.Buffer
 		env := &cli.Env{Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr}
-		if code := cli.Main(t.Context(), []string{"xpkg", "approve", "outside", "--yes", "--kubeconfig", b.kubeconfig}, env); code != 0 {
+		if code := cli.Main(t.Context(), []string{"xpkg", "approve", "outside", "--yes", "--wait", "1m", "--kubeconfig", b.kubeconfig}, env); code != 0 {
 			t.Fatalf("xpkg approve: exit code %d\n%s", code, stderr.String())
 		}
 		return stdout.String(), stderr.String()
@@ -50,6 +53,9 @@ func TestWebhooksOutsideOfAPackagesGroupsAreAllowedByName(t *testing.T) {
 	_, shown := approve()
 	checkMatches(t, shown, `\+ validate CREATE core/nothing`)
 	allowed("validate CREATE core/nothing")
+	if p := b.provider(t, "outside"); p.GetCondition(v1.TypeHealthy).Status != corev1.ConditionTrue {
+		t.Errorf("xpkg approve --wait has not waited: %v", p.GetCondition(v1.TypeHealthy))
+	}
 	b.must(t, 0, "install", "provider", first, "outside", "--wait", "1m")
 	again, _ := approve()
 	checkMatches(t, again, `has no pending approval`)

@@ -23,8 +23,8 @@ func TestFailuresAreClassifiedByTheirCodes(t *testing.T) {
 	}
 	awaits := []string{
 		"AuthorityUnusable", "CertificateNotReady", "CertificateSecretTaken", "CertificatesContended",
-		"CrossplaneVersion", "DependencyComing", "DependencyMissing", "DependencyName", "DependencyVersion", "KindNotServed", "PermissionDenied",
-		"PermissionPolicyUnreadable", "RuntimeConfigNotFound", "RuntimePrivileges",
+		"CrossplaneVersion", "DependencyComing", "DependencyMissing", "DependencyName", "DependencyVersion", "Forbidden", "KindNotServed", "PermissionDenied",
+		"PermissionPolicyUnreadable", "QuotaExceeded", "RuntimeConfigNotFound", "RuntimePrivileges",
 	}
 	for _, c := range errcodes.All() {
 		got := classifyFailure(v1.ConditionReason(c.Name))

@@ -320,9 +320,9 @@ func classifyFailure(reason v1.ConditionReason) revision.Failure {
 	return revision.Transient
 }
 
-// unmet returns the codes of the checks before the first write of a revision that depend on other objects of the cluster:
-// a revision is not healthy until they change, and an attempt writes nothing while they do not.
+// unmet returns the codes of failures that depend on other objects of the cluster: a revision is not healthy until they change. Most are of
+// checks before its first write. A quota, and the permissions of the manager, can also stop it later, such as at its runtime.
 func unmet() []errcode.Code {
-	return append(slices.Concat(graph.Codes(), certificates.Codes()), apply.ErrKindNotServed, crossplane.ErrVersion, manifests.ErrPrivileges,
-		rbac.ErrPermissionDenied, rbac.ErrPolicyUnreadable, runtime.ErrRuntimeConfig)
+	return append(slices.Concat(graph.Codes(), certificates.Codes()), apply.ErrForbidden, apply.ErrKindNotServed, apply.ErrQuota, crossplane.ErrVersion,
+		manifests.ErrPrivileges, rbac.ErrPermissionDenied, rbac.ErrPolicyUnreadable, runtime.ErrRuntimeConfig)
 }

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/version"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
@@ -26,6 +27,9 @@ var (
 	failuresMetric = Metric{
 		"xpkg_failures_total", "counter", "Reconciliations that failed, by the code of the failure.", []string{"code"},
 	}
+	managerMetric = Metric{
+		"xpkg_manager_info", "gauge", "The manager that reconciles packages; always 1. A standby does not report it.", []string{"version"},
+	}
 	infoMetric = Metric{
 		"xpkg_package_info", "gauge", "An installed package; always 1.", []string{"kind", "package", "reference", "revision", "digest"},
 	}
@@ -39,7 +43,7 @@ var (
 
 // Metrics lists the manager's metrics, for their documentation.
 func Metrics() []Metric {
-	return []Metric{infoMetric, readyMetric, stalledMetric, writesMetric, failuresMetric}
+	return []Metric{managerMetric, infoMetric, readyMetric, stalledMetric, writesMetric, failuresMetric}
 }
 
 func (m Metric) counter() *prometheus.CounterVec {
@@ -87,19 +91,20 @@ func (m *metrics) register(registry prometheus.Registerer, reader client.Reader)
 	}
 }
 
-// packageMetrics computes the metrics of packages from their statuses when they are collected, so that the
-// metrics of a package end with it.
+// packageMetrics computes the metric of the manager, and those of packages from their statuses when they are collected, so that
+// the metrics of a package end with it.
 type packageMetrics struct{ reader client.Reader }
 
 // Describe implements prometheus.Collector.
 func (packageMetrics) Describe(out chan<- *prometheus.Desc) {
-	for _, m := range []Metric{infoMetric, readyMetric, stalledMetric} {
+	for _, m := range []Metric{managerMetric, infoMetric, readyMetric, stalledMetric} {
 		out <- m.desc()
 	}
 }
 
 // Collect implements prometheus.Collector.
 func (m packageMetrics) Collect(out chan<- prometheus.Metric) {
+	out <- managerMetric.gauge(1, version.Version)
 	for _, kind := range v1.PackageKinds() {
 		list := v1.NewPackageList(kind)
 		if m.reader.List(context.Background(), list) != nil {

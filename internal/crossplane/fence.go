@@ -31,7 +31,8 @@ var fencedFields = []string{
 // Fence returns a ValidatingAdmissionPolicy, and its binding, that deny Crossplane core the writes of the
 // package API. Core has no setting that disables its package manager; a fenced core still composes
 // resources. The initialization of core, which runs before each start, updates the Lock without a change, and creates
-// the default DeploymentRuntimeConfig without a specification also if it exists. Both are allowed.
+// the default DeploymentRuntimeConfig without a specification also if it exists. Both are allowed. Core reconciles each package and each
+// revision all the same, fails at its first write, and would report that in an event again and again: such events are denied too.
 func Fence(accounts ...types.NamespacedName) (*admissionv1.ValidatingAdmissionPolicy, *admissionv1.ValidatingAdmissionPolicyBinding) {
 	users := make([]string, len(accounts))
 	for i, account := range accounts {
@@ -45,9 +46,12 @@ func Fence(accounts ...types.NamespacedName) (*admissionv1.ValidatingAdmissionPo
 	return fence.Fence{
 		Name:       FenceName,
 		Conditions: []admissionv1.MatchCondition{{Name: "crossplane-core", Expression: userCondition + string(list)}},
-		Rules:      []admissionv1.Rule{{APIGroups: []string{packageGroup}, APIVersions: []string{"*"}, Resources: []string{"*/*"}}},
+		Rules: []admissionv1.Rule{
+			{APIGroups: []string{packageGroup}, APIVersions: []string{"*"}, Resources: []string{"*/*"}},
+			{APIGroups: []string{"", "events.k8s.io"}, APIVersions: []string{"*"}, Resources: []string{"events"}},
+		},
 		Validations: []admissionv1.Validation{{
-			Expression: createsDefault + " || " + unchanged(),
+			Expression: "request.resource.resource == 'events' ? " + concernsNoPackage + " : " + createsDefault + " || " + unchanged(),
 			Message:    "xpkg manages the packages of this cluster. Crossplane core composes resources, and does not write packages.",
 		}},
 	}.Objects()
@@ -57,6 +61,10 @@ func Fence(accounts ...types.NamespacedName) (*admissionv1.ValidatingAdmissionPo
 // the API server knows whether the object exists.
 const createsDefault = "request.operation == 'CREATE' && request.resource.resource == 'deploymentruntimeconfigs' && " +
 	"object.metadata.name == 'default' && dyn(object).?spec.orValue({}) == {}"
+
+// concernsNoPackage is the CEL expression for an event, of either API group, about an object of another API. A deletion is one.
+const concernsNoPackage = "request.operation == 'DELETE' || " +
+	"!dyn(object).?involvedObject.?apiVersion.orValue(dyn(object).?regarding.?apiVersion.orValue('')).startsWith('" + packageGroup + "/')"
 
 // userCondition begins the condition of the fence. A list of user names follows it.
 const userCondition = "request.userInfo.username in "

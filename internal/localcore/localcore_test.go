@@ -99,7 +99,7 @@ func TestStart(t *testing.T) {
 	if !slices.Equal(first.Args, want) {
 		t.Errorf("got %q, want %q", first.Args, want)
 	}
-	for name, value := range map[string]string{"POD_NAMESPACE": "crossplane-system", "POD_SERVICE_ACCOUNT": "crossplane", "TLS_CLIENT_CERTS_DIR": "/tls/client"} {
+	for name, value := range map[string]string{"POD_NAMESPACE": "crossplane-system", "POD_SERVICE_ACCOUNT": "crossplane", "TLS_CLIENT_CERTS_DIR": "/tls/client", "XPKG_CACHE_DIR": "/tmp"} {
 		if first.Env[name] != value {
 			t.Errorf("%s is %q, want %q", name, first.Env[name], value)
 		}
@@ -117,6 +117,9 @@ func TestStart(t *testing.T) {
 	spec, err := c.initSpec(files, []manifest{{"a.yaml", []byte("a")}}, false)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if !slices.Equal(spec.Args, []string{"core", "init", "--activation=*"}) {
+		t.Errorf("the initialization has the arguments %q", spec.Args)
 	}
 	if _, ok := spec.Files[crdMount+"/a.yaml"]; !ok || spec.Env["CRDS_PATH"] != crdMount || spec.Env["ENABLE_WEBHOOKS"] != "false" || spec.Env["WEBHOOK_ENABLED"] != "false" || spec.Env["WEBHOOK_SERVICE_NAME"] != "" {
 		t.Errorf("%v, files %v", spec.Env, slices.Sorted(maps.Keys(spec.Files)))

@@ -88,7 +88,8 @@ func (c *Core) initSpec(files map[string][]byte, crds []manifest, webhooks bool)
 	for _, crd := range crds {
 		files[crdMount+"/"+crd.name] = crd.content
 	}
-	return c.spec(initName, []string{"core", "init"}, env, files), nil
+	// The Helm chart of core passes the same activation by default.
+	return c.spec(initName, []string{"core", "init", "--activation=*"}, env, files), nil
 }
 
 // startSpec returns the process of core. Core reads the certificate of a client only once, and is restarted with a new one.
@@ -104,7 +105,8 @@ func (c *Core) startSpec(files map[string][]byte) (sandbox.Spec, error) {
 	maps.Copy(env, map[string]string{
 		"TLS_SERVER_SECRET_NAME": serverSecret, "TLS_SERVER_CERTS_DIR": serverFolder,
 		"TLS_CLIENT_SECRET_NAME": clientSecret, "TLS_CLIENT_CERTS_DIR": clientFolder,
-		"XPKG_CACHE_DIR": "/tmp/xpkg", "XPKG_CLIENT_CERTIFICATE": hex.EncodeToString(certificate.Sum(nil)[:8]),
+		// Core does not create the folder, and reads the content of packages again and again without it.
+		"XPKG_CACHE_DIR": "/tmp", "XPKG_CLIENT_CERTIFICATE": hex.EncodeToString(certificate.Sum(nil)[:8]),
 	})
 	args := append([]string{
 		"core", "start", crossplane.ExternalRuntime, "--webhook-port=" + strconv.Itoa(c.listeners.webhook),

@@ -20,6 +20,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/webhooks"
 	"github.com/xpkg-dev/xpkg/pkg/desired"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 	"github.com/xpkg-dev/xpkg/pkg/rbac"
 )
@@ -59,7 +60,7 @@ func PendingApproval(ctx context.Context, cluster client.Client, p v1.Package) (
 		Kind: p.PackageKind(), Package: p.GetName(), Revision: rev.GetName(), Objects: unadoptedObjects(counted, rev),
 		Of: p, rev: rev, hooks: unallowedWebhooks(counted, rev), onRevision: counted != p,
 	}
-	if added := rev.RevisionStatus().UnapprovedPermissions; len(added) > 0 && !permission.Approved(rev, added) {
+	if added := unapproved(rev); len(added) > 0 {
 		out.Permissions, out.Fingerprint = added, rbac.Fingerprint(added)
 	}
 	if len(out.hooks) > 0 {
@@ -116,6 +117,15 @@ func withAccepted(ctx context.Context, cluster client.Client, p v1.Package) (v1.
 	return consent.Without(p), nil
 }
 
+// unapproved returns the permissions for which a revision waits, unless they are approved now.
+func unapproved(rev v1.PackageRevision) []rbacv1.PolicyRule {
+	added := rev.RevisionStatus().UnapprovedPermissions
+	if permission.Approved(rev, added) {
+		return nil
+	}
+	return added
+}
+
 // unallowedWebhooks returns the webhook rules for which a revision waits, without the rules that the package allows
 // now.
 func unallowedWebhooks(p v1.Package, rev v1.PackageRevision) []desired.WebhookRule {
@@ -130,10 +140,10 @@ func unadoptedObjects(p v1.Package, rev v1.PackageRevision) []string {
 	})
 }
 
-// allowedMeanwhile reports whether a failure is a missing consent to webhooks or to the adoption of objects
+// allowedMeanwhile reports whether a failure is a missing consent to permissions, to webhooks or to the adoption of objects
 // that the package now has, so that the manager will continue.
 func allowedMeanwhile(ctx context.Context, cluster client.Client, p v1.Package, failure error) bool {
-	if !errors.Is(failure, webhooks.ErrNotAllowed) && !errors.Is(failure, apply.ErrNeedsAdoption) {
+	if !errors.Is(failure, webhooks.ErrNotAllowed) && !errors.Is(failure, apply.ErrNeedsAdoption) && !errcode.From(failure).Code.Approval {
 		return false
 	}
 	p, err := withAccepted(ctx, cluster, p)
@@ -142,7 +152,7 @@ func allowedMeanwhile(ctx context.Context, cluster client.Client, p v1.Package, 
 	}
 	rev := p.NewRevision()
 	err = cluster.Get(ctx, client.ObjectKey{Name: p.PackageStatus().CurrentRevision}, rev)
-	return err == nil && len(unallowedWebhooks(p, rev)) == 0 && len(unadoptedObjects(p, rev)) == 0
+	return err == nil && len(unapproved(rev))+len(unallowedWebhooks(p, rev))+len(unadoptedObjects(p, rev)) == 0
 }
 
 // annotate writes a consent of the user to a package: the value for the package as it is when it is written, which keeps what other clients

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -16,6 +17,8 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/permission"
 	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/rbac"
 )
 
 // The approval of permissions keeps the package: a command that may undo its change of the package finds no mark any more. It fails if that
@@ -63,6 +66,36 @@ func TestApprovalOfPermissionsKeepsThePackage(t *testing.T) {
 				t.Errorf("the revision after the approval: %v, %v", rev.GetAnnotations(), err)
 			}
 		})
+	}
+}
+
+// TestWaitIgnoresAMissingApprovalThatWasGiven checks that a command that waits after an approval does not end with the failure that the
+// manager has reported before.
+func TestWaitIgnoresAMissingApprovalThatWasGiven(t *testing.T) {
+	scheme, err := apis.NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := admissionv1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	rules := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}}}
+	for _, code := range []errcode.Code{rbac.ErrPermissionEscalation, rbac.ErrPermissionIncrease} {
+		for _, approved := range []bool{false, true} {
+			rev := &v1.ProviderRevision{}
+			rev.SetName("boats-1")
+			rev.Status.UnapprovedPermissions = rules
+			if approved {
+				rev.SetAnnotations(map[string]string{permission.AnnotationApproved: rbac.Fingerprint(rules)})
+			}
+			p := v1.NewPackage(v1.ProviderKind)
+			p.SetName("boats")
+			p.PackageStatus().CurrentRevision = "boats-1"
+			cluster := fake.NewClientBuilder().WithScheme(scheme).WithObjects(rev).Build()
+			if got := allowedMeanwhile(t.Context(), cluster, p, code.New(nil, "it waits")); got != approved {
+				t.Errorf("%s, approved %v: %v", code.Name, approved, got)
+			}
+		}
 	}
 }
 

@@ -230,7 +230,9 @@ func (pl *planning) lostVersions(installs []*frontend.Object, live v1.Package, n
 			ref = ref.WithTag("latest")
 		}
 		spec, status := live.PackageSpec(), live.PackageStatus()
-		if !state.IsVersion(ref, spec.Package, status.ResolvedDigest) || state.IsVersion(ref, node.Reference(), node.Digest.String()) {
+		// The manager finds the Provider of a PackageInstall by its repository.
+		keeps := oci.SameRepository(node.Repository, oci.RepositoryName(ref.String())) && state.IsVersion(ref, node.Reference(), node.Digest.String())
+		if !state.IsVersion(ref, spec.Package, status.ResolvedDigest) || keeps {
 			continue
 		}
 		out.Breaks = append(out.Breaks, Broken{

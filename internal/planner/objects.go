@@ -95,6 +95,7 @@ func (pl *planning) establish(ctx context.Context, s *clusterState, p v1.Package
 	if text := s.unservedConversions(p, wanted.Desired(), out.Objects.Changes); text != "" {
 		out.warn(text)
 	}
+	out.warn(concerns(pkg, out.Objects.Changes)...)
 	return wanted.Refs(), err
 }
 

@@ -32,7 +32,7 @@ const (
 	Transient Failure = iota
 	// Final is a failure that a retry with the same content repeats.
 	Final
-	// Refused is a failure due to the state of the cluster, such as a missing dependency, before anything was written.
+	// Refused is a failure due to the state of the cluster, such as a missing dependency or a quota, that other clients can change.
 	Refused
 	// Partial is a failure after a part of the objects was written.
 	Partial

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kjson "sigs.k8s.io/json"
 
+	"github.com/xpkg-dev/xpkg/internal/spelling"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
@@ -122,7 +123,11 @@ func readMeta(doc Document, h header, limits *Limits) (Meta, []*yamldoc.Fault) {
 	gvk := h.gvk()
 	kind := Kind(gvk.Kind)
 	if _, known := allowed[kind]; !known || !slices.Contains(metaVersions, gvk.Version) {
-		r.fault(ErrUnsupportedMeta, "", "metadata object %s of %s is not known", safe(gvk.Kind), safe(h.apiVersion))
+		hint := ""
+		if near := spelling.Field(gvk.Kind, []string{string(Provider), string(Configuration), string(Function)}); near != "" && !known {
+			hint = fmt.Sprintf(", did you mean %q", near)
+		}
+		r.fault(ErrUnsupportedMeta, "", "metadata object %s of %s is not known%s", safe(gvk.Kind), safe(h.apiVersion), hint)
 		return r.meta, r.faults
 	}
 	r.meta.Kind = kind

@@ -178,6 +178,8 @@ func TestMetaFaults(t *testing.T) {
 		"constraint":             {head + "spec:\n  dependsOn:\n  - provider: a\n    version: >=v1 ||\n", "InvalidYAML", 7, ""},
 		"quoted constraint": {head + "spec:\n  dependsOn:\n  - provider: a\n    version: '>=v1 ||'\n", "InvalidConstraint", 7,
 			`spec.dependsOn[0].version: ">=v1 ||" is not a version constraint: a version is missing at character 8`},
+		"misspelled": {"apiVersion: meta.pkg.crossplane.io/v1\nkind: Provder\nmetadata: {name: p}\n", "UnsupportedMeta", 1, `metadata object Provder of meta.pkg.crossplane.io/v1 is not known, did you mean "Provider"`},
+		"lower case": {"apiVersion: meta.pkg.crossplane.io/v1\nkind: function\nmetadata: {name: p}\n", "UnsupportedMeta", 1, `metadata object function of meta.pkg.crossplane.io/v1 is not known, did you mean "Function"`},
 		"future":     {"apiVersion: meta.pkg.crossplane.io/v2\nkind: Provider\nmetadata: {name: p}\n", "UnsupportedMeta", 1, "metadata object Provider of meta.pkg.crossplane.io/v2 is not known"},
 		"typo":       {head + "spec:\n  dependOn: []\n", "UnknownMetaField", 5, `unknown field "spec.dependOn", did you mean "dependsOn"`},
 		"other case": {head + "spec:\n  DependsOn: []\n", "UnknownMetaField", 5, `unknown field "spec.DependsOn", did you mean "dependsOn"`},

@@ -3,6 +3,7 @@
 package core
 
 import (
+	"errors"
 	"os"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -49,7 +51,10 @@ func newSuite(t *testing.T) *suite {
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}},
 		&rbacv1.ClusterRole{
 			ObjectMeta: metav1.ObjectMeta{Name: "crossplane"},
-			Rules:      []rbacv1.PolicyRule{{APIGroups: []string{"pkg.crossplane.io"}, Resources: []string{"*"}, Verbs: []string{"*"}}},
+			Rules: []rbacv1.PolicyRule{
+				{APIGroups: []string{"pkg.crossplane.io"}, Resources: []string{"*"}, Verbs: []string{"*"}},
+				{APIGroups: []string{"", "events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},
+			},
 		},
 		&rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: "crossplane"},
@@ -211,6 +216,28 @@ func TestFenceDeniesCoreEveryWriteOfPackages(t *testing.T) {
 	specified.Spec.ServiceTemplate = &v1beta1.ServiceTemplate{}
 	denied("a default DeploymentRuntimeConfig with a specification", s.core.Create(ctx, specified))
 	denied("a deletion of the default DeploymentRuntimeConfig", s.core.Delete(ctx, config("default")))
+
+	// Core reconciles packages all the same, and would record each time that it fails.
+	about := func(apiVersion, kind string) corev1.ObjectReference {
+		return corev1.ObjectReference{APIVersion: apiVersion, Kind: kind, Name: p.Name, Namespace: namespace}
+	}
+	event := func(of corev1.ObjectReference) *corev1.Event {
+		return &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "core-"}, InvolvedObject: of, Reason: "UnpackPackage", Type: "Warning"}
+	}
+	newEvent := func(of corev1.ObjectReference) *eventsv1.Event {
+		return &eventsv1.Event{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "core-"}, Regarding: of, Reason: "UnpackPackage", Type: "Warning",
+			EventTime: metav1.NowMicro(), ReportingController: "core", ReportingInstance: "core-0", Action: "Reconcile",
+		}
+	}
+	for kind, apiVersion := range map[string]string{"Provider": "pkg.crossplane.io/v1", "ProviderRevision": "pkg.crossplane.io/v1", "Lock": "pkg.crossplane.io/v1beta1"} {
+		denied("an event about a "+kind, s.core.Create(ctx, event(about(apiVersion, kind))))
+		denied("a new event about a "+kind, s.core.Create(ctx, newEvent(about(apiVersion, kind))))
+	}
+	other := about("apiextensions.crossplane.io/v1", "Composition")
+	if err := errors.Join(s.core.Create(ctx, event(other)), s.core.Create(ctx, newEvent(other))); err != nil {
+		t.Errorf("events about a Composition: %v", err)
+	}
 	env.Update(t, s.Env, read(), func(p *v1.Provider) { p.Annotations = map[string]string{"user": "allowed"} })
 	if err := s.core.Get(ctx, client.ObjectKeyFromObject(p), &v1.Provider{}); err != nil {
 		t.Errorf("a read of core: %v", err)

@@ -4,12 +4,14 @@ import (
 	"errors"
 	"io/fs"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 
 	"github.com/xpkg-dev/xpkg/internal/cli/location"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/fileutil"
+	"github.com/xpkg-dev/xpkg/internal/lazyregexp"
 	"github.com/xpkg-dev/xpkg/pkg/firstgen"
 	"github.com/xpkg-dev/xpkg/pkg/oci/image"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
@@ -39,9 +41,35 @@ func findFirst(dir string) (firstFolder, bool, error) {
 	}
 	at, err := firstgen.Find(root.FS())
 	if errors.Is(err, firstgen.ErrNoRegistryFolder) {
-		return firstFolder{}, false, nil
+		return firstFolder{}, false, checkInside(root.FS(), dir)
 	}
 	return firstFolder{dir, at}, err == nil, err
+}
+
+// appFile is the file with the metadata of a package of the first generation. It is no object of Kubernetes.
+const appFile = "app.yaml"
+
+var anObject = lazyregexp.New(`(?m)^["']?kind["']?:`)
+
+// checkInside fails for a folder that is itself the content of a package of the first generation, and names the folder above it from which
+// the package is read.
+func checkInside(fsys fs.FS, dir string) error {
+	text, err := fs.ReadFile(fsys, appFile)
+	if err != nil || anObject().Match(text) {
+		return nil //nolint:nilerr // The caller reads the folder, and reports why it cannot.
+	}
+	inside := firstgen.ErrNoRegistryFolder.New(nil, "%s contains the files of a package of the first generation, which is read from the folder above %s", dir, firstgen.Folder)
+	here, _ := os.Stat(dir)
+	for above, n := filepath.Join(dir, ".."), 0; n < 3; above, n = filepath.Join(above, ".."), n+1 {
+		f, ok, err := findFirst(above)
+		if err != nil || !ok {
+			continue
+		}
+		if there, err := os.Stat(filepath.Join(above, filepath.FromSlash(f.at.Root))); err == nil && os.SameFile(here, there) {
+			return inside.WithDo("Name the folder %s instead.", above)
+		}
+	}
+	return inside.WithDo("Move the files into a folder with the name %s, and name the folder that contains it.", firstgen.Folder)
 }
 
 // use calls read with the file system of the folder.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/xpkg-dev/xpkg/internal/cli/location"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
@@ -39,6 +40,9 @@ type LintCmd struct {
 	view.OutputFlag
 	location.FolderFlags
 	location.TransferFlags
+
+	// consents are what users have to consent to when they install the package. The check sets them.
+	consents []string
 }
 
 // Run reports every problem of a package, and fails if there is one.
@@ -55,6 +59,9 @@ func (c *LintCmd) Run(env *terminal.Env) error {
 	}
 	text, failed := CountFindings(findings)
 	fmt.Fprintf(env.Stderr, "%s: %s\n", terminal.SafeLine(c.Package), text)
+	for _, text := range c.consents {
+		fmt.Fprintf(env.Stderr, "note: %s\n", terminal.Safe(text))
+	}
 	if failed {
 		return terminal.ExitCode(errcode.Invalid.Exit)
 	}
@@ -149,14 +156,20 @@ func (c *LintCmd) lintFolder(env *terminal.Env, dir string) ([]xpkg.Finding, err
 	if err != nil {
 		return nil, err
 	}
-	policy := authorPolicy(c.Strict)
-	found := check.Folder(folder, xpkg.ReadOptions{Policy: policy, Limits: c.StreamLimits()}, everyCheck(policy, c.StreamLimits()))
-	return c.Place(dir, found), nil
+	pkg, found := folder.Inspect(xpkg.ReadOptions{Policy: authorPolicy(c.Strict), Limits: c.StreamLimits()})
+	return c.Place(dir, c.check(pkg, found)), nil
 }
 
 func (c *LintCmd) lintStream(stream []byte, name string) []xpkg.Finding {
-	policy := authorPolicy(c.Strict)
-	return check.Stream(stream, xpkg.ReadOptions{File: name, Policy: policy, Limits: c.StreamLimits()}, everyCheck(policy, c.StreamLimits()))
+	return c.check(xpkg.Inspect(stream, xpkg.ReadOptions{File: name, Policy: authorPolicy(c.Strict), Limits: c.StreamLimits()}))
+}
+
+// check returns the findings of a package and those of its reading, and notes the consents.
+func (c *LintCmd) check(pkg *xpkg.Package, reading []xpkg.Finding) []xpkg.Finding {
+	found := slices.Concat(reading, check.Package(pkg, everyCheck(authorPolicy(c.Strict), c.StreamLimits())))
+	xpkg.SortFindings(found)
+	c.consents = consents(pkg)
+	return found
 }
 
 // lintImage checks the package.yaml of an image, and that its index layer matches.

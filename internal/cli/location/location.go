@@ -62,6 +62,12 @@ func Parse(s string) (Location, error) {
 		return Location{Kind: File, Path: s}, nil
 	}
 	ref, err := flags.ParseReference(s)
+	if err != nil {
+		// No reference has the form of paths such as boats@v1/package.
+		if _, missing := os.Stat(s); missing == nil {
+			return Location{Kind: File, Path: s}, nil
+		}
+	}
 	return Location{Kind: Registry, Ref: ref}, err
 }
 

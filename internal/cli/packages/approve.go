@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/selection"
@@ -17,6 +18,7 @@ import (
 // ApproveCmd implements `xpkg approve`.
 type ApproveCmd struct {
 	Names []inventory.Name `arg:"" name:"name" complete:"package" help:"Packages with a pending approval, each as NAME, KIND/NAME or KIND NAME."`
+	Wait  time.Duration    `short:"w" placeholder:"DURATION" help:"Wait this long, such as 2m, until the packages are healthy."`
 	terminal.ConsentFlag
 	connection.ClusterFlags
 	view.OutputFlag
@@ -59,7 +61,24 @@ func (c *ApproveCmd) Run(env *terminal.Env) error {
 			return err
 		}
 	}
-	return c.print(env, approvals)
+	if err := c.print(env, approvals); err != nil || c.Wait == 0 {
+		return err
+	}
+	return c.await(env, approvals)
+}
+
+// await waits until the approved packages are healthy.
+func (c *ApproveCmd) await(env *terminal.Env, approvals []operation.Approval) error {
+	_, engine, err := connect(env, c.ClusterFlags)
+	if err != nil {
+		return err
+	}
+	var done []*operation.Done
+	for _, a := range approvals {
+		done = append(done, &operation.Done{Step: &operation.Step{Live: a.Of}, Object: a.Of})
+	}
+	_, err = operation.Operation{Engine: engine, Wait: c.Wait}.Await(env.Context, done)
+	return err
 }
 
 // print writes the approval of one package, or a list of them.

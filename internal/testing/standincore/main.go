@@ -52,7 +52,7 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	switch {
-	case slices.Equal(args, []string{"core", "init"}):
+	case slices.Equal(args, []string{"core", "init", "--activation=*"}):
 		return initialize(ctx, cluster)
 	case len(args) > 2 && args[0] == "core" && args[1] == "start":
 		return start(ctx, cluster, args[2:])

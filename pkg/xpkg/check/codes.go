@@ -15,6 +15,8 @@ func Codes() []errcode.Code {
 		ErrCRDName,
 		ErrDeprecatedCRD,
 		ErrDuplicateCRDName,
+		ErrFarReaching,
+		ErrHiddenName,
 		ErrInvalidCRD,
 		ErrInvalidInputSchema,
 		ErrInvalidLicense,
@@ -22,8 +24,10 @@ func Codes() []errcode.Code {
 		ErrInvalidPackageObject,
 		ErrInvalidSource,
 		ErrInvalidXRD,
+		ErrLargeObject,
 		ErrMetaAnnotationsTooLarge,
 		ErrMissingAnnotation,
+		ErrNeedlessConversion,
 		ErrNotForCrossplane2,
 		ErrSchemaTooLarge,
 		ErrStorageVersion,
@@ -53,6 +57,12 @@ var severities = xpkg.Severities{
 	ErrBooleanProperty.Name:   {Build: xpkg.Warning, Install: xpkg.Off},
 
 	ErrUnknownField.Name: {Build: xpkg.Warning, Install: xpkg.Off},
+
+	// Concerns prevent no install; a plan shows them.
+	ErrHiddenName.Name:         {Build: xpkg.Warning, Install: xpkg.Off},
+	ErrFarReaching.Name:        {Build: xpkg.Warning, Install: xpkg.Off},
+	ErrLargeObject.Name:        {Build: xpkg.Warning, Install: xpkg.Off},
+	ErrNeedlessConversion.Name: {Build: xpkg.Warning, Install: xpkg.Off},
 
 	// The plan decides at install.
 	ErrUnserved.Name: {Build: xpkg.Error, Install: xpkg.Off},

@@ -98,8 +98,9 @@ type partialCRD struct {
 	ClaimNames crdNames         `json:"claimNames"`
 	Versions   []partialVersion `json:"versions"`
 	Conversion struct {
-		Client  partialClient `json:"webhookClientConfig"`
-		Webhook struct {
+		Strategy string        `json:"strategy"`
+		Client   partialClient `json:"webhookClientConfig"`
+		Webhook  struct {
 			Client partialClient `json:"clientConfig"`
 		} `json:"webhook"`
 	} `json:"conversion"`

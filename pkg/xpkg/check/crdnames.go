@@ -28,8 +28,8 @@ type crdNames struct {
 
 // crdName is one name: of a kind, or of a resource.
 type crdName struct {
-	path, value string
-	isKind      bool
+	path, value     string
+	isKind, isShort bool
 }
 
 // fields returns the names below a path, with the defaults of an API server, which compares kinds with kinds and
@@ -39,11 +39,11 @@ func (n crdNames) fields(path string) []crdName {
 		return nil
 	}
 	out := []crdName{
-		{path + ".kind", n.Kind, true}, {path + ".listKind", cmp.Or(n.ListKind, n.Kind+"List"), true},
-		{path + ".plural", n.Plural, false}, {path + ".singular", cmp.Or(n.Singular, strings.ToLower(n.Kind)), false},
+		{path: path + ".kind", value: n.Kind, isKind: true}, {path: path + ".listKind", value: cmp.Or(n.ListKind, n.Kind+"List"), isKind: true},
+		{path: path + ".plural", value: n.Plural}, {path: path + ".singular", value: cmp.Or(n.Singular, strings.ToLower(n.Kind))},
 	}
 	for i, short := range n.ShortNames {
-		out = append(out, crdName{fmt.Sprintf("%s.shortNames[%d]", path, i), short, false})
+		out = append(out, crdName{path: fmt.Sprintf("%s.shortNames[%d]", path, i), value: short, isShort: true})
 	}
 	return out
 }

@@ -93,6 +93,7 @@ func (c *objectChecker) check() {
 			c.checkXRD(&p.Spec)
 		}
 	}
+	c.checkConcerns()
 }
 
 func (c *objectChecker) checkCABundle(bundle, path string) {
