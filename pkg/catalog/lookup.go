@@ -77,3 +77,8 @@ func (c *Catalog) FindKind(kind, group, repository string, role Role) *Kind {
 	}
 	return nil
 }
+
+// hasNamesOf reports whether two kinds have the same names apart from the group.
+func (k *Kind) hasNamesOf(o *Kind) bool {
+	return k.Kind == o.Kind && k.Plural == o.Plural && k.Singular == o.Singular && slices.Equal(k.ShortNames, o.ShortNames)
+}
