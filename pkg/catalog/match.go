@@ -56,23 +56,31 @@ func whyOfPackage(score int) string {
 type kindNames struct {
 	kind  *Kind
 	lower string
+	// starts has a bit for each position at which a word of the CamelCase begins. A kind has fewer characters than bits.
+	starts uint64
 }
 
-func namesOf(k *Kind) kindNames { return kindNames{k, strings.ToLower(k.Kind)} }
+func namesOf(k *Kind) kindNames {
+	n := kindNames{kind: k, lower: strings.ToLower(k.Kind)}
+	at := 0
+	for part := range camelSeq(k.Kind) {
+		n.starts |= 1 << at
+		if at += len(part); len(n.lower) != len(k.Kind) { // It is not ASCII.
+			at += len(strings.ToLower(part)) - len(part)
+		}
+	}
+	return n
+}
 
 // parts returns the words of the CamelCase of the kind in lower case: VPCPeeringConnection is vpc, peering, connection.
 func (n *kindNames) parts() iter.Seq[string] {
 	return func(yield func(string) bool) {
-		start := 0
-		for part := range camelSeq(n.kind.Kind) {
-			end := start + len(part)
-			if len(n.lower) != len(n.kind.Kind) { // It is not ASCII.
-				end = start + len(strings.ToLower(part))
-			}
-			if !yield(n.lower[start:end]) {
+		for rest := n.starts; rest != 0; {
+			start := bits.TrailingZeros64(rest)
+			rest &= rest - 1
+			if end := min(bits.TrailingZeros64(rest), len(n.lower)); !yield(n.lower[start:end]) {
 				return
 			}
-			start = end
 		}
 	}
 }
@@ -90,8 +98,16 @@ func isQualified(w string) bool { return strings.ContainsAny(w, "./") }
 
 // matchName returns the score of the best match in the names without the group.
 func (n *kindNames) matchName(w string, fuzzy bool) int {
+	if n.kind.hasName(w) {
+		return scoreExact
+	}
+	return n.matchOwn(w, fuzzy)
+}
+
+// matchOwn is like matchName for a kind that has no other name which is the word.
+func (n *kindNames) matchOwn(w string, fuzzy bool) int {
 	switch {
-	case n.lower == w, n.kind.hasName(w):
+	case n.lower == w:
 		return scoreExact
 	case strings.HasPrefix(n.lower, w):
 		return scorePrefix

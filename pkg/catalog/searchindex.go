@@ -10,8 +10,9 @@ import (
 // them once, and adds their scores for every kind. It takes about 50 bytes for each kind. It is safe for concurrent use.
 type SearchIndex struct {
 	catalog *Catalog
-	// rows are those of the kinds of the catalog.
-	rows []searchRow
+	// rows are those of the kinds of the catalog. The kinds from first of a name to that of the next one have the name.
+	rows  []searchRow
+	first []int32
 	// texts are the texts of the kinds, nil for a kind without one; it is empty if no package has texts.
 	texts []*KindText
 	// names are the different names of kinds, each with its line, and the set of the bytes in it.
@@ -23,8 +24,8 @@ type SearchIndex struct {
 	groupLines searchLines
 }
 
-// searchRow has the positions of the names, the group and the package of a kind.
-type searchRow struct{ name, group, pack int32 }
+// searchRow has the positions of the group and the package of a kind; no package is -1.
+type searchRow struct{ group, pack int32 }
 
 // NewSearchIndex returns the index of a catalog, which nothing may change any more.
 func NewSearchIndex(c *Catalog) *SearchIndex {
@@ -49,16 +50,18 @@ func NewSearchIndex(c *Catalog) *SearchIndex {
 		}
 		// Kinds with the same name are neighbors.
 		if last := len(x.names) - 1; last < 0 || !x.names[last].kind.hasNamesOf(k) {
-			x.names = append(x.names, kindNames{kind: k})
+			x.names = append(x.names, namesOf(k))
+			x.first = append(x.first, int32(i)) //nolint:gosec // An index has fewer kinds.
 			x.nameBytes = append(x.nameBytes, bytesIn(k.Kind)|bytesIn(k.Plural))
 			nameLines.add(append([]string{k.Kind, k.Plural, k.Singular}, k.ShortNames...)...)
 		}
-		x.rows[i] = searchRow{int32(len(x.names) - 1), group, pack} //nolint:gosec // An index has fewer kinds.
+		x.rows[i] = searchRow{group, pack}
 	}
-	x.names, x.nameBytes, x.nameLines, x.groupLines = slices.Clip(x.names), slices.Clip(x.nameBytes), nameLines.finish(), groupLines.finish()
-	for i, start := range x.nameLines.starts {
-		line := x.nameLines.text[start:]
-		x.names[i].lower = line[:strings.IndexByte(line, '\t')]
+	x.first = append(x.first, int32(len(c.Kinds))) //nolint:gosec // An index has fewer kinds.
+	x.names, x.first, x.nameBytes = slices.Clip(x.names), slices.Clip(x.first), slices.Clip(x.nameBytes)
+	x.nameLines, x.groupLines = nameLines.finish(), groupLines.finish()
+	for i := range x.names {
+		x.names[i].lower = x.nameLines.at(i)[:len(x.names[i].lower)]
 	}
 	return x
 }
@@ -100,24 +103,63 @@ func (x *SearchIndex) feed(s *searcher) error {
 			packages[i] = s.packages[p.Repository]
 		}
 	}
-	filters := x.filtersOf(&s.q)
-	words := make([]wordScores, len(s.q.Words))
+	f := &feeder{index: x, searcher: s, packages: packages, filters: x.filtersOf(&s.q), words: make([]wordScores, len(s.q.Words))}
 	for i, w := range s.q.Words {
-		words[i] = x.scoresOf(w, s.fuzzy)
+		f.words[i] = x.scoresOf(w, s.fuzzy)
+		f.words[i].inPackage = slices.ContainsFunc(packages, func(p *candidate) bool { return p != nil && p.words[i] > 0 })
 	}
-	coverage := make([]int8, len(x.names)) // Each is one more, so that 0 means unknown.
-	for i := range x.rows {
-		row := &x.rows[i]
-		if row.pack < 0 || packages[row.pack] == nil {
+	for name := range x.names {
+		if f.canMatch(name) {
+			f.feed(name)
+		}
+	}
+	return nil
+}
+
+// feeder passes the kinds that match to a searcher.
+type feeder struct {
+	index    *SearchIndex
+	searcher *searcher
+	packages []*candidate
+	filters  kindFilters
+	words    []wordScores
+}
+
+// canMatch reports whether a kind with a name can match.
+func (f *feeder) canMatch(name int) bool {
+	if !f.filters.selectsName(name) {
+		return false
+	}
+	if len(f.words) == 0 || len(f.searcher.texts) > 0 || f.searcher.q.Provides != "" { // With the last one, its package can match.
+		return true
+	}
+	isOwn := false
+	for i := range f.words {
+		w := &f.words[i]
+		inKind := w.inGroup || w.names[name] > 0
+		if !inKind && !w.inPackage {
+			return false
+		}
+		isOwn = isOwn || inKind
+	}
+	return isOwn
+}
+
+// feed passes the kinds with a name that match.
+func (f *feeder) feed(name int) {
+	s, x, coverage := f.searcher, f.index, -1
+	for i := x.first[name]; i < x.first[name+1]; i++ {
+		row := x.rows[i]
+		if row.pack < 0 || f.packages[row.pack] == nil || !f.filters.selectsGroup(row.group) {
 			continue
 		}
-		k, p := &x.catalog.Kinds[i], packages[row.pack]
-		if !filters.selects(k, row) {
+		k, p := &x.catalog.Kinds[i], f.packages[row.pack]
+		if s.q.Provides != "" && k.Role == Input {
 			continue
 		}
 		p.selected = true
-		for j := range words {
-			s.own[j] = words[j].of(k, row)
+		for j := range f.words {
+			s.own[j] = f.words[j].of(k, name, row.group)
 		}
 		var text *KindText
 		if len(s.texts) > 0 {
@@ -127,12 +169,11 @@ func (x *SearchIndex) feed(s *searcher) error {
 		if !ok || s.isBelow(score+maxCoverage) {
 			continue
 		}
-		if coverage[row.name] == 0 {
-			coverage[row.name] = int8(x.names[row.name].coverage(s.q.Words)) + 1 //nolint:gosec // at most maxCoverage
+		if coverage < 0 {
+			coverage = x.names[name].coverage(s.q.Words)
 		}
-		s.add(k, p, score+int(coverage[row.name])-1, why, text)
+		s.add(k, p, score+coverage, why, text)
 	}
-	return nil
 }
 
 // A nameFilter selects the kinds that a name in a query names: it has the names and the groups for which [named] returns true together.
@@ -140,8 +181,6 @@ type nameFilter struct {
 	names  []bool
 	groups []bool
 }
-
-func (f *nameFilter) selects(row *searchRow) bool { return f.names[row.name] && f.groups[row.group] }
 
 // named returns the filter for KIND, KIND.GROUP or PLURAL.GROUP.
 func (x *SearchIndex) named(name string) *nameFilter {
@@ -173,44 +212,68 @@ func (x *SearchIndex) filtersOf(q *Query) kindFilters {
 	}
 	if q.Group != "" {
 		f.groups = make([]bool, len(x.groups))
+		matches := matchesGroup(q.Group)
 		for i, g := range x.groups {
-			f.groups[i] = matchesGroup(q.Group, g)
+			f.groups[i] = matches(g)
 		}
 	}
 	return f
 }
 
-func (f *kindFilters) selects(k *Kind, row *searchRow) bool {
-	return (f.groups == nil || f.groups[row.group]) && (f.kind == nil || f.kind.selects(row)) &&
-		(f.provides == nil || k.Role != Input && f.provides.selects(row))
+func (f *kindFilters) selectsName(name int) bool {
+	return (f.kind == nil || f.kind.names[name]) && (f.provides == nil || f.provides.names[name])
+}
+
+func (f *kindFilters) selectsGroup(group int32) bool {
+	return (f.groups == nil || f.groups[group]) && (f.kind == nil || f.kind.groups[group]) && (f.provides == nil || f.provides.groups[group])
 }
 
 // wordScores are the scores of a word in the names and the groups of the kinds.
 type wordScores struct {
 	word string
-	// names and groups are the scores of a word that is not qualified.
+	// names and groups are the scores in the names and in the groups. For a qualified word, they only tell which kinds it can match.
 	names, groups []uint8
-	// named selects the kinds that a qualified word names, and contains the groups that contain it.
-	named    *nameFilter
-	contains []bool
+	// named selects the groups of the kinds that a qualified word names; nil for another word.
+	named []bool
+	// inGroup and inPackage report whether the word matches a group or a package.
+	inGroup, inPackage bool
 }
 
 // scoresOf returns the scores of a lower-case word.
 func (x *SearchIndex) scoresOf(w string, fuzzy bool) wordScores {
-	out := wordScores{word: w}
+	out := wordScores{word: w, names: make([]uint8, len(x.names)), groups: make([]uint8, len(x.groups))}
 	if isQualified(w) {
 		name, _, _ := strings.Cut(w, "/")
-		out.named, out.contains = x.named(name), make([]bool, len(x.groups))
-		x.groupLines.each(name, func(i int) { out.contains[i] = strings.Contains(x.groups[i], name) })
+		filter := x.named(name)
+		out.named = filter.groups
+		for i, isNamed := range filter.names {
+			if isNamed {
+				out.names[i] = scoreExact
+			}
+		}
+		x.groupLines.each(name, func(i int) {
+			if strings.Contains(x.groups[i], name) {
+				out.groups[i], out.inGroup = scoreGroupOf, true
+			}
+		})
 		return out
 	}
-	out.names, out.groups = make([]uint8, len(x.names)), make([]uint8, len(x.groups))
-	match := func(i int) { out.names[i] = uint8(x.names[i].matchName(w, fuzzy)) } //nolint:gosec // at most scoreExact
+	exact := "\t" + w + "\t"
+	match := func(i int) {
+		if n := &x.names[i]; strings.Contains(x.nameLines.at(i)[len(n.lower):], exact) {
+			out.names[i] = scoreExact
+		} else {
+			out.names[i] = uint8(n.matchOwn(w, fuzzy)) //nolint:gosec // at most scoreExact
+		}
+	}
 	x.nameLines.each(stem(w), match)
 	if fuzzy {
 		x.eachSimilar(w, match)
 	}
-	x.groupLines.each(w, func(i int) { out.groups[i] = uint8(matchGroup(x.groups[i], w)) }) //nolint:gosec // at most scoreGroup
+	x.groupLines.each(w, func(i int) {
+		out.groups[i] = uint8(matchGroup(x.groups[i], w)) //nolint:gosec // at most scoreGroup
+		out.inGroup = out.inGroup || out.groups[i] > 0
+	})
 	return out
 }
 
@@ -228,13 +291,13 @@ func (x *SearchIndex) eachSimilar(w string, visit func(i int)) {
 }
 
 // of returns the score of the word in the names of a kind.
-func (s *wordScores) of(k *Kind, row *searchRow) int {
-	if s.named == nil {
-		return int(max(s.names[row.name], s.groups[row.group]))
+func (s *wordScores) of(k *Kind, name int, group int32) int {
+	switch {
+	case s.named == nil:
+		return int(max(s.names[name], s.groups[group]))
+	case s.groups[group] > 0, s.names[name] > 0 && s.named[group]:
+		names := kindNames{kind: k}
+		return names.matchQualified(s.word)
 	}
-	if !s.contains[row.group] && !s.named.selects(row) {
-		return 0
-	}
-	names := kindNames{kind: k}
-	return names.matchQualified(s.word)
+	return 0
 }

@@ -32,6 +32,14 @@ type searchLines struct {
 	starts []int32
 }
 
+// at returns a line.
+func (l *searchLines) at(i int) string {
+	if i+1 < len(l.starts) {
+		return l.text[l.starts[i]:l.starts[i+1]]
+	}
+	return l.text[l.starts[i]:]
+}
+
 // each calls visit with the positions of the lines that contain a lower-case word. Without a word, and for one with characters of which another
 // case can be ASCII, these are all.
 func (l *searchLines) each(word string, visit func(i int)) {
