@@ -9,7 +9,8 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/registry"
 )
 
-// TestRecordsOfFormerPartitionsAreRemoved starts a server with a configuration that has a private part less. The files that servers had before records are removed, too.
+// TestRecordsOfFormerPartitionsAreRemoved starts a server with a configuration that has a private part less. The
+// files that servers had before records are removed, too.
 func TestRecordsOfFormerPartitionsAreRemoved(t *testing.T) {
 	first := start(t, nil)
 	first.mustPush(t, "acme/secret/boats:v1.0.0", "Boat")

@@ -15,9 +15,10 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
 )
 
-// record is what the server keeps of a partition beside the packages themselves: when it first saw each version, and for a start at which a private
-// repository cannot be listed, the packages. It is a folder with files for each package, which can be deleted while the server is stopped: a new record
-// has the times that authors state. A damaged file counts as missing.
+// record is what the server keeps of a partition beside the packages themselves: when it first saw each version, and
+// for a start at which a private repository cannot be listed, the packages. It is a folder with files for each
+// package, which can be deleted while the server is stopped: a new record has the times that authors state. A damaged
+// file counts as missing.
 type record struct {
 	dir string
 	// hasBegun reports whether the times of a first catalog were recorded.
@@ -26,7 +27,8 @@ type record struct {
 	published map[string]map[string]time.Time
 }
 
-// Names in the folder of a record: those of files with the times and with the entry of a package end with timesSuffix and entrySuffix.
+// Names in the folder of a record: those of files with the times and with the entry of a package end with timesSuffix
+// and entrySuffix.
 const (
 	begunFile   = "begun"
 	timesSuffix = ".json"
@@ -87,8 +89,8 @@ func (r *record) entries(repositories []string) (map[string]*catalog.Entry, erro
 	return out, nil
 }
 
-// times returns the times of the versions of a catalog: the recorded ones, and for others the current time. A new record has the times that authors state,
-// unless they are in the future: the versions can be as old as that.
+// times returns the times of the versions of a catalog: the recorded ones, and for others the current time. A new
+// record has the times that authors state, unless they are in the future: the versions can be as old as that.
 func (r *record) times(c *catalog.Catalog, now time.Time) map[string]map[string]time.Time {
 	out := make(map[string]map[string]time.Time, len(c.Histories))
 	for i := range c.Histories {
@@ -111,8 +113,9 @@ func (r *record) times(c *catalog.Catalog, now time.Time) map[string]map[string]
 	return out
 }
 
-// write writes the files of the packages that have changed since a former catalog, removes those of packages that are gone, and returns the new record.
-// It writes entries if the partition is private: the public index keeps its own content of packages that cannot be listed.
+// write writes the files of the packages that have changed since a former catalog, removes those of packages that are
+// gone, and returns the new record. It writes entries if the partition is private: the public index keeps its own
+// content of packages that cannot be listed.
 func (r *record) write(c, former *catalog.Catalog, isPrivate bool, now time.Time) (*record, error) {
 	next := &record{dir: r.dir, hasBegun: true, published: r.times(c, now)}
 	if err := next.writeChanges(r, c, former, isPrivate); err != nil {

@@ -34,7 +34,8 @@ func next(t *testing.T, dir string, isPrivate bool, now time.Time, facts ...cata
 		t.Fatal(err)
 	}
 	read, err := readRecord(dir)
-	if err != nil || !read.hasBegun || !maps.EqualFunc(read.published, r.published, func(a, b map[string]time.Time) bool { return maps.EqualFunc(a, b, time.Time.Equal) }) {
+	equal := func(a, b map[string]time.Time) bool { return maps.EqualFunc(a, b, time.Time.Equal) }
+	if err != nil || !read.hasBegun || !maps.EqualFunc(read.published, r.published, equal) {
 		t.Errorf("the files have the times %v, %v, want %v", read.published, err, r.published)
 	}
 	return read
@@ -47,16 +48,21 @@ func (r *record) check(t *testing.T, repository string, want map[string]time.Tim
 	}
 }
 
-// The times of a new record are those that authors state, unless they are in the future. Later versions have the times at which they were recorded.
+// The times of a new record are those that authors state, unless they are in the future. Later versions have the
+// times at which they were recorded.
 func TestRecordedTimes(t *testing.T) {
 	day := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
 	dir := filepath.Join(t.TempDir(), "record")
-	old, future := recordedVersion("provider-old", "v1.0.0", day.AddDate(-3, 0, 0)), recordedVersion("provider-future", "v1.0.0", day.AddDate(50, 0, 0))
+	old := recordedVersion("provider-old", "v1.0.0", day.AddDate(-3, 0, 0))
+	future := recordedVersion("provider-future", "v1.0.0", day.AddDate(50, 0, 0))
 	r := next(t, dir, false, day, old, future)
 	r.check(t, old.Repository, map[string]time.Time{"v1.0.0": day.AddDate(-3, 0, 0)})
 	r.check(t, future.Repository, map[string]time.Time{"v1.0.0": day})
 	later := day.AddDate(0, 1, 0)
-	all := []catalog.Facts{old, future, recordedVersion("provider-old", "v0.9.0", time.Time{}), recordedVersion("provider-old", "v1.1.0", day.AddDate(-9, 0, 0))}
+	all := []catalog.Facts{
+		old, future, recordedVersion("provider-old", "v0.9.0", time.Time{}),
+		recordedVersion("provider-old", "v1.1.0", day.AddDate(-9, 0, 0)),
+	}
 	want := map[string]time.Time{"v1.0.0": day.AddDate(-3, 0, 0), "v0.9.0": later, "v1.1.0": later}
 	for _, now := range []time.Time{later, later.AddDate(1, 0, 0)} {
 		next(t, dir, false, now, all...).check(t, old.Repository, want)

@@ -106,8 +106,8 @@ func NewSite(o SiteOptions) *Site {
 		o.Now = time.Now
 	}
 	return &Site{
-		options: o, log: o.Log, wake: make(chan struct{}, 1), searches: make(chan struct{}, mostSearches), pending: map[string]bool{}, all: true,
-		parts: map[string]*part{}, updated: make(chan struct{}),
+		options: o, log: o.Log, wake: make(chan struct{}, 1), searches: make(chan struct{}, mostSearches),
+		pending: map[string]bool{}, all: true, parts: map[string]*part{}, updated: make(chan struct{}),
 	}
 }
 

@@ -55,8 +55,8 @@ func (s *searcher) filter(base []string) textFilter {
 	}}
 }
 
-// similarLines returns a function that reports whether the kind in a line can be similar to a lower-case word, which no former step has
-// found.
+// similarLines returns a function that reports whether the kind in a line can be similar to a lower-case word, which
+// no former step has found.
 func similarLines(word string) func(line string) bool {
 	isSimilar := similarNames(word)
 	return func(line string) bool {
@@ -67,8 +67,9 @@ func similarLines(word string) func(line string) bool {
 	}
 }
 
-// similarNames returns a function that reports whether a kind with a name and a plural can be similar to a lower-case word: apart from typing
-// errors, the name, a part of it, or the plural has the length and the bytes of the word. An empty plural is that of the rule.
+// similarNames returns a function that reports whether a kind with a name and a plural can be similar to a lower-case
+// word: apart from typing errors, the name, a part of it, or the plural has the length and the bytes of the word. An
+// empty plural is that of the rule.
 func similarNames(word string) func(name, plural string) bool {
 	most, wanted := mostErrors(len(word)), bytesIn(word)
 	fits := func(length int, has uint64) bool {

@@ -106,7 +106,8 @@ type candidate struct {
 }
 
 func newSearcher(q Query, limit int, packages []*Package, texts []Text, fuzzy bool) *searcher {
-	s := &searcher{q: q, limit: limit, fuzzy: fuzzy, packages: make(map[string]*candidate, len(packages)), texts: make(map[string]*Text, len(texts))}
+	s := &searcher{q: q, limit: limit, fuzzy: fuzzy}
+	s.packages, s.texts = make(map[string]*candidate, len(packages)), make(map[string]*Text, len(texts))
 	s.name, _ = splitKind(q.Kind)
 	s.own = make([]int, len(q.Words))
 	for i := range texts {

@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// A SearchIndex answers many searches in a catalog. It has the names and the groups of all kinds once, so a search compares its words with each of
-// them once, and adds their scores for every kind. It takes about 50 bytes for each kind. It is safe for concurrent use.
+// A SearchIndex answers many searches in a catalog. It has the names and the groups of all kinds once, so a search
+// compares its words with each of them once, and adds their scores for every kind. It takes about 50 bytes for each
+// kind. It is safe for concurrent use.
 type SearchIndex struct {
 	catalog *Catalog
 	// rows are those of the kinds of the catalog. The kinds from first of a name to that of the next one have the name.
@@ -103,7 +104,8 @@ func (x *SearchIndex) feed(s *searcher) error {
 			packages[i] = s.packages[p.Repository]
 		}
 	}
-	f := &feeder{index: x, searcher: s, packages: packages, filters: x.filtersOf(&s.q), words: make([]wordScores, len(s.q.Words))}
+	f := &feeder{index: x, searcher: s, packages: packages, filters: x.filtersOf(&s.q)}
+	f.words = make([]wordScores, len(s.q.Words))
 	for i, w := range s.q.Words {
 		f.words[i] = x.scoresOf(w, s.fuzzy)
 		f.words[i].inPackage = slices.ContainsFunc(packages, func(p *candidate) bool { return p != nil && p.words[i] > 0 })
@@ -130,8 +132,8 @@ func (f *feeder) canMatch(name int) bool {
 	if !f.filters.selectsName(name) {
 		return false
 	}
-	if len(f.words) == 0 || len(f.searcher.texts) > 0 || f.searcher.q.Provides != "" { // With the last one, its package can match.
-		return true
+	if len(f.words) == 0 || len(f.searcher.texts) > 0 || f.searcher.q.Provides != "" {
+		return true // With the last one, its package can match.
 	}
 	isOwn := false
 	for i := range f.words {
@@ -176,7 +178,8 @@ func (f *feeder) feed(name int) {
 	}
 }
 
-// A nameFilter selects the kinds that a name in a query names: it has the names and the groups for which [named] returns true together.
+// A nameFilter selects the kinds that a name in a query names: it has the names and the groups for which [named]
+// returns true together.
 type nameFilter struct {
 	names  []bool
 	groups []bool
@@ -225,13 +228,15 @@ func (f *kindFilters) selectsName(name int) bool {
 }
 
 func (f *kindFilters) selectsGroup(group int32) bool {
-	return (f.groups == nil || f.groups[group]) && (f.kind == nil || f.kind.groups[group]) && (f.provides == nil || f.provides.groups[group])
+	return (f.groups == nil || f.groups[group]) && (f.kind == nil || f.kind.groups[group]) &&
+		(f.provides == nil || f.provides.groups[group])
 }
 
 // wordScores are the scores of a word in the names and the groups of the kinds.
 type wordScores struct {
 	word string
-	// names and groups are the scores in the names and in the groups. For a qualified word, they only tell which kinds it can match.
+	// names and groups are the scores in the names and in the groups. For a qualified word, they only tell which kinds
+	// it can match.
 	names, groups []uint8
 	// named selects the groups of the kinds that a qualified word names; nil for another word.
 	named []bool

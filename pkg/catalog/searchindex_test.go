@@ -25,7 +25,8 @@ func drawCatalog(t *rapid.T) Catalog {
 			Verified: rapid.SampledFrom([]string{"", "signature"}).Draw(t, "verified"), Deprecated: rapid.Bool().Draw(t, "deprecated"),
 		}, Text: &Text{Repository: repository, Readme: text("readme")}}
 		for range rapid.IntRange(0, 8).Draw(t, "kinds") {
-			k := Kind{Kind: word.Draw(t, "kind"), Group: strings.ToLower(word.Draw(t, "group")) + ".example.org", Scope: "Cluster", Served: []string{"v1"}, Repository: repository}
+			k := Kind{Kind: word.Draw(t, "kind"), Scope: "Cluster", Served: []string{"v1"}, Repository: repository}
+			k.Group = strings.ToLower(word.Draw(t, "group")) + ".example.org"
 			k.Kind += rapid.SampledFrom([]string{"", "Policy", "Key", "Boxes"}).Draw(t, "end")
 			k.Role = rapid.SampledFrom([]Role{Provides, Input}).Draw(t, "role")
 			k.Singular = strings.ToLower(k.Kind)
@@ -53,7 +54,8 @@ func drawCatalog(t *rapid.T) Catalog {
 	return c
 }
 
-// drawQuery returns a query whose parts occur in the names and texts of a catalog, some of them incomplete or with a typing error.
+// drawQuery returns a query whose parts occur in the names and texts of a catalog, some of them incomplete or with a
+// typing error.
 func drawQuery(t *rapid.T, c *Catalog) Query {
 	known := []string{"zeppelin", "gr\u00f6", "des", "provider", "acme/", "/v1", "s", "es", "ies", "bucket/v1", "bucket.", "none", "bucket\u017f"}
 	for i := range c.Kinds {
@@ -119,8 +121,8 @@ func selected(c *Catalog, visible func(string) bool) *Catalog {
 	return out
 }
 
-// TestSearchIndexEqualsTheSearchOfEachKind compares the hits in a catalog of which a client may know a part with those of a search of each kind in a catalog that has
-// nothing else.
+// TestSearchIndexEqualsTheSearchOfEachKind compares the hits in a catalog of which a client may know a part with
+// those of a search of each kind in a catalog that has nothing else.
 func TestSearchIndexEqualsTheSearchOfEachKind(t *testing.T) {
 	found := map[string]int{}
 	rapid.Check(t, func(t *rapid.T) {

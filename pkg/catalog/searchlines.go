@@ -40,8 +40,8 @@ func (l *searchLines) at(i int) string {
 	return l.text[l.starts[i]:]
 }
 
-// each calls visit with the positions of the lines that contain a lower-case word. Without a word, and for one with characters of which another
-// case can be ASCII, these are all.
+// each calls visit with the positions of the lines that contain a lower-case word. Without a word, and for one with
+// characters of which another case can be ASCII, these are all.
 func (l *searchLines) each(word string, visit func(i int)) {
 	all := word == "" || !isASCII(word)
 	for i, at := 0, 0; i < len(l.starts); i++ {

