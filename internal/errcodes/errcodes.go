@@ -32,7 +32,6 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/provide"
 	"github.com/xpkg-dev/xpkg/internal/registry"
 	"github.com/xpkg-dev/xpkg/internal/registry/access"
-	"github.com/xpkg-dev/xpkg/internal/registry/search"
 	"github.com/xpkg-dev/xpkg/internal/registry/tokens"
 	"github.com/xpkg-dev/xpkg/internal/registry/web/export"
 	"github.com/xpkg-dev/xpkg/internal/revision"
@@ -71,7 +70,7 @@ func All() []errcode.Code {
 	all := slices.Concat(
 		[]errcode.Code{errcode.Unknown},
 		archive.Codes(), image.Codes(), remote.Codes(), store.Codes(), unpack.Codes(),
-		access.Codes(), registry.Codes(), mirror.Codes(), search.Codes(), tokens.Codes(), apply.Codes(), bootstrap.Codes(), cache.Codes(), certificates.Codes(), child.Codes(), contention.Codes(),
+		access.Codes(), registry.Codes(), mirror.Codes(), tokens.Codes(), apply.Codes(), bootstrap.Codes(), cache.Codes(), certificates.Codes(), child.Codes(), contention.Codes(),
 		credentials.Codes(), crossplane.Codes(), deployment.Codes(), doctor.Codes(), fetch.Codes(), graph.Codes(), imageconfig.Codes(),
 		localcore.Codes(), catalog.Codes(), export.Codes(),
 		installs.Codes(), call.Codes(), composition.Codes(), devloop.Codes(), process.Codes(),

@@ -7,7 +7,7 @@
 //	            │                           └▶ storage, or the backend       (backend)
 //	            └ everything else         pages, search, feeds, API          (Site)
 //	                                        ▲
-//	push ──▶ queue ──▶ facts of the repository ──▶ catalog ──▶ search database, index artifact
+//	push ──▶ queue ──▶ facts of the repository ──▶ catalog ──▶ index of the search, index artifact
 //
 // # Access
 //

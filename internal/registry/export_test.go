@@ -25,8 +25,8 @@ func (s *Server) CompareTags(ctx context.Context) {
 // Catalog returns the index of a partition.
 func (s *Site) Catalog(partition string) *catalog.Catalog { return s.part(partition).catalog }
 
-// CloseSearch closes the search database of a partition, so that an update that writes to it fails.
-func (s *Site) CloseSearch(partition string) error { return s.part(partition).search.Close() }
+// RecordPath returns the folder with the record of a partition.
+func (s *Site) RecordPath(partition string) string { return s.recordPath(partition) }
 
 // Failure returns the error of the last update.
 func (s *Site) Failure() error {

@@ -28,7 +28,7 @@ type LocalIndexer struct {
 	backend string
 	now     func() time.Time
 	// recorded returns the packages that a partition had last, also in an earlier process. It is set if backend is.
-	recorded func(ctx context.Context, partition string) ([]string, error)
+	recorded func(partition string) ([]string, error)
 	// changedTags are the changes that the server knows if backend is set. lastCompared are the tags that were compared last, by repository.
 	changedTags  changedTags
 	lastCompared map[string]string
@@ -147,7 +147,7 @@ func (x *LocalIndexer) hadPackages(ctx context.Context, partitions []string) (bo
 // formerPackages returns the packages that the index of a partition had before this process: those that the server has recorded, otherwise those of the published
 // index, if the server publishes it. The mutex is held.
 func (x *LocalIndexer) formerPackages(ctx context.Context, partition string) ([]string, error) {
-	recorded, err := x.recorded(ctx, partition)
+	recorded, err := x.recorded(partition)
 	if err != nil || len(recorded) > 0 || partition != "" || x.publication == nil {
 		return recorded, err
 	}

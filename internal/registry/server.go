@@ -176,7 +176,7 @@ func (s *Server) newIndexer() *LocalIndexer {
 	x.log, x.texts, x.policy = s.log, s.options.Texts, s.policy
 	if s.options.Backend != nil {
 		x.backend, x.now = s.options.Backend.Host, s.now
-		x.recorded = func(ctx context.Context, partition string) ([]string, error) { return s.site.recorded(ctx, partition) }
+		x.recorded = func(partition string) ([]string, error) { return s.site.recorded(partition) }
 	}
 	if s.publishesIndexIn(indexRepository) {
 		x.publication = &publication{packages: s.packages, guard: s.indexGuard, now: s.now, signer: s.options.Signer, log: s.log}
@@ -322,7 +322,7 @@ func (s *Server) Close() error {
 	if s.publisher != nil {
 		s.publisher.release()
 	}
-	return errors.Join(s.site.Close(), s.packages.Close(), s.images.close(), s.lock.Close())
+	return errors.Join(s.packages.Close(), s.images.close(), s.lock.Close())
 }
 
 // Site returns the index and the search of the server.

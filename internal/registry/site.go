@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"log/slog"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -15,7 +16,6 @@ import (
 	"time"
 
 	"github.com/xpkg-dev/xpkg/internal/registry/access"
-	"github.com/xpkg-dev/xpkg/internal/registry/search"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
 )
 
@@ -51,7 +51,9 @@ type Site struct {
 	options SiteOptions
 	log     *slog.Logger
 	wake    chan struct{}
-	// removeFormer removes the databases of former partitions once.
+	// searches has an element for each search that runs.
+	searches chan struct{}
+	// removeFormer removes the records of former partitions once.
 	removeFormer sync.Once
 
 	mu      sync.Mutex
@@ -68,18 +70,16 @@ type Site struct {
 // Log returns the log of the server.
 func (s *Site) Log() *slog.Logger { return s.log }
 
-// part is the index of a partition.
+// part is the index of a partition. It does not change: an update replaces it.
 type part struct {
 	catalog *catalog.Catalog
-	search  *search.Database
+	search  *catalog.SearchIndex
+	record  *record
 }
 
 // published returns the times at which the server first saw the versions of a package, by tag.
 func (p *part) published(repository string) map[string]time.Time {
-	if p.search == nil {
-		return nil
-	}
-	return p.search.Published(repository)
+	return p.record.published[repository]
 }
 
 // row returns the row of a package with the time at which the server first saw its newest version: authors can state any time.
@@ -90,6 +90,9 @@ func (p *part) row(of *catalog.Package) catalog.Package {
 	}
 	return row
 }
+
+// mostSearches limits the searches that run at the same time.
+const mostSearches = 4
 
 // NewSite returns a site. It does not access the registry or its folder before Run.
 func NewSite(o SiteOptions) *Site {
@@ -103,8 +106,8 @@ func NewSite(o SiteOptions) *Site {
 		o.Now = time.Now
 	}
 	return &Site{
-		options: o, log: o.Log, wake: make(chan struct{}, 1), pending: map[string]bool{}, all: true,
-		parts: map[string]*part{}, updated: make(chan struct{}),
+		options: o, log: o.Log, wake: make(chan struct{}, 1), searches: make(chan struct{}, mostSearches),
+		pending: map[string]bool{}, all: true, parts: map[string]*part{}, updated: make(chan struct{}),
 	}
 }
 
@@ -255,7 +258,7 @@ func (s *Site) update(ctx context.Context) (hasChanged bool, err error) {
 		hasChanged = hasChanged || partHasChanged
 	}
 	s.removeParts(policy.Partitions())
-	s.removeFormer.Do(func() { s.removeFormerDatabases(policy.Partitions()) })
+	s.removeFormer.Do(func() { s.removeFormerRecords(policy.Partitions()) })
 	return hasChanged, errors.Join(errs...)
 }
 
@@ -278,76 +281,50 @@ func (s *Site) updatePart(ctx context.Context, name string, repositories, change
 	if err != nil {
 		return false, err
 	}
-	database := p.search
-	if database != nil && next.SharesRows(p.catalog) {
-		s.setPart(name, &part{next, database})
+	if p.search != nil && next.SharesRows(p.catalog) {
+		s.setPart(name, &part{next, p.search, p.record})
 		return false, nil
 	}
-	former := p.catalog
-	if database == nil {
-		path, err := s.databasePath(name)
-		if err != nil {
+	record, former := p.record, p.catalog
+	if record == nil {
+		if record, err = readRecord(s.recordPath(name)); err != nil {
 			return false, err
 		}
-		if database, err = search.Open(ctx, path); err != nil {
+		if next, err = keepRecorded(record, next); err != nil {
 			return false, err
 		}
-		if next, err = keepRecorded(ctx, database, next); err != nil {
-			return false, errors.Join(err, database.Close())
-		}
-		former = &catalog.Catalog{} // The database can be new.
+		former = &catalog.Catalog{} // The record can be new.
 	}
-	if err := s.write(ctx, database, name, next, former); err != nil {
-		s.forget(name)
-		return false, errors.Join(err, database.Close())
+	if record, err = record.write(next, former, name != "", s.options.Now()); err != nil {
+		return false, err
 	}
-	s.setPart(name, &part{next, database})
+	s.setPart(name, &part{next, catalog.NewSearchIndex(next), record})
 	return true, nil
 }
 
 // recorded returns the packages that a partition had last, also in an earlier process of the server.
-func (s *Site) recorded(ctx context.Context, partition string) (packages []string, err error) {
-	if p := s.part(partition); p != nil && p.search != nil {
-		return p.search.RecordedPackages(ctx)
-	}
-	path, err := s.databasePath(partition)
-	if err != nil {
+func (s *Site) recorded(partition string) (packages []string, err error) {
+	var known *record
+	if p := s.part(partition); p != nil {
+		known = p.record
+	} else if known, err = readRecord(s.recordPath(partition)); err != nil {
 		return nil, err
 	}
-	database, err := search.Open(ctx, path)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, database.Close()) }()
-	return database.RecordedPackages(ctx)
+	return slices.Sorted(maps.Keys(known.published)), nil
 }
 
 // keepRecorded returns the first catalog of a process with the recorded content of the packages that cannot be listed, such as those in damaged repositories.
-func keepRecorded(ctx context.Context, database *search.Database, next *catalog.Catalog) (*catalog.Catalog, error) {
+func keepRecorded(known *record, next *catalog.Catalog) (*catalog.Catalog, error) {
 	unlisted := next.Unlisted()
 	if len(unlisted) == 0 {
 		return next, nil
 	}
-	recorded, err := database.Entries(ctx, unlisted)
+	recorded, err := known.entries(unlisted)
 	if err != nil {
 		return nil, err
 	}
 	kept := next.Replace(recorded)
 	return &kept, nil
-}
-
-// write writes a catalog to the database of its partition. The public index keeps its own content of packages that cannot be listed.
-func (s *Site) write(ctx context.Context, database *search.Database, partition string, next, former *catalog.Catalog) error {
-	if err := database.Sync(ctx, next); err != nil {
-		return err
-	}
-	if err := database.RecordPublished(ctx, next, s.options.Now()); err != nil {
-		return err
-	}
-	if partition == "" {
-		return nil
-	}
-	return database.RecordEntries(ctx, next, former)
 }
 
 func (s *Site) setPart(name string, p *part) {
@@ -356,53 +333,36 @@ func (s *Site) setPart(name string, p *part) {
 	s.parts[name] = p
 }
 
-// removeFormerDatabases removes the databases of partitions that the policy no longer has. Those of partitions that it loses while the server runs stay until the
-// next start, because it can get them back.
-func (s *Site) removeFormerDatabases(kept []string) {
+// removeFormerRecords removes the records of partitions that the policy no longer has. Those of partitions that it loses while the server runs stay until the
+// next start, because it can get them back. It also removes the databases of servers before records.
+func (s *Site) removeFormerRecords(kept []string) {
 	names := map[string]bool{}
 	for _, partition := range kept {
-		names[databaseName(partition)] = true
+		names[filepath.Base(s.recordPath(partition))] = true
 	}
 	entries, err := os.ReadDir(s.options.Dir)
 	if err != nil {
-		s.log.Warn("cannot look for databases of former partitions", "error", err)
+		s.log.Warn("cannot look for records of former partitions", "error", err)
 		return
 	}
 	for _, entry := range entries {
-		isDatabase := strings.HasPrefix(entry.Name(), databasePrefix) && strings.HasSuffix(entry.Name(), databaseSuffix)
-		if !isDatabase || names[entry.Name()] {
+		isFormer := strings.HasPrefix(entry.Name(), recordPrefix) || strings.HasPrefix(entry.Name(), formerDatabasePrefix)
+		if !isFormer || names[entry.Name()] {
 			continue
 		}
-		if err := search.Remove(filepath.Join(s.options.Dir, entry.Name())); err != nil {
-			s.log.Warn("cannot remove the database of a former partition", "file", entry.Name(), "error", err)
+		if err := os.RemoveAll(filepath.Join(s.options.Dir, entry.Name())); err != nil {
+			s.log.Warn("cannot remove the record of a former partition", "name", entry.Name(), "error", err)
 		}
 	}
 }
 
-// The beginning and the end of the names of search databases.
-const databasePrefix, databaseSuffix = "search-", ".db"
+// recordPrefix is the beginning of the names of records, and formerDatabasePrefix that of the files that servers had before.
+const recordPrefix, formerDatabasePrefix = "record-", "search-"
 
-// databaseName returns the name of the file with the search database of a partition.
-func databaseName(partition string) string {
+// recordPath returns the folder with the record of a partition.
+func (s *Site) recordPath(partition string) string {
 	sum := sha256.Sum256([]byte(partition))
-	return databasePrefix + hex.EncodeToString(sum[:8]) + databaseSuffix
-}
-
-// databasePath returns the file with the search database of a partition, and creates its folder.
-func (s *Site) databasePath(partition string) (string, error) {
-	if err := os.MkdirAll(s.options.Dir, 0o700); err != nil {
-		return "", ErrServer.New(err, "cannot create %s", s.options.Dir)
-	}
-	return filepath.Join(s.options.Dir, databaseName(partition)), nil
-}
-
-// forget drops the database of a partition after a failure, so that it is opened again.
-func (s *Site) forget(name string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if p := s.parts[name]; p != nil {
-		s.parts[name] = &part{catalog: p.catalog}
-	}
+	return filepath.Join(s.options.Dir, recordPrefix+hex.EncodeToString(sum[:8]))
 }
 
 func (s *Site) part(name string) *part {
@@ -415,14 +375,7 @@ func (s *Site) part(name string) *part {
 func (s *Site) removeParts(kept []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for name, p := range s.parts {
-		if !slices.Contains(kept, name) {
-			delete(s.parts, name)
-			if p.search != nil {
-				_ = p.search.Close() // Only a query that runs now is affected.
-			}
-		}
-	}
+	maps.DeleteFunc(s.parts, func(name string, _ *part) bool { return !slices.Contains(kept, name) })
 }
 
 // checkPolicy schedules an update of everything after a change of the policy, which can move packages to other partitions.
@@ -462,18 +415,4 @@ func (s *Site) Updated() (next <-chan struct{}, updates int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.updated, s.updates
-}
-
-// Close closes the databases.
-func (s *Site) Close() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var errs []error
-	for name, p := range s.parts {
-		if p.search != nil {
-			errs = append(errs, p.search.Close())
-		}
-		delete(s.parts, name)
-	}
-	return errors.Join(errs...)
 }

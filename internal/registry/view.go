@@ -218,17 +218,17 @@ func (v *View) knows(owner string) bool {
 	})
 }
 
-// Search returns the kinds and packages that match a query, best first, at most limit.
+// Search returns the kinds and packages that match a query, best first, at most limit. It waits while too many searches run.
 func (v *View) Search(ctx context.Context, q catalog.Query, limit int) ([]catalog.Hit, error) {
+	select {
+	case v.site.searches <- struct{}{}:
+		defer func() { <-v.site.searches }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 	var all []catalog.Hit
 	for _, p := range v.parts {
-		if p.search == nil {
-			continue
-		}
-		hits, err := p.search.Search(ctx, p.catalog, q, limit, v.visible)
-		if err != nil {
-			return nil, err
-		}
+		hits := p.search.Search(q, limit, v.visible)
 		for i := range hits {
 			row := p.row(hits[i].Package)
 			hits[i].Package = &row

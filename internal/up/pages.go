@@ -96,5 +96,5 @@ func (p *registryPages) close() error {
 		return nil
 	}
 	opened.stop()
-	return errors.Join(<-opened.ended, opened.site.Close(), opened.packages.Close())
+	return errors.Join(<-opened.ended, opened.packages.Close())
 }

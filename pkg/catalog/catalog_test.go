@@ -237,19 +237,3 @@ func TestStatusRoundTrip(t *testing.T) {
 		}
 	}
 }
-
-// Each row of a catalog is found by its kind, group, repository and role, and no other one is.
-func TestEachKindIsFound(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		c := build(t, drawAll(t))
-		for i := range c.Kinds {
-			k := &c.Kinds[i]
-			if got := c.FindKind(k.Kind, k.Group, k.Repository, k.Role); got != k {
-				t.Fatalf("%s.%s of %s: got %v", k.Kind, k.Group, k.Repository, got)
-			}
-		}
-		if got := c.FindKind("Missing", "example.org", "registry.test/missing", Provides); got != nil {
-			t.Fatalf("a missing kind: got %v", got)
-		}
-	})
-}

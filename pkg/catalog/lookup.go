@@ -2,7 +2,6 @@ package catalog
 
 import (
 	"slices"
-	"sort"
 	"strings"
 )
 
@@ -69,11 +68,7 @@ func (c *Catalog) KindsOf(repository string) []Kind {
 	return out
 }
 
-// FindKind returns the row of a kind that a package of a repository contains in a role, or nil. The catalog must be in its order.
-func (c *Catalog) FindKind(kind, group, repository string, role Role) *Kind {
-	key := Kind{Kind: kind, Group: group, Repository: repository, Role: role}
-	if i, ok := sort.Find(len(c.Kinds), func(i int) int { return compareKindRows(&key, &c.Kinds[i]) }); ok {
-		return &c.Kinds[i]
-	}
-	return nil
+// hasNamesOf reports whether two kinds have the same names apart from the group.
+func (k *Kind) hasNamesOf(o *Kind) bool {
+	return k.Kind == o.Kind && k.Plural == o.Plural && k.Singular == o.Singular && slices.Equal(k.ShortNames, o.ShortNames)
 }

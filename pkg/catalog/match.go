@@ -5,6 +5,7 @@ import (
 	"math/bits"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/xpkg-dev/xpkg/internal/spelling"
 )
@@ -25,60 +26,124 @@ const (
 	maxCoverage = 20
 )
 
-type match struct {
-	score int
-	why   string
+// whyOfKind names the match of a kind with a score.
+func whyOfKind(score int) string {
+	switch score {
+	case scoreExact:
+		return "kind"
+	case scorePrefix:
+		return "prefix"
+	case scorePart, scorePartOf, scoreContains:
+		return "part"
+	case scoreGroup + 1, scoreGroup, scoreGroupOf:
+		return "group"
+	}
+	return whyOfPackage(score)
+}
+
+// whyOfPackage names the match of a package with a score.
+func whyOfPackage(score int) string {
+	switch score {
+	case scoreSimilar + 1, scoreSimilar:
+		return "similar"
+	case scoreText:
+		return "text"
+	}
+	return "package"
 }
 
 // kindNames are the names of a kind in the form that a search compares.
 type kindNames struct {
 	kind  *Kind
 	lower string
-	parts []string
+	// starts has a bit for each position at which a word of the CamelCase begins. A kind has fewer characters than bits.
+	starts uint64
 }
 
-func namesOf(k *Kind) kindNames { return kindNames{k, strings.ToLower(k.Kind), camelParts(k.Kind)} }
+func namesOf(k *Kind) kindNames {
+	n := kindNames{kind: k, lower: strings.ToLower(k.Kind)}
+	at := 0
+	for part := range camelSeq(k.Kind) {
+		n.starts |= 1 << at
+		if at += len(part); len(n.lower) != len(k.Kind) { // It is not ASCII.
+			at += len(strings.ToLower(part)) - len(part)
+		}
+	}
+	return n
+}
 
-// match returns the best match of a lower-case word.
-func (n *kindNames) match(w string, fuzzy bool) match {
-	k := n.kind
-	if strings.Contains(w, ".") || strings.Contains(w, "/") {
+// parts returns the words of the CamelCase of the kind in lower case: VPCPeeringConnection is vpc, peering, connection.
+func (n *kindNames) parts() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for rest := n.starts; rest != 0; {
+			start := bits.TrailingZeros64(rest)
+			rest &= rest - 1
+			if end := min(bits.TrailingZeros64(rest), len(n.lower)); !yield(n.lower[start:end]) {
+				return
+			}
+		}
+	}
+}
+
+// match returns the score of the best match of a lower-case word; 0 if there is none.
+func (n *kindNames) match(w string, fuzzy bool) int {
+	if isQualified(w) {
 		return n.matchQualified(w)
 	}
+	return max(n.matchName(w, fuzzy), matchGroup(n.kind.Group, w))
+}
+
+// isQualified reports whether a word is KIND.GROUP, PLURAL.GROUP, GROUP or one of them with a version.
+func isQualified(w string) bool { return strings.ContainsAny(w, "./") }
+
+// matchName returns the score of the best match in the names without the group.
+func (n *kindNames) matchName(w string, fuzzy bool) int {
+	if n.kind.hasName(w) {
+		return scoreExact
+	}
+	return n.matchOwn(w, fuzzy)
+}
+
+// matchOwn is like matchName for a kind that has no other name which is the word.
+func (n *kindNames) matchOwn(w string, fuzzy bool) int {
 	switch {
-	case n.lower == w, k.hasName(w):
-		return match{scoreExact, "kind"}
+	case n.lower == w:
+		return scoreExact
 	case strings.HasPrefix(n.lower, w):
-		return match{scorePrefix, "prefix"}
+		return scorePrefix
 	}
-	best := match{}
-	better := func(score int, why string) {
-		if score > best.score {
-			best = match{score, why}
-		}
-	}
-	for _, p := range n.parts {
+	best, one := 0, singular(w)
+	for p := range n.parts() {
 		switch {
-		case p == w, p == singular(w):
-			better(scorePart, "part")
+		case p == w, p == one:
+			best = max(best, scorePart)
 		case strings.HasPrefix(p, w):
-			better(scorePartOf, "part")
+			best = max(best, scorePartOf)
 		case fuzzy && similar(p, w):
-			better(scoreSimilar, "similar")
+			best = max(best, scoreSimilar)
 		}
 	}
-	if strings.Contains(n.lower, w) {
-		better(scoreContains, "part")
+	if best < scoreContains && strings.Contains(n.lower, w) {
+		best = scoreContains
 	}
-	if fuzzy && (similar(n.lower, w) || similar(k.Plural, w)) {
-		better(scoreSimilar+1, "similar")
+	if best < scoreSimilar+1 && fuzzy && (similar(n.lower, w) || similar(n.kind.Plural, w)) {
+		best = scoreSimilar + 1
 	}
-	for label := range strings.SplitSeq(k.Group, ".") {
+	return best
+}
+
+// matchGroup returns the score of the best match in the labels of a group.
+func matchGroup(group, w string) int {
+	best := 0
+	if !strings.Contains(group, w) {
+		return best
+	}
+	for label := range strings.SplitSeq(group, ".") {
 		switch {
 		case label == w:
-			better(scoreGroup, "group")
+			return scoreGroup
 		case strings.HasPrefix(label, w):
-			better(scoreGroupOf, "group")
+			best = scoreGroupOf
 		}
 	}
 	return best
@@ -96,42 +161,34 @@ func singular(w string) string {
 }
 
 // matchQualified matches KIND.GROUP, PLURAL.GROUP, GROUP and GROUP/VERSION.
-func (n *kindNames) matchQualified(w string) match {
+func (n *kindNames) matchQualified(w string) int {
 	name, apiVersion, versioned := strings.Cut(w, "/")
 	switch k := n.kind; {
 	case versioned && !slices.Contains(k.Served, apiVersion):
-		return match{}
+		return 0
 	case named(k, name):
-		return match{scoreExact, "kind"}
+		return scoreExact
 	case k.Group == name:
-		return match{scoreGroup + 1, "group"}
+		return scoreGroup + 1
 	case strings.Contains(k.Group, name):
-		return match{scoreGroupOf, "group"}
+		return scoreGroupOf
 	}
-	return match{}
+	return 0
 }
 
 // coverage returns up to maxCoverage points for the part of the kind that the words cover.
 func (n *kindNames) coverage(words []string) int {
-	covered := 0
-	for _, p := range n.parts {
+	covered, all := 0, 0
+	for p := range n.parts() {
+		all++
 		if slices.ContainsFunc(words, func(w string) bool { return strings.HasPrefix(w, p) || strings.HasPrefix(p, w) }) {
 			covered++
 		}
 	}
-	if len(n.parts) == 0 {
+	if all == 0 {
 		return 0
 	}
-	return maxCoverage * covered / len(n.parts)
-}
-
-// camelParts returns the words of a CamelCase name in lower case: VPCPeeringConnection is vpc, peering, connection.
-func camelParts(name string) []string {
-	var parts []string
-	for part := range camelSeq(name) {
-		parts = append(parts, strings.ToLower(part))
-	}
-	return parts
+	return maxCoverage * covered / all
 }
 
 // camelSeq returns the words of a CamelCase name.
@@ -185,22 +242,18 @@ func bytesIn(w string) uint64 {
 	return set
 }
 
-// matchPackage returns the best match of a lower-case word in the texts of a package.
-func matchPackage(p *Package, t *Text, w string, fuzzy bool) match {
-	best := match{}
-	better := func(score int, why string) {
-		if score > best.score {
-			best = match{score, why}
-		}
+// matchPackage returns the score of the best match of a lower-case word in the texts of a package; 0 if there is none.
+func matchPackage(p *Package, t *Text, w string, fuzzy bool) int {
+	best := matchRepository(p.Repository, w, fuzzy)
+	for _, alias := range p.Aliases {
+		best = max(best, matchRepository(alias, w, fuzzy))
 	}
-	for _, repository := range append([]string{p.Repository}, p.Aliases...) {
-		matchName(repository, w, fuzzy, better)
-	}
-	if hasWord(p.Title, w) || hasWord(p.Category, w) || slices.ContainsFunc(p.Keywords, func(k string) bool { return hasWord(k, w) }) {
-		better(scoreTitle, "package")
-	}
-	if strings.Contains(strings.ToLower(p.Summary), w) || strings.Contains(strings.ToLower(p.Title), w) || t != nil && strings.Contains(strings.ToLower(t.Readme), w) {
-		better(scoreText, "text")
+	switch {
+	case best >= scoreTitle:
+	case hasWord(p.Title, w) || hasWord(p.Category, w) || slices.ContainsFunc(p.Keywords, func(k string) bool { return hasWord(k, w) }):
+		best = scoreTitle
+	case best < scoreText && (textContains(p.Summary, w) || textContains(p.Title, w) || t != nil && textContains(t.Readme, w)):
+		best = scoreText
 	}
 	return best
 }
@@ -210,33 +263,35 @@ func hasWord(text, w string) bool {
 	return strings.EqualFold(text, w) || len(text) > len(w) && slices.Contains(words(text), w)
 }
 
-// matchName matches a word with the name of a repository.
-func matchName(repository, w string, fuzzy bool, better func(int, string)) {
+// matchRepository returns the score of the best match of a word in the name of a repository; 0 if there is none.
+func matchRepository(repository, w string, fuzzy bool) int {
 	name := repository[strings.LastIndexByte(repository, '/')+1:]
+	best := 0
 	switch {
 	case repository == w, name == w, strings.HasSuffix(repository, "/"+w) && strings.Contains(w, "/"):
-		better(scoreExact, "package")
+		return scoreExact
 	case strings.HasPrefix(name, w):
-		better(scorePrefix-1, "package")
+		return scorePrefix - 1
 	}
 	for part := range strings.SplitSeq(name, "-") {
 		switch {
 		case part == w:
-			better(scorePart-1, "package")
+			best = max(best, scorePart-1)
 		case strings.HasPrefix(part, w):
-			better(scorePartOf-1, "package")
+			best = max(best, scorePartOf-1)
 		case fuzzy && similar(part, w):
-			better(scoreSimilar, "similar")
+			best = max(best, scoreSimilar)
 		}
 	}
 	switch {
 	case strings.Contains(name, w):
-		better(scoreContains-1, "package")
+		best = max(best, scoreContains-1)
 	case strings.Contains(repository, w):
-		better(scoreGroupOf-1, "package")
+		best = max(best, scoreGroupOf-1)
 	case fuzzy && similar(name, w):
-		better(scoreSimilar+1, "similar")
+		best = max(best, scoreSimilar+1)
 	}
+	return best
 }
 
 // words returns the words of a text in lower case.
@@ -253,8 +308,11 @@ func (t *Text) kind(group, kind string) *KindText {
 	return &t.Kinds[i]
 }
 
-func (t *KindText) contains(w string) bool {
-	return strings.Contains(strings.ToLower(t.Description), w)
+func (t *KindText) contains(w string) bool { return textContains(t.Description, w) }
+
+// textContains reports whether a text contains a lower-case word in any case.
+func textContains(text, w string) bool {
+	return containsFold(text, w) || !isASCII(text) && strings.Contains(strings.ToLower(text), w)
 }
 
 // fields returns the fields that begin with a prefix, in any case.
@@ -262,6 +320,9 @@ func (t *KindText) fields(prefix string) []string {
 	prefix = strings.ToLower(prefix)
 	var out []string
 	for _, f := range t.Fields {
+		if f == "" || f[0] < utf8.RuneSelf && toLower(f[0]) != prefix[0] {
+			continue // Most fields differ in their first byte, which is faster to see.
+		}
 		if strings.HasPrefix(strings.ToLower(f), prefix) {
 			out = append(out, f)
 		}

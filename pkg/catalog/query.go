@@ -80,24 +80,26 @@ func (q *Query) Empty() bool {
 	return len(q.Words) == 0 && q.Kind == "" && q.Group == "" && q.Provides == "" && q.Field == "" && q.Type == ""
 }
 
-// matchesGroup reports whether a group matches a pattern, in which * stands for any text.
-func matchesGroup(pattern, group string) bool {
+// matchesGroup returns a function that reports whether a group matches a pattern, in which * stands for any text.
+func matchesGroup(pattern string) func(group string) bool {
 	parts := strings.Split(strings.ToLower(pattern), "*")
-	if len(parts) == 1 {
-		return parts[0] == group
-	}
-	rest, ok := strings.CutPrefix(group, parts[0])
-	if !ok {
-		return false
-	}
-	for _, part := range parts[1 : len(parts)-1] {
-		i := strings.Index(rest, part)
-		if i < 0 {
+	return func(group string) bool {
+		if len(parts) == 1 {
+			return parts[0] == group
+		}
+		rest, ok := strings.CutPrefix(group, parts[0])
+		if !ok {
 			return false
 		}
-		rest = rest[i+len(part):]
+		for _, part := range parts[1 : len(parts)-1] {
+			i := strings.Index(rest, part)
+			if i < 0 {
+				return false
+			}
+			rest = rest[i+len(part):]
+		}
+		return strings.HasSuffix(rest, parts[len(parts)-1])
 	}
-	return strings.HasSuffix(rest, parts[len(parts)-1])
 }
 
 // splitKind splits KIND, KIND.GROUP and PLURAL.GROUP, with an optional /VERSION, which is dropped.
@@ -112,7 +114,7 @@ func (q *Query) matchesFilters(k *Kind, p *Package) bool {
 	if q.Type != "" && !strings.EqualFold(q.Type, p.Type) {
 		return false
 	}
-	if q.Group != "" && !matchesGroup(q.Group, k.Group) {
+	if q.Group != "" && !matchesGroup(q.Group)(k.Group) {
 		return false
 	}
 	if q.Kind != "" && !named(k, q.Kind) {

@@ -241,13 +241,13 @@ func (r *Reader) each(walk func(*kindsLayer, func(line string) error) error, vis
 func (r *Reader) Search(q Query, limit int) ([]Hit, error) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
-	return searchInSteps(q, limit, r.packages, r.readTexts, r.feed)
+	return searchInSteps(q, limit, pointers(r.packages), r.readTexts, r.feed)
 }
 
 // feed passes to a searcher the kinds that can match.
 func (r *Reader) feed(s *searcher) error {
-	if name, _ := splitKind(s.q.Kind); name != "" {
-		return r.feedNamed(s, name)
+	if s.name != "" {
+		return r.feedNamed(s, s.name)
 	}
 	filter := s.filter(r.base)
 	return r.each(func(l *kindsLayer, visit func(string) error) error {

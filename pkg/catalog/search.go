@@ -2,11 +2,8 @@ package catalog
 
 import (
 	"cmp"
-	"math/bits"
 	"slices"
-	"strconv"
 	"strings"
-	"unicode/utf8"
 )
 
 // A Hit is a result of a search: a kind with its package, or a package.
@@ -24,9 +21,10 @@ type Hit struct {
 
 // Search returns the kinds and packages that match a query, best first, at most limit; a limit of 0 means all. The order is
 // total: exact kind, prefix, part of the kind, group, package, text, similar name; then the static rank of the package.
+// A [SearchIndex] has the same hits in less time.
 func (c *Catalog) Search(q Query, limit int) []Hit {
 	texts := func() ([]Text, error) { return c.Texts, nil }
-	hits, _ := searchInSteps(q, limit, c.Packages, texts, func(s *searcher) error { // No step of it fails.
+	hits, _ := searchInSteps(q, limit, pointers(c.Packages), texts, func(s *searcher) error { // No step of it fails.
 		for i := range c.Kinds {
 			s.kind(&c.Kinds[i])
 		}
@@ -35,9 +33,18 @@ func (c *Catalog) Search(q Query, limit int) []Hit {
 	return hits
 }
 
+// pointers returns pointers to the elements of a list.
+func pointers[T any](list []T) []*T {
+	out := make([]*T, len(list))
+	for i := range list {
+		out[i] = &list[i]
+	}
+	return out
+}
+
 // searchInSteps searches names, then names and texts, then similar names, until there are hits. A query for a field begins with
 // the second step. Feed passes the kinds to the searcher.
-func searchInSteps(q Query, limit int, packages []Package, texts func() ([]Text, error), feed func(*searcher) error) ([]Hit, error) {
+func searchInSteps(q Query, limit int, packages []*Package, texts func() ([]Text, error), feed func(*searcher) error) ([]Hit, error) {
 	for _, step := range []struct{ texts, fuzzy bool }{{false, false}, {true, false}, {true, true}} {
 		if q.Field != "" && !step.texts {
 			continue
@@ -52,12 +59,11 @@ func searchInSteps(q Query, limit int, packages []Package, texts func() ([]Text,
 		if step.texts && !step.fuzzy && q.Field == "" && len(with) == 0 {
 			continue // It has the result of the first step.
 		}
-		s := newSearcher(q, packages, with, step.fuzzy)
-		s.limit = limit
+		s := newSearcher(q, limit, packages, with, step.fuzzy)
 		if err := feed(s); err != nil {
 			return nil, err
 		}
-		if hits := s.hits(limit); len(hits) > 0 || len(q.Words) == 0 {
+		if hits := s.hits(); len(hits) > 0 || len(q.Words) == 0 {
 			return hits, nil
 		}
 	}
@@ -69,37 +75,51 @@ type searcher struct {
 	q        Query
 	packages map[string]*candidate
 	texts    map[string]*Text
-	found    []Hit
+	found    []scored
 	// limit is the number of hits that the caller wants; 0 for all.
 	limit int
+	// worst is the last hit within the limit among those found so far; without a package before there are as many.
+	worst scored
 	// fuzzy accepts similar names.
 	fuzzy bool
-	// named reports whether a kind was found whose own name is Query.Kind.
+	// name is the name in Query.Kind, and named reports whether a kind was found whose own name it is.
+	name  string
 	named bool
+	// own are the scores of the words of the query in the names of the kind that is searched.
+	own []int
+}
+
+// scored is a hit with the static rank of its package.
+type scored struct {
+	Hit
+	static int
 }
 
 // candidate is a package with what a search needs of it.
 type candidate struct {
 	*Package
 	// words are the scores of each word of the query in the texts of the package.
-	words  []match
+	words  []int
 	static int
-	// kinds is the number of kinds of the package that match the filters.
-	kinds int
+	// selected reports whether a kind of the package matches the filters.
+	selected bool
 }
 
-func newSearcher(q Query, packages []Package, texts []Text, fuzzy bool) *searcher {
-	s := &searcher{q: q, fuzzy: fuzzy, packages: make(map[string]*candidate, len(packages)), texts: make(map[string]*Text, len(texts))}
+func newSearcher(q Query, limit int, packages []*Package, texts []Text, fuzzy bool) *searcher {
+	s := &searcher{q: q, limit: limit, fuzzy: fuzzy}
+	s.packages, s.texts = make(map[string]*candidate, len(packages)), make(map[string]*Text, len(texts))
+	s.name, _ = splitKind(q.Kind)
+	s.own = make([]int, len(q.Words))
 	for i := range texts {
 		s.texts[texts[i].Repository] = &texts[i]
 	}
-	for i := range packages {
-		p := &packages[i]
-		c := &candidate{Package: p, static: staticRank(p)}
+	words := make([]int, 0, len(packages)*len(q.Words))
+	for _, p := range packages {
+		first := len(words)
 		for _, w := range q.Words {
-			c.words = append(c.words, matchPackage(p, s.texts[p.Repository], w, fuzzy))
+			words = append(words, matchPackage(p, s.texts[p.Repository], w, fuzzy))
 		}
-		s.packages[p.Repository] = c
+		s.packages[p.Repository] = &candidate{Package: p, static: staticRank(p), words: words[first:]}
 	}
 	return s
 }
@@ -126,210 +146,84 @@ func (s *searcher) kind(k *Kind) {
 	if p == nil || !s.q.matchesFilters(k, p.Package) {
 		return
 	}
-	fields := s.fields(k)
-	if s.q.Field != "" && len(fields) == 0 {
-		return
+	p.selected = true
+	names := namesOf(k)
+	for i, w := range s.q.Words {
+		s.own[i] = names.match(w, s.fuzzy)
 	}
-	p.kinds++
-	best, why, ok := s.scoreKind(k, p)
-	if !ok || !s.precedes(k) {
-		return
-	}
-	s.found = append(s.found, Hit{Kind: k, Package: p.Package, Score: best, Why: why, Fields: fields})
-	if s.limit > 0 && len(s.found) >= max(4*s.limit, manyHits) {
-		slices.SortFunc(s.found, s.compare)
-		clear(s.found[s.limit:])
-		s.found = s.found[:s.limit]
+	text := s.textOf(k)
+	if score, why, ok := s.score(p, text); ok {
+		s.add(k, p, score+names.coverage(s.q.Words), why, text)
 	}
 }
 
-// precedes reports whether a kind that matches is a hit: a plural, singular or short name selects kinds only if no match has the name itself. It
-// drops the former hits when it sees the first kind that has the name itself.
-func (s *searcher) precedes(k *Kind) bool {
-	name, _ := splitKind(s.q.Kind)
-	if name == "" || strings.EqualFold(k.Kind, name) == s.named {
-		return true
+// add adds a kind that matches apart from its fields.
+func (s *searcher) add(k *Kind, p *candidate, score int, why string, text *KindText) {
+	// A plural, singular or short name selects kinds only if no match has the name itself.
+	precedes := s.name != "" && !s.named && strings.EqualFold(k.Kind, s.name)
+	hit := scored{Hit{Kind: k, Package: p.Package, Score: score, Why: why}, p.static}
+	if !precedes && (s.named && !strings.EqualFold(k.Kind, s.name) || s.worst.Package != nil && compareHits(hit, s.worst) > 0) {
+		return
 	}
-	if s.named {
-		return false
+	if s.q.Field != "" {
+		if text != nil {
+			hit.Fields = text.fields(s.q.Field)
+		}
+		if len(hit.Fields) == 0 {
+			return
+		}
 	}
-	s.named = true
-	clear(s.found)
-	s.found = s.found[:0]
-	return true
+	if precedes {
+		s.named, s.found, s.worst = true, nil, scored{}
+	}
+	s.found = append(s.found, hit)
+	if s.limit > 0 && len(s.found) >= max(4*s.limit, manyHits) {
+		s.cut()
+	}
 }
 
 // manyHits is the number of hits from which those beyond the limit are dropped during a search.
-const manyHits = 4096
+const manyHits = 256
 
-// textFilter selects the lines of kinds that can match a query. It is faster than reading the lines.
-type textFilter struct {
-	// frame reports whether one of several lines can match.
-	frame func(text string) bool
-	line  func(line string) bool
-}
-
-// filter returns the filter of the query. The lines refer to the packages by their positions in base.
-func (s *searcher) filter(base []string) textFilter {
-	all := func(string) bool { return true }
-	if s.fuzzy && len(s.q.Words) == 1 {
-		return textFilter{all, similarLines(s.q.Words[0])}
-	}
-	if s.fuzzy || len(s.q.Words) == 0 || len(s.texts) > 0 || s.q.Provides != "" {
-		return textFilter{all, all}
-	}
-	stems := make([]string, len(s.q.Words))
-	for i, w := range s.q.Words {
-		if stems[i] = stem(w); strings.ContainsAny(w, "./") {
-			stems[i] = "" // Every line can match a qualified name.
-		}
-	}
-	// A word matches a line by its own text or by its package, and at least one word by its own text.
-	frame := func(text string) bool {
-		return slices.ContainsFunc(stems, func(w string) bool { return containsFold(text, w) })
-	}
-	return textFilter{frame, func(line string) bool {
-		own, position := false, -1
-		for i, w := range stems {
-			if containsFold(line, w) {
-				own = true
-				continue
-			}
-			if position < 0 {
-				position = packageOf(line)
-			}
-			if position < 0 || position >= len(base) {
-				return true // Reading the line reports the error.
-			}
-			if p := s.packages[base[position]]; p == nil || p.words[i].score == 0 {
-				return false
-			}
-		}
-		return own
-	}}
-}
-
-// similarLines returns a function that reports whether the kind in a line can be similar to a lower-case word, which no former step has
-// found: apart from typing errors, the name, a part of it, or the plural has the length and the bytes of the word.
-func similarLines(word string) func(line string) bool {
-	most, wanted := mostErrors(len(word)), bytesIn(word)
-	fits := func(length int, has uint64) bool {
-		return length-len(word) <= most && len(word)-length <= most && bits.OnesCount64(wanted&^has) <= most
-	}
-	return func(line string) bool {
-		name, rest, _ := strings.Cut(line, "\t")
-		_, rest, _ = strings.Cut(rest, "\t") // the group
-		plural, _, _ := strings.Cut(rest, "\t")
-		has := bytesIn(name) | bytesIn("s")
-		switch {
-		case most == 0:
-			return false
-		case !isASCII(name):
-			return true // Its length changes with its case.
-		case fits(len(plural), bytesIn(plural)), fits(len(name), has), fits(len(name)+len("s"), has): // An empty plural is that of the rule.
-			return true
-		case bits.OnesCount64(wanted&^has) > most:
-			return false
-		}
-		for part := range camelSeq(name) {
-			if fits(len(part), bytesIn(part)) {
-				return true
-			}
-		}
-		return false
+// cut sorts the hits and drops those beyond the limit.
+func (s *searcher) cut() {
+	slices.SortFunc(s.found, compareHits)
+	if s.limit > 0 && len(s.found) >= s.limit {
+		clear(s.found[s.limit:])
+		s.found = s.found[:s.limit]
+		s.worst = s.found[s.limit-1]
 	}
 }
 
-// isASCII reports whether a name has only ASCII characters.
-func isASCII(name string) bool {
-	var all byte
-	for i := range len(name) {
-		all |= name[i]
-	}
-	return all < utf8.RuneSelf
-}
-
-// packageOf returns the position of the package in the line of a kind, and -1 if there is none.
-func packageOf(line string) int {
-	end := strings.LastIndexByte(line, '\t')
-	if end < 0 {
-		return -1
-	}
-	start := strings.LastIndexByte(line[:end], '\t')
-	position, err := strconv.Atoi(line[start+1 : end])
-	if err != nil {
-		return -1
-	}
-	return position
-}
-
-// stem returns the part of a word that its singular and its plural have in common.
-func stem(w string) string {
-	w = strings.TrimSuffix(strings.TrimSuffix(w, "s"), "e")
-	return strings.TrimSuffix(w, "i")
-}
-
-// containsFold reports whether a text contains a lower-case word in any case.
-func containsFold(s, word string) bool {
-	if word == "" {
-		return true
-	}
-	lower, upper := word[0], word[0]
-	if lower >= 'a' && lower <= 'z' {
-		upper -= 'a' - 'A'
-	}
-	for i := 0; i+len(word) <= len(s); i++ {
-		if c := s[i]; (c == lower || c == upper) && equalFold(s[i:i+len(word)], word) {
-			return true
-		}
-	}
-	return false
-}
-
-// equalFold compares a text with a lower-case word of the same length, ignoring the case of ASCII letters.
-func equalFold(s, word string) bool {
-	for i := range len(word) {
-		c := s[i]
-		if c >= 'A' && c <= 'Z' {
-			c += 'a' - 'A'
-		}
-		if c != word[i] {
-			return false
-		}
-	}
-	return true
-}
-
-// scoreKind returns the sum of the scores of all words, and what the best word matched. It returns false if a word matches
+// score returns the sum of the scores of all words in a kind, and what the best word matched. It returns false if a word matches
 // nothing, or if no word matches the kind itself.
-func (s *searcher) scoreKind(k *Kind, p *candidate) (score int, why string, ok bool) {
+func (s *searcher) score(p *candidate, text *KindText) (score int, why string, ok bool) {
 	if len(s.q.Words) == 0 {
 		return scoreExact, "kind", true
 	}
-	own := false
-	var best match
-	names := namesOf(k)
+	best, isOwn := 0, false
 	for i, w := range s.q.Words {
-		m := names.match(w, s.fuzzy)
-		if t := s.textOf(k); m.score < scoreText && t != nil && t.contains(w) {
-			m = match{scoreText, "text"}
+		m := s.own[i]
+		if m < scoreText && text != nil && text.contains(w) {
+			m = scoreText
 		}
-		own = own || m.score > 0
-		if p.words[i].score/2 > m.score {
-			m = match{p.words[i].score / 2, "package"}
+		isOwn = isOwn || m > 0
+		viaPackage := p.words[i]/2 > m
+		if viaPackage {
+			m = p.words[i] / 2
 		}
-		if m.score == 0 {
+		switch {
+		case m == 0:
 			return 0, "", false
+		case m <= best:
+		case viaPackage:
+			best, why = m, "package"
+		default:
+			best, why = m, whyOfKind(m)
 		}
-		score += m.score
-		if m.score > best.score {
-			best = m
-		}
+		score += m
 	}
-	if !own {
-		return 0, "", false
-	}
-	return score + names.coverage(s.q.Words), best.why, true
+	return score, why, isOwn
 }
 
 func (s *searcher) textOf(k *Kind) *KindText {
@@ -340,22 +234,10 @@ func (s *searcher) textOf(k *Kind) *KindText {
 	return t.kind(k.Group, k.Kind)
 }
 
-// fields returns the fields of the kind that begin with Query.Field.
-func (s *searcher) fields(k *Kind) []string {
-	if s.q.Field == "" {
-		return nil
-	}
-	t := s.textOf(k)
-	if t == nil {
-		return nil
-	}
-	return t.fields(s.q.Field)
-}
-
 // scorePackage returns the sum of the scores of all words, or 0 if the package does not match.
 func (s *searcher) scorePackage(p *candidate) int {
 	filtered := s.q.Kind != "" || s.q.Group != "" || s.q.Field != ""
-	if filtered || s.q.Type != "" && !strings.EqualFold(p.Type, s.q.Type) || s.q.Provides != "" && p.kinds == 0 {
+	if filtered || s.q.Type != "" && !strings.EqualFold(p.Type, s.q.Type) || s.q.Provides != "" && !p.selected {
 		return 0
 	}
 	if len(s.q.Words) == 0 {
@@ -363,50 +245,56 @@ func (s *searcher) scorePackage(p *candidate) int {
 	}
 	score := 0
 	for _, m := range p.words {
-		if m.score == 0 {
+		if m == 0 {
 			return 0
 		}
-		score += m.score
+		score += m
 	}
 	return score
 }
 
 // hits returns the results in their order.
-func (s *searcher) hits(limit int) []Hit {
+func (s *searcher) hits() []Hit {
 	for _, p := range s.packages {
 		if score := s.scorePackage(p); score > 0 {
-			s.found = append(s.found, Hit{Package: p.Package, Score: score, Why: bestOf(p.words).why})
+			why := "package"
+			if len(p.words) > 0 {
+				why = whyOfPackage(slices.Max(p.words))
+			}
+			s.found = append(s.found, scored{Hit{Package: p.Package, Score: score, Why: why}, p.static})
 		}
 	}
-	slices.SortFunc(s.found, s.compare)
-	if limit > 0 && len(s.found) > limit {
-		return s.found[:limit:limit]
+	s.cut()
+	var hits []Hit
+	for i := range s.found {
+		hits = append(hits, s.found[i].Hit)
 	}
-	return s.found
+	return hits
 }
 
-func bestOf(all []match) match {
-	best := match{why: "package"}
-	for _, m := range all {
-		if m.score > best.score {
-			best = m
-		}
-	}
-	return best
+// isBelow reports whether no hit with a score is among those within the limit.
+func (s *searcher) isBelow(score int) bool {
+	return s.worst.Package != nil && score < s.worst.Score && (s.name == "" || s.named)
 }
 
-func (s *searcher) compare(a, b Hit) int {
-	name := func(h Hit) string {
-		if h.Kind == nil {
-			return ""
-		}
-		return h.Kind.Kind
+// compareHits orders hits, the best first.
+func compareHits(a, b scored) int {
+	if c := cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(b.static, a.static)); c != 0 {
+		return c
 	}
-	c := cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(s.static(b), s.static(a)), cmp.Compare(len(name(a)), len(name(b))), cmp.Compare(name(a), name(b)))
-	if c != 0 || a.Kind == nil || b.Kind == nil {
-		return cmp.Or(c, cmp.Compare(a.Package.Repository, b.Package.Repository))
+	switch {
+	case a.Kind == nil && b.Kind == nil:
+		return cmp.Compare(a.Package.Repository, b.Package.Repository)
+	case a.Kind == nil:
+		return -1
+	case b.Kind == nil:
+		return 1
 	}
-	return cmp.Or(cmp.Compare(a.Kind.Group, b.Kind.Group), compareKindRows(a.Kind, b.Kind))
+	if c := cmp.Compare(len(a.Kind.Kind), len(b.Kind.Kind)); c != 0 {
+		return c
+	}
+	if c := cmp.Compare(a.Kind.Kind, b.Kind.Kind); c != 0 {
+		return c
+	}
+	return compareKindRows(a.Kind, b.Kind)
 }
-
-func (s *searcher) static(h Hit) int { return s.packages[h.Package.Repository].static }

@@ -143,13 +143,14 @@ func TestANameOfAKindHidesNoOtherKind(t *testing.T) {
 	}
 }
 
-func TestCamelParts(t *testing.T) {
+func TestPartsOfNames(t *testing.T) {
 	for name, want := range map[string]string{
 		"Bucket": "bucket", "BucketPolicy": "bucket policy", "VPCPeeringConnection": "vpc peering connection", "DBInstance": "db instance",
-		"XNetwork": "x network", "IPv4Address": "i pv4 address", "VPC": "vpc", "": "", "lower": "lower",
+		"XNetwork": "x network", "IPv4Address": "i pv4 address", "VPC": "vpc", "": "", "lower": "lower", "A\u0130Bc": "ai bc",
 	} {
-		if got := strings.Join(camelParts(name), " "); got != want {
-			t.Errorf("camelParts(%q) = %q, want %q", name, got, want)
+		names := namesOf(&Kind{Kind: name})
+		if got := strings.Join(slices.Collect(names.parts()), " "); got != want {
+			t.Errorf("the parts of %q are %q, want %q", name, got, want)
 		}
 	}
 }
@@ -185,12 +186,12 @@ func TestFilterOfSimilarLinesOmitsNoMatch(t *testing.T) {
 		k := Kind{Kind: part.Draw(t, "first") + part.Draw(t, "second"), Group: "example.org", Scope: "Cluster", Served: []string{"v1"}, Role: Provides}
 		k.Plural = rapid.SampledFrom([]string{strings.ToLower(k.Kind) + "s", "abababbas"}).Draw(t, "plural")
 		names := namesOf(&k)
-		word := rapid.SampledFrom(append(slices.Clone(names.parts), names.lower, k.Plural)).Draw(t, "name")
+		word := rapid.SampledFrom(append(slices.Collect(names.parts()), names.lower, k.Plural)).Draw(t, "name")
 		for range rapid.IntRange(1, 2).Draw(t, "errors") {
 			at := rapid.IntRange(0, len(word)-1).Draw(t, "position")
 			word = strings.ToLower(word[:at] + rapid.SampledFrom([]string{"", "b", "x", word[at:at+1] + "x"}).Draw(t, "instead") + word[at+1:])
 		}
-		if names.match(word, false).score > 0 || names.match(word, true).score == 0 {
+		if names.match(word, false) > 0 || names.match(word, true) == 0 {
 			return
 		}
 		matches++
