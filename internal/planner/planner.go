@@ -154,13 +154,3 @@ func (pl *Planner) CrossplaneConstraints(ctx context.Context) (func(constraint s
 func (pl *Planner) crossplane() *crossplane.Checker {
 	return &crossplane.Checker{Reader: pl.Reader, Namespace: pl.Namespace, Now: time.Now}
 }
-
-// subject returns the package that a plan installs, updates or uninstalls.
-func (p *Plan) subject() (v1.Package, error) {
-	if p.Operation != Uninstall {
-		return p.Wanted()
-	}
-	out := v1.NewPackage(p.Package.Kind)
-	out.SetName(p.Package.Name)
-	return out, nil
-}

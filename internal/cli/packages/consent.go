@@ -8,15 +8,6 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
-// consentTo asks for confirmation of a plan. Without a terminal, it fails if the plan breaks
-// dependents.
-func consentTo(f terminal.ConsentFlag, env *terminal.Env, p *planner.Plan, what string) error {
-	if err := consentError(p); err != nil && !f.Yes && !env.Interactive() {
-		return err
-	}
-	return adviseDryRun(env, f.Consent(env, what))
-}
-
 // consentError returns the error of a plan that can be applied only with --yes, or nil, for a command with this flag.
 func consentError(p *planner.Plan) error { return adviseYes(p.ConsentError(), "use --yes") }
 
