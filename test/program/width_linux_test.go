@@ -44,7 +44,7 @@ func TestLinesFitTheTerminal(t *testing.T) {
 	for _, line := range []string{
 		"list ", "tree ", "tree " + of, "describe " + of, "describe provider/missing-with-a-name-that-fills-lines", "history " + of, "outdated --all",
 		"why " + strings.TrimSuffix(refs[0], ":v1.0.0"), "versions " + refs[0], "doctor ", "status --data-dir " + p.DataDir, "resolve " + ref,
-		"plan install provider " + refs[0] + " second", "plan update " + of + " " + ref, "plan uninstall " + of, "plan sync --lock " + lock,
+		"plan install provider " + refs[0] + " second", "plan update " + of + " " + ref, "plan uninstall " + of, "plan rollback " + of, "plan autoremove ", "plan sync --lock " + lock,
 		"inspect " + ref, "autoremove --dry-run", "registry token list --dir " + t.TempDir(), "config view",
 	} {
 		for _, columns := range []int{80, 120} {
