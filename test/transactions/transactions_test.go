@@ -47,7 +47,9 @@ const (
 )
 
 // Whatever happens to commands and managers, the packages are as the transactions that have succeeded left them, in the order in which they
-// ended. Each command that succeeds has made its change, no edit of another client is lost, and nothing is left behind.
+// ended. No edit of another client is lost, and nothing is left behind.
+//
+// hardening: J1
 func TestChangesAreWholeWhateverFails(t *testing.T) {
 	calamities := []string{commandKilled, managerReplaced, managerCutOff}
 	rounds, partition := len(calamities), 2*time.Second
@@ -62,7 +64,10 @@ func TestChangesAreWholeWhateverFails(t *testing.T) {
 	for round := range rounds {
 		calamity := calamities[round%len(calamities)]
 		s.round(t, round, calamity, partition)
-		if partition = 2 * time.Second; t.Failed() {
+		if calamity == managerCutOff {
+			partition = 2 * time.Second // One long partition is enough.
+		}
+		if t.Failed() {
 			t.Fatalf("failed in the round %d: %s", round, calamity)
 		}
 	}
