@@ -35,7 +35,7 @@ func (o Operation) Plan(ctx context.Context, steps []*Step) ([]*Step, error) {
 	pl := *o.Planner
 	pl.Reader = origin.ListOnce(pl.Reader)
 	options := o.Options
-	options.ChangedTogether, options.ShowMaintained = map[string]bool{}, o.DryRun
+	options.ChangedTogether, options.ShowMaintained = map[string]bool{}, o.DryRun || len(steps) == 1
 	for _, s := range steps {
 		options.ChangedTogether[inventory.ShortName(s.Subject())] = !s.Same
 		if s.Remove {
@@ -91,6 +91,7 @@ func (o Operation) Plan(ctx context.Context, steps []*Step) ([]*Step, error) {
 			continue
 		}
 		if err != nil {
+			s.Plan = p
 			if isConflict(err) {
 				return steps[next:], cmp.Or(refused, err)
 			}

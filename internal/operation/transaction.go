@@ -286,7 +286,6 @@ func (o Operation) PlanTransaction(ctx context.Context, steps []*Step) error {
 		if s.Plan == nil || s.Remove {
 			continue
 		}
-		s.Plan.RollsBack = s.RollsBack
 		if !s.Plan.WritesPackage() && len(s.consents) == 0 {
 			s.Same, s.Plan = true, nil
 		}

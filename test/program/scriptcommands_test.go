@@ -44,7 +44,7 @@ var scriptCommands = map[string]func(*testscript.TestScript, bool, []string){
 }
 
 // told matches the lines that a command may print before it fails: progress and warnings.
-var told = regexp.MustCompile(`^(installing|waiting for|trying again: |planning|checking|the plan cannot be computed here|deleting|starting|pushing|changed since the plan: |provider/|configuration/|function/)|: warning [A-Z]`)
+var told = regexp.MustCompile(`^(note: as in the last start: |installing|waiting for|trying again: |planning|checking|the plan cannot be computed here|deleting|starting|pushing|changed since the plan: |provider/|configuration/|function/)|: warning [A-Z]`)
 
 // advice matches a command in the advice of an error.
 var advice = regexp.MustCompile("`(xpkg [^`]+)`")

@@ -2,6 +2,7 @@ package packages
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -164,6 +165,9 @@ func (r review) plan(env *terminal.Env, pl *clusterPlanner, steps []*operation.S
 	plan := r.planner(pl)
 	refused, err := plan(env, steps)
 	if err == nil || r.others == nil || !operation.IsRefusal(err) {
+		if r.one && errors.Is(err, planner.ErrMaintained) && steps[0].Plan != nil {
+			writePlans(env.Stderr, []*planner.Plan{steps[0].Plan})
+		}
 		for _, s := range steps {
 			// Only the consents and the version that the user names are changed.
 			s.Same = s.Same || r.one && s.Plan != nil && !s.Plan.WritesPackage()
