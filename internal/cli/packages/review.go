@@ -300,23 +300,23 @@ func (r review) consent(env *terminal.Env, steps []*operation.Step) error {
 	}
 	asks := r.Asks(env) && changes > 0
 	isShown := asks || r.one && (len(updates) > 0 || r.consents.given()) && !terminal.IsQuiet(env.Stderr)
-	if isShown && len(plans) > 0 {
+	isShown = isShown && len(plans) > 0
+	if isShown {
 		writePlans(env.Stderr, plans)
-	} else {
-		printNotes(env, plans...)
-	}
-	if r.Yes || changes == 0 {
-		return nil
-	}
-	if env.Interactive() {
-		return env.Confirm()
 	}
 	for _, p := range plans {
-		if err := consentError(p); err != nil {
+		if err := consentError(p); err != nil && !r.Yes && !env.Interactive() {
 			return err
 		}
 	}
+	if !isShown {
+		printNotes(env, plans...)
+	}
 	switch {
+	case r.Yes || changes == 0:
+		return nil
+	case env.Interactive():
+		return env.Confirm()
 	case resources > 0 || uncounted > 0:
 		return r.ask(env, "uninstall "+nameOrCount(removals, "package")+": "+strings.TrimSuffix(plantext.Lost(resources, uncounted), "."))
 	case len(removals) > 0 && r.asksToRemove:
