@@ -132,7 +132,7 @@ func (r review) carryOut(env *terminal.Env, o operation.Operation, steps []*oper
 // report returns a function that prints the packages of an operation, if it has not failed before, and returns its error.
 func (r review) report(env *terminal.Env) func([]*operation.Done, error) error {
 	return func(done []*operation.Done, err error) error {
-		if done == nil || r.one && err != nil {
+		if err != nil && (done == nil || r.one) {
 			return err
 		}
 		return cmp.Or(err, r.print(env, done))
