@@ -55,20 +55,21 @@ func DigestOf(v any) string {
 }
 
 // Agreement returns the digest of what a user agrees to with plans: the packages with their versions, and the consequences for others. Plans
-// of the same change by different clients have equal digests.
+// of the same change by different clients have equal digests, also while the manager still installs the version before: the transaction has
+// the expected generations of the packages.
 func Agreement(plans []*Plan) string {
 	type added struct{ Package, Digest string }
 	type agreed struct {
-		Operation         Operation
-		Package, From, To string
-		Breaks, Webhooks  []string
-		Permissions       any
-		Lost              []CustomResources
-		Added             []added
+		Operation        Operation
+		Package, To      string
+		Breaks, Webhooks []string
+		Permissions      any
+		Lost             []CustomResources
+		Added            []added
 	}
 	var all []agreed
 	for _, p := range plans {
-		a := agreed{Operation: p.Operation, Package: p.Package.Short(), From: p.Package.From.String(), To: p.Package.To.String()}
+		a := agreed{Operation: p.Operation, Package: p.Package.Short(), To: p.Package.To.String()}
 		for _, b := range p.Breaks {
 			a.Breaks = append(a.Breaks, b.String())
 		}
