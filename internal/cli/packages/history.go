@@ -147,7 +147,7 @@ func (c *rollbackArgs) rollBack(env *terminal.Env, r review, f planFlags) error 
 	}
 	r.one, r.needsPlan, r.verb, r.consents = true, c.given() || r.save != nil, "roll back", c.consents
 	return r.change(env, f, func(pl *clusterPlanner, _ *inventory.Inventory) ([]*operation.Step, error) {
-		pl.Upgrades, pl.AllowWebhooks, pl.AdoptObjects = c.DependencyUpgrades, c.AllowWebhooks, c.Adopt
+		pl.assume(c.foreseenUpgradesFlag, c.consents)
 		s := &operation.Step{Live: p, Want: p.DeepCopyObject().(v1.Package), RollsBack: true}
 		return []*operation.Step{s}, moveTo(s.Want, contentOf(target))
 	})

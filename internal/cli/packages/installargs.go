@@ -117,7 +117,7 @@ func (c *installArgs) step(env *terminal.Env, pl *clusterPlanner, all *inventory
 	if err != nil {
 		return nil, err
 	}
-	pl.Upgrades, pl.AllowWebhooks, pl.AdoptObjects = c.DependencyUpgrades, c.AllowWebhooks, c.Adopt
+	pl.assume(c.foreseenUpgradesFlag, c.consents)
 	if live != nil {
 		want = live.DeepCopyObject().(v1.Package)
 		graph.Adopt(want)

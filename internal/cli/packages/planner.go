@@ -78,6 +78,11 @@ func connect(env *terminal.Env, c connection.ClusterFlags) (*rest.Config, *opera
 	return cfg, &operation.Engine{Client: cluster, Frontend: env.Frontend, Objects: objects, Reporter: report.To(env.Stderr)}, nil
 }
 
+// assume sets what plans assume about the manager, and the consents of the user.
+func (p *clusterPlanner) assume(f foreseenUpgradesFlag, c consents) {
+	p.Upgrades, p.AllowWebhooks, p.AdoptObjects = f.DependencyUpgrades, c.AllowWebhooks, c.Adopt
+}
+
 func (p *clusterPlanner) close() error { return p.source.Close() }
 
 // printNotes prints the warnings of plans that are not shown, and names the objects that they do not install.

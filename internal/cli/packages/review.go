@@ -272,7 +272,7 @@ func writePlans(w io.Writer, plans []*planner.Plan) {
 // consent shows the plans and asks for confirmation. Without a terminal, installed packages that change and custom resources that are deleted
 // need --yes.
 func (r review) consent(env *terminal.Env, steps []*operation.Step) error {
-	var updates, removals, unplanned []string
+	var updates, removals []string
 	var plans []*planner.Plan
 	changes := 0
 	var resources int64
@@ -289,7 +289,6 @@ func (r review) consent(env *terminal.Env, steps []*operation.Step) error {
 			updates = append(updates, name)
 		}
 		if s.Plan == nil {
-			unplanned = append(unplanned, inventory.ShortName(s.Subject()))
 			continue
 		}
 		plans = append(plans, s.Plan)
@@ -321,10 +320,12 @@ func (r review) consent(env *terminal.Env, steps []*operation.Step) error {
 		return r.ask(env, "uninstall "+nameOrCount(removals, "package")+": "+strings.TrimSuffix(plantext.Lost(resources, uncounted), "."))
 	case len(removals) > 0 && r.asksToRemove:
 		return r.ask(env, "uninstall "+nameOrCount(removals, "package"))
-	case len(updates) == 1 && len(unplanned) > 0:
-		return r.ask(env, cmp.Or(r.verb, "change")+" "+updates[0]+" without a plan")
 	case len(updates) == 1:
-		return r.ask(env, cmp.Or(r.verb, "change")+" "+updates[0])
+		without := ""
+		if len(plans) < changes {
+			without = " without a plan"
+		}
+		return r.ask(env, cmp.Or(r.verb, "change")+" "+updates[0]+without)
 	case len(updates) > 0:
 		return r.ask(env, "change "+wording.Count(len(updates), "installed package"))
 	}

@@ -59,7 +59,9 @@ func hasName(n inventory.Name) func(kind, name string) bool {
 
 // uninstall uninstalls packages, dependents first, and names the dependencies that no package needs any more.
 func (r review) uninstall(env *terminal.Env, f planFlags, names []inventory.Name) error {
+	var engine *operation.Engine
 	err := r.change(env, f, func(pl *clusterPlanner, all *inventory.Inventory) ([]*operation.Step, error) {
+		engine = pl.Engine
 		names, deleted, err := r.finish(env, pl.Engine, all, names)
 		if err != nil {
 			return nil, err
@@ -71,15 +73,10 @@ func (r review) uninstall(env *terminal.Env, f planFlags, names []inventory.Name
 		steps, err := pl.RemovalSteps(env.Context, all, packages)
 		return append(steps, operation.GoneSteps(deleted)...), err
 	})
-	if err != nil || r.dryRun {
-		return err
+	if err == nil && !r.dryRun {
+		noteOrphans(env, engine)
 	}
-	engine, err := newEngine(env, r.ClusterFlags)
-	if err != nil {
-		return err
-	}
-	noteOrphans(env, engine)
-	return nil
+	return err
 }
 
 // finish ends the deletion of the packages that were deleted before, as by an interrupted command, and of which Kubernetes still deletes

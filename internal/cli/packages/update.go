@@ -47,7 +47,7 @@ func (c *updateArgs) update(env *terminal.Env, r review, f planFlags, targets []
 			WithDo("Write the version after each package, such as `xpkg update %s@%s`.", targets[0].Name, c.Version)
 	}
 	return r.change(env, f, func(pl *clusterPlanner, all *inventory.Inventory) ([]*operation.Step, error) {
-		c.assume(pl)
+		pl.assume(c.foreseenUpgradesFlag, c.consents)
 		if !r.one {
 			return c.steps(env, pl, f, all, targets)
 		}

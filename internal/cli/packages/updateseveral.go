@@ -73,11 +73,6 @@ func (c *updateArgs) missing() *installArgs {
 	}
 }
 
-// assume sets what plans assume about the manager and the consents of the user.
-func (c *updateArgs) assume(pl *clusterPlanner) {
-	pl.Upgrades, pl.AllowWebhooks, pl.AdoptObjects = c.DependencyUpgrades, c.AllowWebhooks, c.Adopt
-}
-
 // steps returns the updates of the named packages, and of dependencies that have to move with them.
 func (c *updateArgs) steps(env *terminal.Env, pl *clusterPlanner, f planFlags, all *inventory.Inventory, targets []inventory.Target) ([]*operation.Step, error) {
 	versions, err := versionsOf(all, targets)
@@ -155,7 +150,7 @@ func (c *updateArgs) updateAll(env *terminal.Env, r review, f planFlags) error {
 			fmt.Fprintln(env.Stderr, "No packages are installed.")
 			return nil, nil
 		}
-		c.assume(pl)
+		pl.assume(c.foreseenUpgradesFlag, c.consents)
 		newest, others, err := newestTogether(env, pl, f, all, nil)
 		if err != nil {
 			return nil, r.adviseOthers(env, err, namesOf(all, others), r.planner(pl))
