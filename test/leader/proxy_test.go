@@ -10,8 +10,6 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -19,6 +17,8 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/xpkg-dev/xpkg/internal/testing/env"
 )
 
 // A recorder forwards the requests of one manager to the API server, and records the accepted writes.
@@ -48,7 +48,7 @@ func record(t *testing.T, cfg *rest.Config) *recorder {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &recorder{kubeconfig: filepath.Join(t.TempDir(), "kubeconfig")}
+	r := &recorder{}
 	server := httptest.NewServer(&httputil.ReverseProxy{
 		Rewrite: func(p *httputil.ProxyRequest) {
 			p.SetURL(target)
@@ -66,10 +66,7 @@ func record(t *testing.T, cfg *rest.Config) *recorder {
 		server.CloseClientConnections()
 		server.Close()
 	})
-	content := fmt.Sprintf(`{"apiVersion":"v1","kind":"Config","current-context":"x","contexts":[{"name":"x","context":{"cluster":"x"}}],"clusters":[{"name":"x","cluster":{"server":%q}}]}`, server.URL)
-	if err := os.WriteFile(r.kubeconfig, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	r.kubeconfig = env.WriteKubeconfig(t, server.URL)
 	return r
 }
 

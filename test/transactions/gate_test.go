@@ -1,19 +1,18 @@
 package transactions_test
 
 import (
-	"fmt"
 	"io"
 	"log"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
-	"os"
-	"path/filepath"
 	"sync"
 	"testing"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/xpkg-dev/xpkg/internal/testing/env"
 )
 
 // A gate forwards the requests of one process to the API server. It can strike at one of them, and it can be closed, as by a network that
@@ -50,17 +49,14 @@ func newGate(t *testing.T, cfg *rest.Config) *gate {
 		Rewrite: func(p *httputil.ProxyRequest) { p.SetURL(target) }, Transport: transport, FlushInterval: -1,
 		ErrorLog: log.New(io.Discard, "", 0), // Processes that are killed leave requests behind.
 	}
-	g := &gate{kubeconfig: filepath.Join(t.TempDir(), "kubeconfig"), strike: strike{call: -1}}
+	g := &gate{strike: strike{call: -1}}
 	g.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { g.serve(w, r, proxy) }))
+	g.kubeconfig = env.WriteKubeconfig(t, g.server.URL)
 	t.Cleanup(func() {
 		g.open()
 		g.server.CloseClientConnections()
 		g.server.Close()
 	})
-	content := fmt.Sprintf(`{"apiVersion":"v1","kind":"Config","current-context":"x","contexts":[{"name":"x","context":{"cluster":"x"}}],"clusters":[{"name":"x","cluster":{"server":%q}}]}`, g.server.URL)
-	if err := os.WriteFile(g.kubeconfig, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	return g
 }
 
