@@ -1,180 +1,219 @@
 package operation
 
 import (
-	"cmp"
 	"context"
-	"errors"
+	"fmt"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
-	"github.com/xpkg-dev/xpkg/internal/apiserver"
-	"github.com/xpkg-dev/xpkg/internal/fileutil"
+	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
+	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
-	"github.com/xpkg-dev/xpkg/internal/origin"
 	"github.com/xpkg-dev/xpkg/internal/planner"
-	"github.com/xpkg-dev/xpkg/internal/wording"
+	"github.com/xpkg-dev/xpkg/internal/provide"
+	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
-	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/desired"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
-// Plan plans each step on the assumption that the previous steps are done, and puts the steps in the order in which they can be carried
-// out. It fails if a step is refused, or if the lock file contradicts the content of a package; it returns the steps that are refused then:
-// several ones if each of them is in conflict with what remains when all others are planned.
-func (o Operation) Plan(ctx context.Context, steps []*Step) ([]*Step, error) {
-	changes := slices.DeleteFunc(slices.Clone(steps), (*Step).isDone)
-	pending, what := len(changes), "the changes of "+wording.Count(len(changes), "package")
-	if pending == 1 {
-		what = "to " + changes[0].String()
-	}
-	progress := o.Task("planning %s", what)
-	defer progress.End()
-	planned := 0
-	pl := *o.Planner
-	pl.Reader = origin.ListOnce(pl.Reader)
-	options := o.Options
-	options.ChangedTogether, options.ShowMaintained = map[string]bool{}, o.DryRun || len(steps) == 1
-	for _, s := range steps {
-		options.ChangedTogether[inventory.ShortName(s.Subject())] = !s.Same
-		if s.Remove {
-			options.RemovedTogether = append(options.RemovedTogether, s.Live)
-		}
-	}
-	releases := released{}
-	// A new version can have a dependency that the installed one does not have, so a step that is refused is planned again after the
-	// others, until none of them can be planned.
-	var refused error
-	for next, deferred := 0, 0; next < len(steps); {
-		s := steps[next]
-		if s.isDone() {
-			next++
-			continue
-		}
-		progress.Step(planned, pending, ": to "+s.String())
-		p, err := fileutil.Await(ctx, func() (*planner.Plan, error) { return s.makePlan(ctx, &pl, options) })
-		if err = PlanError(err, s.String()); IsPlanUnavailable(err, s.Want) && !o.NeedsPlan && !s.Remove {
-			progress.End()
-			o.PlanUnavailable(err)
-			return nil, nil
-		}
-		if s.Remove && o.Yes && !o.OnlyOrphans && IsPlanUnavailable(err, nil) {
-			planned, next = planned+1, next+1
-			continue // The user has agreed to all consequences.
-		}
-		if err == nil && s.Live != nil && !s.Remove {
-			err = CheckRead(p, s.Live)
-		}
-		if err == nil && s.Live == nil && p.Operation != planner.Install {
-			err = existsError(p, s.Want)
-		}
-		if err == nil {
-			if err = p.RefusalError(); o.DryRun && (len(steps) == 1 || errors.Is(err, planner.ErrMaintained)) {
-				err = nil // The plan shows it.
-			}
-		}
-		waits := err == nil && !s.Remove && p.WaitsForDependencies()
-		if err == nil && o.Agree != nil {
-			err = o.Agree(p)
-		}
-		if err == nil && s.Locked != nil {
-			err = truthful(s, p)
-		}
-		if deferred == 0 {
-			refused = err
-		}
-		if (waits || err != nil && isConflict(err)) && deferred < pending-planned-1 {
-			copy(steps[next:], steps[next+1:])
-			steps[len(steps)-1] = s
-			deferred++
-			continue
-		}
-		if err != nil {
-			s.Plan = p
-			if isConflict(err) {
-				return steps[next:], cmp.Or(refused, err)
-			}
-			return steps[next : next+1], cmp.Or(refused, err)
-		}
-		planned++
-		next, deferred = next+1, 0
-		s.Plan = p
-		if options.Pin && !s.Remove { // The next plans assume what is saved.
-			if s.Want, err = p.Wanted(); err != nil {
-				return steps[next-1 : next], err
-			}
-		}
-		options.After = s.follow(options.After)
-		releases.record(s)
-	}
-	return nil, nil
+// effect is the part of a step that determines its place among others. Repositories are locations. What is not known is empty.
+type effect struct {
+	repository string
+	// before and after are the package before and after the step, or nil if it is not installed.
+	before, after *footprint
+	// provides reports whether the package provides a kind after the step.
+	provides func(dependency.KindRef) bool
 }
 
-// isConflict reports whether a step is refused because of other packages or objects, so that it can be planned after other steps.
-func isConflict(err error) bool { return errcode.From(err).Code.Class.Name == errcode.Conflict.Name }
-
-// IsRefusal reports whether an error concerns the package of a step alone, so that others can be updated.
-func IsRefusal(err error) bool {
-	return isConflict(err) || errcode.From(err).Code.Class.Name == errcode.Invalid.Name
+// footprint is a version of a package with its requirements and its objects.
+type footprint struct {
+	version  graph.Version
+	requires []dependency.Dependency
+	kinds    []dependency.KindRef
+	objects  map[plan.Ref]bool
 }
 
-// truthful compares the lock file with the dependencies of the content in the plan.
-func truthful(s *Step, p *planner.Plan) error {
-	if s.Want.PackageSpec().SkipDependencyResolution {
-		return nil // The plan does not contain the dependencies.
-	}
-	var needs []dependency.Dependency
-	var kinds []dependency.KindRef
-	for _, d := range p.Dependencies {
-		if k, err := dependency.ParseKindRef(d.CRD); err == nil {
-			kinds = append(kinds, k)
-			continue
-		}
-		needs = append(needs, dependency.Dependency{Package: d.Package, Constraint: d.Constraint, Optional: d.Optional})
-	}
-	return s.Locked.Matches(s.Locked.Kind, needs, kinds)
-}
-
-// PlanError returns the error of a failed plan with its code.
-func PlanError(err error, what string) error {
-	var known *errcode.Error
-	if err == nil || errors.As(err, &known) {
-		return err
-	}
-	return apiserver.Classify(err, "cannot plan to %s", what)
-}
-
-// IsPlanUnavailable reports whether a plan failed because this command lacks access that
-// the manager may have: the network, the credentials or the package cache.
-func IsPlanUnavailable(err error, want v1.Package) bool {
-	if err == nil || errors.Is(err, apiserver.ErrCluster) {
+// needs reports whether the package of a step cannot be installed before another step is carried out: it requires a version that is not
+// installed before, or a kind, or it takes an object over.
+func (e *effect) needs(other *effect) bool {
+	if e.after == nil {
 		return false
 	}
-	switch errcode.From(err).Code.Class.Name {
-	case errcode.Unavailable.Name, errcode.Unauthorized.Name:
-		return true
-	case errcode.NotFound.Name:
-		return want != nil && want.PackageSpec().PackagePullPolicy == corev1.PullNever
+	if other.after != nil {
+		for _, d := range e.after.requires {
+			isInstalled := other.before != nil && graph.Accepts(d, other.before.version)
+			if d.Package == other.repository && !isInstalled && (other.before != nil || !d.Optional) {
+				return true
+			}
+		}
+		if other.provides != nil && slices.ContainsFunc(e.after.kinds, other.provides) {
+			return true
+		}
+	}
+	if other.before == nil {
+		return false
+	}
+	for ref := range e.after.objects {
+		if other.before.objects[ref] && (other.after == nil || !other.after.objects[ref]) {
+			return true
+		}
 	}
 	return false
 }
 
-// released has the steps that release objects.
-type released map[plan.Ref]*Step
+// breaks reports whether the new version of a package does not satisfy the version of another one that its step replaces.
+func (e *effect) breaks(other *effect) bool {
+	if e.after == nil || e.before == nil || other.before == nil || other.after == nil {
+		return false
+	}
+	return slices.ContainsFunc(other.before.requires, func(d dependency.Dependency) bool {
+		return d.Package == e.repository && graph.Accepts(d, e.before.version) && !graph.Accepts(d, e.after.version)
+	})
+}
 
-// record adds the objects that a step releases, and sets the steps that must be carried out before it: it changes objects that they release.
-func (r released) record(s *Step) {
-	if s.Remove {
-		return
-	}
-	s.after = nil
-	for _, c := range s.Plan.Objects.Changes {
-		if by := r[c.Ref]; by != nil {
-			s.after = append(s.after, by)
-		}
-		if c.Action == plan.Release {
-			r[c.Ref] = s
+// sequence returns the order of steps, as their numbers: a step follows those that it needs, and, as far as that is possible, those whose former
+// versions it would break. Apart from that, and among steps that need each other, the order does not change.
+func sequence(effects []*effect) []int {
+	needs, rest := make([][]bool, len(effects)), make([]int, len(effects))
+	for i, e := range effects {
+		needs[i], rest[i] = make([]bool, len(effects)), i
+		for j, other := range effects {
+			needs[i][j] = i != j && e.needs(other)
 		}
 	}
+	for k := range needs { // also indirectly
+		for i := range needs {
+			for j := range needs {
+				needs[i][j] = needs[i][j] || needs[i][k] && needs[k][j]
+			}
+		}
+	}
+	isFree := func(i int) bool {
+		return !slices.ContainsFunc(rest, func(j int) bool { return needs[i][j] && !needs[j][i] })
+	}
+	breaksNone := func(i int) bool {
+		return !slices.ContainsFunc(rest, func(j int) bool { return i != j && effects[i].breaks(effects[j]) })
+	}
+	out := make([]int, 0, len(effects))
+	for len(rest) > 0 {
+		next := slices.IndexFunc(rest, func(i int) bool { return isFree(i) && breaksNone(i) })
+		if next < 0 {
+			next = slices.IndexFunc(rest, isFree)
+		}
+		out = append(out, rest[next])
+		rest = slices.Delete(rest, next, next+1)
+	}
+	return out
+}
+
+// sequence returns steps in the order in which they can be carried out. It reads the contents of all packages at once.
+func (o Operation) sequence(ctx context.Context, pl *planner.Planner, steps []*Step) ([]*Step, error) {
+	if len(steps) < 2 || !slices.ContainsFunc(steps, func(s *Step) bool { return !s.Remove }) {
+		return steps, nil // Removals are in order.
+	}
+	locate, err := pl.Rewrites(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var lock v1beta1.Lock
+	if err := pl.Reader.Get(ctx, client.ObjectKey{Name: v1beta1.LockName}, &lock); client.IgnoreNotFound(err) != nil {
+		return nil, err
+	}
+	effects := make([]*effect, len(steps))
+	group, readers := errgroup.WithContext(ctx)
+	group.SetLimit(concurrentReads)
+	for i, s := range steps {
+		effects[i] = &effect{repository: locate(inventory.RepositoryOf(s.Subject()))}
+		group.Go(func() error {
+			if s.Want != nil && !s.Remove {
+				// Without the content, the plan of the step fails, or no plan is needed.
+				if content, err := pl.Content(readers, s.Want); err == nil {
+					effects[i].after = after(s.Want, content, locate)
+					effects[i].provides = func(k dependency.KindRef) bool { return provide.DefinesKind(content, k) }
+				}
+			}
+			if s.Live == nil {
+				return nil
+			}
+			var err error
+			effects[i].before, err = before(readers, pl.Reader, s.Live, lock, locate)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, fmt.Errorf("read the packages: %w", err)
+	}
+	var out []*Step
+	for _, i := range sequence(effects) {
+		out = append(out, steps[i])
+	}
+	return out, nil
+}
+
+// concurrentReads is the maximum number of packages that are read concurrently.
+const concurrentReads = 8
+
+// after returns the package with its new content.
+func after(p v1.Package, content *xpkg.Package, locate func(string) string) *footprint {
+	out := &footprint{
+		version: versionOf(p.PackageSpec().Package), kinds: content.Meta.Kinds, objects: map[plan.Ref]bool{},
+		requires: located(slices.Concat(content.Meta.Dependencies(), graph.KindProviders(p)), locate),
+	}
+	// Content that is not valid is refused by the plan.
+	if objects, err := desired.Of(content, desired.Options{Package: p.GetName()}); err == nil {
+		composed, _ := objects.ComposedCRDs() //nolint:errcheck // The plan refuses them.
+		for _, ref := range slices.Concat(objects.Refs(), composed) {
+			out.objects[ref] = true
+		}
+	}
+	return out
+}
+
+// before returns the package as it is installed, according to the Lock or its current revision.
+func before(ctx context.Context, cluster client.Reader, p v1.Package, lock v1beta1.Lock, locate func(string) string) (*footprint, error) {
+	out := &footprint{version: versionOf(p.PackageSpec().Package), objects: map[plan.Ref]bool{}}
+	if installed, ok := inventory.InstalledReference(p); ok {
+		out.version = graph.Version{Tag: installed.Tag, Digest: installed.Digest}
+	}
+	requires, _ := graph.LockedDependencies(p, lock.Packages)
+	out.requires = located(slices.Concat(requires, graph.KindProviders(p)), locate)
+	name := p.PackageStatus().CurrentRevision
+	if name == "" {
+		return out, nil
+	}
+	rev := p.NewRevision()
+	if err := cluster.Get(ctx, client.ObjectKey{Name: name}, rev); err != nil {
+		if apierrors.IsForbidden(err) {
+			return out, nil
+		}
+		return out, client.IgnoreNotFound(err)
+	}
+	for _, ref := range revision.Objects(rev) {
+		out.objects[ref] = true
+	}
+	return out, nil
+}
+
+// located returns dependencies with the locations of their repositories.
+func located(all []dependency.Dependency, locate func(string) string) []dependency.Dependency {
+	out := slices.Clone(all)
+	for i := range out {
+		out[i].Package = locate(oci.RepositoryName(out[i].Package))
+	}
+	return out
+}
+
+func versionOf(reference string) graph.Version {
+	ref, err := oci.ParseReference(reference, oci.ParseOptions{})
+	if err != nil {
+		return graph.Version{} // It is a name in the package cache.
+	}
+	return graph.Version{Tag: ref.Tag, Digest: ref.Digest}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/webhooks"
 	"github.com/xpkg-dev/xpkg/pkg/desired"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
 // Install plans to create or update a package. For an existing package, only the spec of want and
@@ -121,21 +122,15 @@ func (pl *planning) install(ctx context.Context, want v1.Package) (*Plan, error)
 	return out, nil
 }
 
-// ContentKind returns the kind of the package that would be installed from a spec.
-func (pl *Planner) ContentKind(ctx context.Context, spec *v1.PackageSpec) (string, error) {
-	// The kind of the object does not change which content is selected.
-	p := v1.NewPackage(v1.ConfigurationKind)
-	*p.PackageSpec() = *spec
+// Content returns the content that would be installed for a package.
+func (pl *Planner) Content(ctx context.Context, p v1.Package) (*xpkg.Package, error) {
 	packages := pl.packages()
 	res, err := packages.Resolve(ctx, p, nil, state.ResolveOptions{})
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	pkg, err := packages.Read(ctx, res.Origin, res.Digest, spec.Package, spec.PackagePullPolicy)
-	if err != nil {
-		return "", err
-	}
-	return string(pkg.Meta.Kind), nil
+	spec := p.PackageSpec()
+	return packages.Read(ctx, res.Origin, res.Digest, spec.Package, spec.PackagePullPolicy)
 }
 
 // warnOfTags adds warnings about the reference and the content to which it resolves.

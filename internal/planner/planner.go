@@ -126,6 +126,11 @@ func (pl *Planner) finder() origin.Finder {
 	return origin.Finder{Reader: pl.Reader, Namespace: pl.Namespace}
 }
 
+// Rewrites returns a function that maps a repository to the location from which it is read.
+func (pl *Planner) Rewrites(ctx context.Context) (func(repository string) string, error) {
+	return pl.finder().Rewrites(ctx)
+}
+
 // HeldKinds returns the CRDs of an API group with the packages that hold them, for [provide.Finder].
 func (pl *Planner) HeldKinds(ctx context.Context, group string) (map[string]string, error) {
 	packages := map[string]string{}

@@ -138,13 +138,16 @@ func (c *installArgs) determineKind(env *terminal.Env, pl *clusterPlanner) error
 	progress := terminal.NewProgress(env.Stderr)
 	defer progress.End()
 	progress.Set("reading %s", c.Ref)
-	kind, err := pl.ContentKind(env.Context, p.PackageSpec())
+	content, err := pl.Content(env.Context, p)
 	if err = operation.PlanError(err, "install "+c.Ref); operation.IsPlanUnavailable(err, p) && !errors.Is(err, apply.ErrForbidden) {
 		failed := errcode.From(err)
 		return failed.WithDo("%s Or write the kind before the reference, so that only the manager reads the package, as in `xpkg install provider %s`.", failed.Do, strings.TrimSpace(wording.ShellWord(c.Ref)+" "+c.Name))
 	}
-	c.Kind = inventory.Kind(kind)
-	return err
+	if err != nil {
+		return err
+	}
+	c.Kind = inventory.Kind(content.Meta.Kind)
+	return nil
 }
 
 // image returns spec.package: a reference, or a name in the package cache if the pull policy is Never
