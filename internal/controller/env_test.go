@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/client-go/rest"
+
 	"github.com/xpkg-dev/xpkg/internal/controller"
 	"github.com/xpkg-dev/xpkg/internal/fetch"
 	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
@@ -37,20 +39,18 @@ type testEnv struct {
 const poll = time.Second
 
 // openEnv returns an environment without a registry; tests start their own.
-func openEnv(t testing.TB, folder string) *testEnv {
+func openEnv(t testing.TB, cfg *rest.Config, folder string) *testEnv {
 	t.Helper()
-	cfg := cluster.Start(t)
 	return &testEnv{
 		Env: &env.Env{Config: cfg, Client: env.NewClient(t, cfg)}, folder: folder,
 		audit: &env.Audit{}, dials: &env.Dials{}, options: controller.Options{Poll: poll},
 	}
 }
 
-// newEnv returns an environment of its own for a test, without a manager. No other test
-// runs at the same time.
+// newEnv returns an environment for a test with an API server of its own, without a manager.
 func newEnv(t testing.TB) *testEnv {
 	t.Helper()
-	return openEnv(t, filepath.Join(t.TempDir(), "cache"))
+	return openEnv(t, cluster.Own(t), filepath.Join(t.TempDir(), "cache"))
 }
 
 // start runs a manager until the test ends, or until it is stopped before that.
@@ -92,9 +92,11 @@ func (s *testEnv) remote() remote.Options {
 }
 
 // shared is the environment of all tests that need no manager of their own.
-var shared sharedTestEnv
+var shared = sharedTestEnv{turns: make(chan struct{}, 12)}
 
 type sharedTestEnv struct {
+	// turns has the tests that run.
+	turns   chan struct{}
 	once    sync.Once
 	env     *testEnv
 	content *env.Content
@@ -102,12 +104,14 @@ type sharedTestEnv struct {
 	dir     string
 }
 
-// sharedEnv returns the environment that tests share. They run in parallel, after
-// the tests with their own managers, and each has its own packages and registries.
+// sharedEnv returns the environment that tests share. They run in parallel, and each
+// has its own packages and registries.
 func sharedEnv(t *testing.T) *testEnv {
 	t.Helper()
 	cluster.Start(t)
 	t.Parallel()
+	shared.turns <- struct{}{}
+	t.Cleanup(func() { <-shared.turns })
 	shared.once.Do(func() { shared.begin(t) })
 	if shared.manager == nil {
 		t.Fatal("the shared manager was not started")
@@ -123,7 +127,7 @@ func (c *sharedTestEnv) begin(t *testing.T) {
 	if c.dir, err = os.MkdirTemp("", "xpkg-test-"); err != nil {
 		t.Fatal(err)
 	}
-	c.env = openEnv(t, filepath.Join(c.dir, "cache"))
+	c.env = openEnv(t, cluster.Start(t), filepath.Join(c.dir, "cache"))
 	c.content, c.manager = c.env.launch(t)
 }
 

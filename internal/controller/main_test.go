@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// Tests that share a manager wait more than they work, so more of them run at once
-// than there are processors.
-const concurrency = "16"
+// Tests wait more than they work, so more of them run at once than there are processors. Most of
+// them wait for an API server of their own.
+const concurrency = "64"
 
 func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", concurrency); err != nil {

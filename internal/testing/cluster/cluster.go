@@ -2,8 +2,9 @@
 // interface.
 //
 // A test binary has one API server. The first test that needs it starts it, because a start takes
-// seconds, and all tests share it: each test uses its own object names. The server stops with the
-// test binary, even if the binary is killed, and removes its files.
+// seconds, and all tests share it: each test uses its own object names. Tests that change a whole
+// cluster take turns on a few others, see [Own]. The servers stop with the test binary, even if the
+// binary is killed, and remove their files.
 package cluster
 
 import (
@@ -30,13 +31,34 @@ const startLimit = 2 * time.Minute
 // not built.
 func Start(t testing.TB) *rest.Config {
 	t.Helper()
-	config, err := clientcmd.BuildConfigFromFlags("", Kubeconfig(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	config.QPS = -1
-	return config
+	return start(Program(t)).config(t)
 }
+
+// Own is like [Start], for an API server that no other test uses until this one ends. A test runs
+// in parallel with others, and must leave no object behind that a later one would find.
+func Own(t testing.TB) *rest.Config {
+	t.Helper()
+	program := Program(t)
+	if test, ok := t.(*testing.T); ok {
+		test.Parallel()
+	}
+	s := <-own
+	t.Cleanup(func() { own <- s })
+	if s.process == nil {
+		s.process, s.err = launch(program, &s.log)
+	}
+	return s.config(t)
+}
+
+// own are the API servers for tests with one of their own. Most of the time, a test waits for its manager.
+var own = func() chan *server {
+	const servers = 3
+	out := make(chan *server, servers)
+	for range servers {
+		out <- &server{}
+	}
+	return out
+}()
 
 // Kubeconfig is like [Start], and returns the path of a kubeconfig.
 func Kubeconfig(t testing.TB) string {
@@ -53,17 +75,38 @@ func PID(t testing.TB) int {
 
 func running(t testing.TB) *child.Process {
 	t.Helper()
-	program := Program(t)
-	process, err := start(program)
-	if err != nil {
-		t.Fatalf("cannot start an API server for the tests: %v\nits log ends so:\n%s", err, serverLog.String())
+	return start(Program(t)).running(t)
+}
+
+// server is an API server, or the reason why it could not be started.
+type server struct {
+	process *child.Process
+	err     error
+	// log holds the end of its log, for the messages of failed tests.
+	log tail
+}
+
+func (s *server) running(t testing.TB) *child.Process {
+	t.Helper()
+	if s.err != nil {
+		t.Fatalf("cannot start an API server for the tests: %v\nits log ends so:\n%s", s.err, s.log.String())
 	}
 	select {
-	case <-process.Done():
-		t.Fatalf("the API server of the tests ended: %v\nits log ends so:\n%s", process.Err(), serverLog.String())
+	case <-s.process.Done():
+		t.Fatalf("the API server of the tests ended: %v\nits log ends so:\n%s", s.process.Err(), s.log.String())
 	default:
 	}
-	return process
+	return s.process
+}
+
+func (s *server) config(t testing.TB) *rest.Config {
+	t.Helper()
+	config, err := clientcmd.BuildConfigFromFlags("", s.running(t).Kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.QPS = -1
+	return config
 }
 
 // Program returns the path of the control plane. It skips the test with -short, and fails it
@@ -84,30 +127,26 @@ func Program(t testing.TB) string {
 	return program
 }
 
-// serverLog holds the end of the API server's log, for the messages of failed tests.
-var serverLog tail
-
-// start starts the control plane once. All callers use the same program.
-var start = func() func(string) (*child.Process, error) {
+// start starts the shared API server once. All callers use the same program.
+var start = func() func(string) *server {
 	var once sync.Once
-	var process *child.Process
-	var err error
-	return func(program string) (*child.Process, error) {
-		once.Do(func() { process, err = launch(program) })
-		return process, err
+	var s server
+	return func(program string) *server {
+		once.Do(func() { s.process, s.err = launch(program, &s.log) })
+		return &s
 	}
 }()
 
 // launch starts the control plane in a new directory, which belongs to no test because it outlives
 // the first one. The control plane removes the directory when it stops.
-func launch(program string) (*child.Process, error) {
+func launch(program string, log *tail) (*child.Process, error) {
 	dir, err := os.MkdirTemp("", "xpkg-test-")
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), startLimit)
 	defer cancel()
-	process, err := child.Start(ctx, child.Options{Program: program, DataDir: dir, Throwaway: true, Log: &serverLog})
+	process, err := child.Start(ctx, child.Options{Program: program, DataDir: dir, Throwaway: true, Log: log})
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
