@@ -121,7 +121,7 @@ func (s *launcher) try(ctx context.Context, g *capabilities) error {
 	lower := filepath.Join(dir, "lower")
 	err = filetree.Mkdir(lower, 0o755)
 	if err == nil && g.kind == inNamespaces && g.overlay == nil {
-		err = what.overlay(lower, dir)
+		err = what.overlay(lower, dir, defaultMemory)
 	} else if err == nil {
 		err = filetree.Mkdir(what.Root, 0o755)
 	}

@@ -17,6 +17,8 @@ type instance struct {
 	pid        int
 	isolation  string
 	withReaper bool
+	// inMemory are the paths of its file systems in memory.
+	inMemory []string
 	// gone is closed when the runtime and all of its descendants have exited. Exit is valid then.
 	gone chan struct{}
 	exit Exit
@@ -77,15 +79,16 @@ func (i *instance) kill() {
 func (i *instance) excess(s Spec) string {
 	pid := i.child.cmd.Process.Pid
 	used := usageOf(pid, !i.withReaper)
-	if !i.withReaper {
-		if files, err := sharedFiles(pid); err == nil {
-			used.shared = files
-		}
+	if len(i.inMemory) > 0 {
+		used.shared = sizeOfFiles(pid, i.inMemory)
 	}
-	memory := used.memory + used.shared
+	memory, files := used.memory+used.shared, ""
 	switch {
 	case memory > s.memory():
-		return fmt.Sprintf("it was ended because it used %d MiB of memory and may use %d MiB", memory>>20, s.memory()>>20)
+		if used.shared > 0 {
+			files = fmt.Sprintf(", %d MiB of them for files that it has written,", used.shared>>20)
+		}
+		return fmt.Sprintf("it was ended because it used %d MiB of memory%s and may use %d MiB", memory>>20, files, s.memory()>>20)
 	case used.files > maxOpenFiles:
 		return fmt.Sprintf("it was ended because it had %d open files and may have %d", used.files, maxOpenFiles)
 	case used.watches > maxWatches:

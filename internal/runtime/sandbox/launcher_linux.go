@@ -56,7 +56,7 @@ func (s *launcher) start(ctx context.Context, r *run) (*instance, error) {
 	if g.kind == inNamespaces && countsByNamespace() {
 		what.Processes = r.spec.processes()
 	}
-	what.Relocates = g.kind == inNamespaces && len(r.spec.Ports) > 0 && canRelocate()
+	what.Relocates = g.kind == inNamespaces && canRelocate()
 	what.Files = r.program.files().dir
 	what.Path, what.Args, what.Env, what.Dir = r.command.path, r.command.args, r.command.env, r.command.dir
 	if err := s.furnish(&what, g, r, private); err != nil {
@@ -78,10 +78,19 @@ func (s *launcher) start(ctx context.Context, r *run) (*instance, error) {
 			return nil, fmt.Errorf("relocate its ports: %w", err)
 		}
 		if listener != nil {
-			go relocation.Serve(listener, maps.Clone(r.spec.Ports))
+			go relocation.Serve(listener, relocation.Ports{
+				Relocated: maps.Clone(r.spec.Ports), IsReserved: r.program.supervisor.reservedFor(r.spec.Name),
+			})
 		}
 	}
-	return newInstance(child, first, g.String(), withReaper), nil
+	i := newInstance(child, first, g.String(), withReaper)
+	if !withReaper {
+		i.inMemory = append(i.inMemory, "dev/shm")
+	}
+	if what.Written > 0 {
+		i.inMemory = append(i.inMemory, "")
+	}
+	return i, nil
 }
 
 func (s *launcher) begin(ctx context.Context, what sandboxSpec, attr *syscall.SysProcAttr, log io.Writer) (*child, report, error) {
@@ -137,7 +146,7 @@ func (s *launcher) furnish(what *sandboxSpec, g *capabilities, r *run, private s
 	if g.kind == inNamespaces {
 		what.Binds = machine
 		if g.overlay == nil {
-			return what.overlay(r.root.Path, private)
+			return what.overlay(r.root.Path, private, r.spec.memory())
 		}
 		return filetree.Copy(r.root.Path, what.Root)
 	}
@@ -171,10 +180,20 @@ func isKernel(wantMajor, wantMinor int) bool {
 	return err == nil && n == 2 && (major > wantMajor || major == wantMajor && minor >= wantMinor)
 }
 
-// overlay makes the root an overlay of the unpacked image, and creates its folders.
-func (s *sandboxSpec) overlay(lower, private string) error {
-	s.Lower, s.Upper, s.Work = lower, filepath.Join(private, "upper"), filepath.Join(private, "work")
-	for _, dir := range []string{s.Root, s.Upper, s.Work} {
+// canWriteInMemory reports whether an overlay can have its changes in memory. Without root privileges, it needs extended attributes of users
+// there, which Linux has since 6.6.
+func canWriteInMemory() bool { return os.Geteuid() == 0 || isKernel(6, 6) }
+
+// overlay makes the root an overlay of the unpacked image, and creates its folders. The files that the runtime writes take at most the given
+// memory.
+func (s *sandboxSpec) overlay(lower, private string, memory int64) error {
+	written := filepath.Join(private, "written")
+	s.Lower, s.Upper, s.Work = lower, filepath.Join(written, "upper"), filepath.Join(written, "work")
+	folders := []string{s.Root, written, s.Upper, s.Work}
+	if canWriteInMemory() {
+		s.Written, folders = memory, folders[:2]
+	}
+	for _, dir := range folders {
 		if err := filetree.Mkdir(dir, 0o755); err != nil {
 			return err
 		}

@@ -25,6 +25,7 @@ func TestMemoryOutsideOfProcessesIsLimited(t *testing.T) {
 	}{
 		"page tables": {amount: 64},
 		"/dev/shm":    {amount: 60, only: "namespaces"},
+		"/tmp":        {amount: 60, only: "namespaces"},
 
 		"unnamed file":               {amount: 64, refused: true},
 		"secret memory":              {amount: 1, refused: true},
@@ -57,7 +58,7 @@ func TestMemoryOutsideOfProcessesIsLimited(t *testing.T) {
 					return
 				}
 				got := status(t, s, spec.Name, "it is ended", func(s Status) bool { return s.LastExit != nil })
-				if !strings.Contains(got.LastExit.Reason, "MiB of memory and may use 48 MiB") {
+				if !strings.Contains(got.LastExit.Reason, "and may use 48 MiB") {
 					t.Errorf("got %+v, %v", got.LastExit, err)
 				}
 			})

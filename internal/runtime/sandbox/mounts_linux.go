@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path"
 	"path/filepath"
@@ -68,11 +69,27 @@ func (s sandboxSpec) mountRoot() error {
 		}
 		return remount(s.Root, flags)
 	}
+	if s.Written > 0 {
+		if err := s.mountWritten(); err != nil {
+			return err
+		}
+	}
 	options := "lowerdir=" + escape(s.Lower) + ",upperdir=" + escape(s.Upper) + ",workdir=" + escape(s.Work)
 	if s.UserXattr {
 		options += ",userxattr"
 	}
 	return unix.Mount("overlay", s.Root, "overlay", flags, options)
+}
+
+// mountWritten mounts the file system in memory for the files that the runtime writes: it can fill its memory, and not the disk of the
+// control plane, which could not save anything any more.
+func (s sandboxSpec) mountWritten() error {
+	const bytesPerFile = 16 << 10
+	options := fmt.Sprintf("mode=755,size=%d,nr_inodes=%d", s.Written, s.Written/bytesPerFile)
+	if err := unix.Mount("tmpfs", filepath.Dir(s.Upper), "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, options); err != nil {
+		return err
+	}
+	return errors.Join(os.Mkdir(s.Upper, 0o755), os.Mkdir(s.Work, 0o755))
 }
 
 // escape escapes a path for the mount options of an overlay.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -61,6 +62,41 @@ func TestPortsAreRelocated(t *testing.T) {
 	if got, err := ask(p, "listen-tcp", fmt.Sprintf("127.0.0.1:%d", from)); err == nil {
 		t.Errorf("the port of another process is free: %s", got)
 	}
+}
+
+// A runtime cannot take the port of another one, which may be starting again.
+//
+// hardening: H20
+func TestPortsOfARuntimeAreReserved(t *testing.T) {
+	if !canRelocate() {
+		prerequisite.Missing(t, "the relocation of ports needs Linux 5.6 or later")
+	}
+	s := newSupervisor(t, nil)
+	from, reserved := freePort(t), freePort(t)
+	thief, owner := spec(t, "thief"), spec(t, "owner")
+	begin(t, s, thief)
+	if st, _ := s.Status(thief.Name); st.Isolation != "namespaces" {
+		t.Skipf("requires namespaces: %s", st.Isolation)
+	}
+	number := func(text string) int {
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	owner.Ports = map[int]int{number(from): number(reserved)}
+	begin(t, s, owner)
+	for _, host := range []string{"127.0.0.1", "", "::1"} {
+		if _, err := ask(thief, "listen-tcp", net.JoinHostPort(host, reserved)); err == nil || !strings.Contains(err.Error(), "address already in use") {
+			t.Errorf("on %q, another runtime gets the port: %v", host, err)
+		}
+	}
+	mustAsk(t, owner, "listen-tcp", "127.0.0.1:"+from)
+	if err := s.Stop(t.Context(), owner.Name); err != nil {
+		t.Fatal(err)
+	}
+	mustAsk(t, thief, "listen-tcp", "127.0.0.1:"+reserved)
 }
 
 // Signals to a thread do not make its bind calls fail, such as those with which Go interrupts goroutines.

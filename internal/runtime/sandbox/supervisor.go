@@ -5,8 +5,10 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -178,6 +180,21 @@ func (s *Supervisor) Ensure(ctx context.Context, spec Spec) error {
 	defer cancel(nil)
 	defer context.AfterFunc(s.closing, func() { cancel(errClosed) })()
 	return p.ensure(ctx, spec.clone())
+}
+
+// reservedFor returns a function that reports whether a port is one on which another runtime listens, or will listen when it is started
+// again.
+func (s *Supervisor) reservedFor(name string) func(port int) bool {
+	return func(port int) bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for other, p := range s.programs {
+			if other != name && p.run != nil && slices.Contains(slices.Collect(maps.Values(p.run.spec.Ports)), port) {
+				return true
+			}
+		}
+		return false
+	}
 }
 
 // Stop ends a runtime with its descendants, and returns when they have exited. It sends

@@ -71,12 +71,16 @@ func openFiles(pid int) (files, polls int) {
 	return len(names), polls
 }
 
-// sharedFiles returns the size of the files in the /dev/shm of a process in namespaces, which are
+// sizeOfFiles returns the size of the files in file systems in memory of a process in namespaces, which are
 // in memory whether they are mapped or not.
-func sharedFiles(pid int) (int64, error) {
-	var stat unix.Statfs_t
-	err := unix.Statfs(processFile(pid, "root/dev/shm"), &stat)
-	return int64(stat.Blocks-stat.Bfree) * stat.Bsize, err
+func sizeOfFiles(pid int, paths []string) (size int64) {
+	for _, path := range paths {
+		var stat unix.Statfs_t
+		if unix.Statfs(processFile(pid, filepath.Join("root", path)), &stat) == nil {
+			size += int64(stat.Blocks-stat.Bfree) * stat.Bsize
+		}
+	}
+	return size
 }
 
 func processFile(pid int, name string) string {

@@ -63,9 +63,16 @@ func Receive(from *os.File) (*os.File, error) {
 	return os.NewFile(uintptr(fds[0]), "seccomp"), nil
 }
 
-// Serve answers the bind calls of a runtime until all of its processes have exited, and closes the descriptor. A call for a TCP port that is
-// a key of ports binds the port that is its value.
-func Serve(listener *os.File, ports map[int]int) {
+// Ports are the TCP ports of a runtime.
+type Ports struct {
+	// Relocated maps the ports that the runtime names to those that it binds.
+	Relocated map[int]int
+	// IsReserved reports whether a port belongs to another runtime, which may be starting.
+	IsReserved func(port int) bool
+}
+
+// Serve answers the bind calls of a runtime until all of its processes have exited, and closes the descriptor.
+func Serve(listener *os.File, ports Ports) {
 	defer listener.Close()
 	raw, err := listener.SyscallConn()
 	if err != nil {
@@ -87,7 +94,7 @@ func Serve(listener *os.File, ports map[int]int) {
 }
 
 // answer answers one call. A call that names no relocated port continues in the kernel. A call whose thread has exited needs no answer.
-func answer(fd uintptr, ports map[int]int) {
+func answer(fd uintptr, ports Ports) {
 	var n notification
 	// An interrupted request is not repeated: it would wait if the call ended in the meantime.
 	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, fd, unix.SECCOMP_IOCTL_NOTIF_RECV, uintptr(unsafe.Pointer(&n))); errno != 0 {
@@ -118,9 +125,10 @@ func errnoOrNil(errno syscall.Errno) error {
 	return errno
 }
 
-// bind binds the socket of a call to the port for the one that the call names. It reports false if the call names no such port, or if the
-// supervisor cannot bind the socket. The runtime cannot change the address that is checked, because it is copied first.
-func (n *notification) bind(listener uintptr, ports map[int]int) (isBound bool, err error) {
+// bind binds the socket of a call to the port for the one that the call names, and fails for a port that belongs to another runtime. It
+// reports false if the call names no such port, or if the supervisor cannot bind the socket. The runtime cannot change the address that is
+// bound, because it is copied first. A runtime that changes the address of another call after this check can get a reserved port.
+func (n *notification) bind(listener uintptr, ports Ports) (isBound bool, err error) {
 	address := make([]byte, min(n.args[2], longestAddress))
 	local := []unix.Iovec{{Base: &address[0], Len: uint64(len(address))}}
 	remote := []unix.RemoteIovec{{Base: uintptr(n.args[1]), Len: len(address)}}
@@ -128,8 +136,9 @@ func (n *notification) bind(listener uintptr, ports map[int]int) (isBound bool, 
 		return false, err
 	}
 	family, port := binary.NativeEndian.Uint16(address), binary.BigEndian.Uint16(address[2:])
-	to, isRelocated := ports[int(port)]
-	if !isRelocated || family != unix.AF_INET && (family != unix.AF_INET6 || len(address) < longestAddress) {
+	to, isRelocated := ports.Relocated[int(port)]
+	isReserved := !isRelocated && ports.IsReserved(int(port))
+	if !isRelocated && !isReserved || family != unix.AF_INET && (family != unix.AF_INET6 || len(address) < longestAddress) {
 		return false, nil
 	}
 	socket, err := n.socket()
@@ -143,6 +152,9 @@ func (n *notification) bind(listener uintptr, ports map[int]int) (isBound bool, 
 	}
 	if kind, err := unix.GetsockoptInt(socket, unix.SOL_SOCKET, unix.SO_TYPE); err != nil || kind != unix.SOCK_STREAM {
 		return false, err
+	}
+	if isReserved {
+		return true, unix.EADDRINUSE
 	}
 	binary.BigEndian.PutUint16(address[2:], uint16(to))
 	_, _, errno := unix.Syscall(unix.SYS_BIND, uintptr(socket), uintptr(unsafe.Pointer(&address[0])), uintptr(len(address)))

@@ -39,8 +39,8 @@ func hide(argument string) error {
 	switch what {
 	case "page tables":
 		return hidePageTables(size)
-	case "/dev/shm":
-		return os.WriteFile("/dev/shm/hidden", make([]byte, size), 0o600)
+	case "/dev/shm", "/tmp":
+		return os.WriteFile(what+"/hidden", make([]byte, size), 0o600)
 	case "unnamed file":
 		name := [...]byte{'x', 0}
 		fd, err := number(syscall.Syscall(calls.memfdCreate, uintptr(unsafe.Pointer(&name[0])), 0, 0))
