@@ -89,8 +89,12 @@ hostile: build build-kubectl ## Run the demo and tests of the commands without H
 	sh hack/hostile.sh sh hack/demo.sh
 	sh hack/hostile.sh $(GO) test ./test/program ./internal/up ./internal/cli/... ./internal/runtime/sandbox
 
-attack: build ## Install hostile packages one after another, with a restart of the control plane after each
-	XPKG_TEST=full $(GO) test -count 1 -v -timeout 2h ./test/attack
+attack: export XPKG_TEST = full
+attack: build ## Attack the control plane with hostile packages, users, runtimes and webhooks, and a registry with hostile clients
+	$(GO) test -count 1 -v -timeout 2h ./test/attack
+	$(GO) test -count 1 -v -timeout 30m ./internal/controller -run '^TestAProviderWithoutConversionIsUninstalled$$'
+	$(GO) test -count 1 -v -timeout 30m ./internal/registry -run '^TestNoClientExhaustsAServer$$'
+	CGO_ENABLED=1 $(GO) test -count 1 -timeout 1h ./internal/runtime/sandbox
 
 # Tests wait for processes and servers, so four packages run at a time on two processors. make lint runs vet.
 test-short: ## Run the tests that need no control plane and no corpus
