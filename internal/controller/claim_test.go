@@ -3,6 +3,7 @@ package controller_test
 import (
 	"errors"
 	"log/slog"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -19,7 +20,9 @@ import (
 
 // A second manager in another namespace fails while the first one works, and takes over after its end.
 func TestManagersInTwoNamespacesDoNotWorkAtOnce(t *testing.T) {
-	first, second := withExternalRuntimes(t), withExternalRuntimes(t)
+	first := withExternalRuntimes(t)
+	second := openEnv(t, first.Config, filepath.Join(t.TempDir(), "cache"))
+	second.options.Runtimes = first.options.Runtimes
 	first.options.LeaderElection = &leader.Election{Identity: "first"}
 	second.options.LeaderElection = &leader.Election{Identity: "second"}
 	second.options.Namespace, second.options.MakeNamespace = "elsewhere", true
