@@ -30,6 +30,17 @@ func (s Catalog) ForCrossplane(fits func(constraint string) bool) Source {
 	return s
 }
 
+// named returns the repositories with a path in any registry.
+func (s Catalog) named(path string) []string {
+	var out []string
+	for _, p := range s.Packages {
+		if _, rest, _ := strings.Cut(p.Repository, "/"); rest == path {
+			out = append(out, p.Repository)
+		}
+	}
+	return out
+}
+
 // Candidates implements [Source].
 func (s Catalog) Candidates(kind dependency.KindRef) []Candidate {
 	var out []Candidate

@@ -76,6 +76,19 @@ func (f *Finder) sources(ctx context.Context) ([]Source, error) {
 	return f.loaded, f.err
 }
 
+// Named returns the repositories of the indexes with a path in any registry, such as crossplane-contrib/provider-nop.
+func (f *Finder) Named(ctx context.Context, path string) ([]string, error) {
+	sources, err := f.sources(ctx)
+	var out []string
+	for _, s := range sources {
+		if index, ok := s.(Catalog); ok {
+			out = append(out, index.named(path)...)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out), err
+}
+
 // load returns all sources with the version of Crossplane that runs.
 func (f *Finder) load(ctx context.Context) ([]Source, error) {
 	all := slices.Clone(f.Sources)

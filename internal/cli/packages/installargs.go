@@ -106,6 +106,7 @@ func (c *installArgs) step(env *terminal.Env, pl *clusterPlanner, all *inventory
 		fmt.Fprintf(env.Stderr, "note: %s provides %s already\n", inventory.ShortName(provider), c.RequiredKind)
 		return &operation.Step{Live: provider, Same: true}, nil
 	}
+	c.expandName(env, pl)
 	if err := c.determineKind(env, pl); err != nil {
 		return nil, err
 	}
@@ -124,6 +125,21 @@ func (c *installArgs) step(env *terminal.Env, pl *clusterPlanner, all *inventory
 	}
 	pl.Provides = provide.KindsIn(want.GetAnnotations()[graph.AnnotationProvides])
 	return &operation.Step{Live: live, Want: want, Adopt: true, Same: live != nil && !c.given() && !isDryRun}, nil
+}
+
+// expandName adds the registry to a reference without one, if the indexes know exactly one package with its path. Otherwise, it is in the
+// default registry.
+func (c *installArgs) expandName(env *terminal.Env, pl *clusterPlanner) {
+	_, full := oci.ParseReference(c.Ref, oci.ParseOptions{AllowUntagged: true})
+	ref, err := flags.ParseReference(c.Ref)
+	if full == nil || err != nil || c.PackagePullPolicy == string(corev1.PullNever) {
+		return
+	}
+	// A name that no index can be asked for is as good as one that no index has.
+	if known, err := pl.Kinds.Named(env.Context, ref.Repository); err == nil && len(known) == 1 {
+		c.Ref = known[0] + strings.TrimPrefix(ref.String(), ref.Name())
+		fmt.Fprintf(env.Stderr, "note: %s\n", terminal.Safe("the package is "+c.Ref+", the only one with this path in the indexes"))
+	}
 }
 
 // determineKind sets the kind from the content of the package, if the command line has none.
