@@ -143,7 +143,7 @@ func (o Operation) awaitRelease(ctx context.Context, s *Step, done []*Done) (wai
 			waited = true
 			if err := o.waitInstalled(ctx, d.Object, cmp.Or(o.wait(), groupWait), false); err != nil {
 				failed := errcode.From(err)
-				return true, failed.WithDo("%s %s takes objects over from it and was not changed yet: run the same command again afterwards.", failed.Do, inventory.ShortName(s.Subject()))
+				return true, failed.Also("%s takes objects over from it and was not changed yet: run the same command again afterwards.", inventory.ShortName(s.Subject()))
 			}
 		}
 	}
@@ -154,9 +154,9 @@ func (o Operation) awaitRelease(ctx context.Context, s *Step, done []*Done) (wai
 func (o Operation) notUninstalled(err error, steps []*Step) error {
 	failed := errcode.From(err)
 	if o.OnlyOrphans { // The packages can be required until then.
-		return failed.WithDo("%s Continue afterwards with `xpkg autoremove`.", failed.Do)
+		return failed.Also("Continue afterwards with `xpkg autoremove`.")
 	}
-	return failed.WithDo("%s Uninstall the packages that it required afterwards, with `xpkg uninstall %s`.", failed.Do, strings.Join(removed(steps), " "))
+	return failed.Also("Uninstall the packages that it required afterwards, with `xpkg uninstall %s`.", strings.Join(removed(steps), " "))
 }
 
 // removed returns the names of the packages that steps remove.
@@ -230,7 +230,7 @@ func adviseList(err error, count int) error {
 		return err
 	}
 	failed := errcode.From(err)
-	return failed.WithDo("%s The command has written %s: `xpkg list --watch` shows all of them.", failed.Do, wording.Count(count, "other package"))
+	return failed.Also("The command has written %s: `xpkg list --watch` shows all of them.", wording.Count(count, "other package"))
 }
 
 // isWritten reports whether the step has created or changed its package.

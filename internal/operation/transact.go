@@ -105,7 +105,7 @@ func transactionError(err error, what string) error {
 		return ErrNoTransactions.New(nil, "the package manager of this cluster carries out no transactions")
 	case apierrors.IsForbidden(err) && (!isDenied || strings.Contains(err.Error(), fence.TransactionsName)):
 		failed := errcode.From(apiserver.Classify(fmt.Errorf("%w: %w", errMayNot, err), "%s", what))
-		return failed.WithDo("%s Or repeat the command without --atomic.", failed.Do)
+		return failed.Also("Or repeat the command without --atomic.")
 	}
 	return apiserver.Classify(err, "%s", what)
 }

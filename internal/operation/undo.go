@@ -347,6 +347,5 @@ func undoError(why, err error, undone, all []*change) error {
 	if len(before) > 0 {
 		done = " Undone before: " + strings.Join(before, ", ") + "."
 	}
-	return failed.WithDo("%s The undoing failed: %s.%s Not undone: %s; see `xpkg describe %s`.",
-		failed.Do, errcode.From(err).Error(), done, strings.Join(rest, ", "), rest[len(rest)-1])
+	return failed.Also("The undoing failed: %s.%s Not undone: %s; see `xpkg describe %s`.", errcode.From(err).Error(), done, strings.Join(rest, ", "), rest[len(rest)-1])
 }

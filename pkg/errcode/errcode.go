@@ -142,6 +142,11 @@ func (e *Error) WithDo(format string, args ...any) *Error {
 	return &out
 }
 
+// Also returns a copy of e with further advice, a sentence that follows the advice of e.
+func (e *Error) Also(format string, args ...any) *Error {
+	return e.WithDo("%s", strings.TrimPrefix(e.Do+" "+fmt.Sprintf(format, args...), " "))
+}
+
 // Error returns "what: why", without the advice and without credentials.
 func (e *Error) Error() string {
 	if e.Why == nil {

@@ -32,7 +32,7 @@ func TestAdviceIsAddedToACopy(t *testing.T) {
 	shared := errTest.New(nil, "cannot read x.yaml")
 	for range 3 {
 		f := errcode.From(shared)
-		if got, want := f.WithDo("%s And this.", f.Do).Do, "Do nothing. And this."; got != want {
+		if got, want := f.Also("And this.").Do, "Do nothing. And this."; got != want {
 			t.Errorf("got the advice %q, want %q", got, want)
 		}
 	}
@@ -95,4 +95,15 @@ func ExampleCode_New() {
 	// Output:
 	// true
 	// TagNotFound: install: resolve example.org/provider:v9. Check the tag.
+}
+
+// Further advice is a sentence after the advice that an error has, and the error stays as it is.
+func TestAlso(t *testing.T) {
+	shared := errcode.Code{Name: "Test", Fix: "Retry."}.New(nil, "it failed")
+	if got := shared.Also("See %s.", "it"); got.Do != "Retry. See it." || shared.Do != "Retry." {
+		t.Errorf("the advice is %q, and that of the former error %q", got.Do, shared.Do)
+	}
+	if got := shared.WithDo("").Also("Only 100%%."); got.Do != "Only 100%." {
+		t.Errorf("the advice is %q", got.Do)
+	}
 }

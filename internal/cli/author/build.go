@@ -114,7 +114,7 @@ func (c *BuildCmd) check(w io.Writer, folder *xpkg.Folder, kind xpkg.Kind) (*xpk
 	if err := xpkg.Failed(findings); err != nil {
 		f := errcode.From(err)
 		if len(findings) > 1 {
-			f = f.WithDo("%s `xpkg lint %s` lists all problems.", f.Do, wording.ShellWord(c.PackageRoot))
+			f = f.Also("`xpkg lint %s` lists all problems.", wording.ShellWord(c.PackageRoot))
 		}
 		return nil, f
 	}

@@ -87,7 +87,7 @@ func (c *VersionsCmd) repository(env *terminal.Env) (string, versions.Locate, er
 		}
 	}
 	failed := errcode.From(err)
-	return "", nil, failed.WithDo("%s For a package that is not installed, write its repository with the registry, such as xpkg.crossplane.io/crossplane-contrib/provider-nop.", failed.Do)
+	return "", nil, failed.Also("For a package that is not installed, write its repository with the registry, such as xpkg.crossplane.io/crossplane-contrib/provider-nop.")
 }
 
 // list returns the versions in the repository, with their statuses if withStatus is true.

@@ -194,7 +194,7 @@ func repairable(ref oci.Reference, err error) error {
 	case indexer.IsDamaged(err):
 		return errcode.From(err).WithDo("The publisher of the index replaces the state with `xpkg index update %s --repair`; an xpkg server that publishes the index does so when it restarts. If the error persists, the registry is damaged: restore it from a backup.", ref)
 	case errors.Is(err, indexer.ErrStaleIndex), errors.Is(err, indexer.ErrForkedIndex):
-		return errcode.From(err).WithDo("%s The publisher of the index can continue the newest state instead: `xpkg index update %s --repair`.", errcode.From(err).Do, ref)
+		return errcode.From(err).Also("The publisher of the index can continue the newest state instead: `xpkg index update %s --repair`.", ref)
 	}
 	return err
 }

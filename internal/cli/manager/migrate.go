@@ -93,7 +93,7 @@ func (f MigrateFlags) run(env *terminal.Env, plan *migration.Plan, command strin
 		return cmp.Or(err, env.Context.Err())
 	}
 	failure := errcode.From(classify(err, "migrate"))
-	return failure.WithDo("%s Then run `%s` again: it continues with this step.", failure.Do, command)
+	return failure.Also("Then run `%s` again: it continues with this step.", command)
 }
 
 // classify returns an error with a code for an error of the cluster.

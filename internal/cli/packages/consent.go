@@ -20,7 +20,7 @@ func adviseYes(err error, how string) error {
 		return nil
 	}
 	f := errcode.From(err)
-	return f.WithDo("%s To continue anyway, %s.", f.Do, how)
+	return f.Also("To continue anyway, %s.", how)
 }
 
 // toContinue returns how the user continues with a plan: with the command that changes the install object that maintains its package,

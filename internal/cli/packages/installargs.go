@@ -157,7 +157,7 @@ func (c *installArgs) determineKind(env *terminal.Env, pl *clusterPlanner) error
 	content, err := pl.Content(env.Context, p)
 	if err = operation.PlanError(err, "install "+c.Ref); operation.IsPlanUnavailable(err, p) && !errors.Is(err, apply.ErrForbidden) {
 		failed := errcode.From(err)
-		return failed.WithDo("%s Or write the kind before the reference, so that only the manager reads the package, as in `xpkg install provider %s`.", failed.Do, strings.TrimSpace(wording.ShellWord(c.Ref)+" "+c.Name))
+		return failed.Also("Or write the kind before the reference, so that only the manager reads the package, as in `xpkg install provider %s`.", strings.TrimSpace(wording.ShellWord(c.Ref)+" "+c.Name))
 	}
 	if err != nil {
 		return err

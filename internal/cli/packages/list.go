@@ -76,7 +76,7 @@ func adviseNamespace(err error) error {
 		return err
 	}
 	failed := errcode.From(err)
-	return failed.WithDo("%s With permissions in one namespace, name it with --namespace.", failed.Do)
+	return failed.Also("With permissions in one namespace, name it with --namespace.")
 }
 
 // runNamespace prints the objects of the first generation of a namespace. It reads the packages that they use if it may.

@@ -228,7 +228,7 @@ func (r review) adviseOthers(env *terminal.Env, why error, names []string, plan 
 	if len(refused) > 0 {
 		except = " except " + strings.Join(refused, ", ") + ", which would be refused too,"
 	}
-	return fail.WithDo("%s To update the other packages%s run `xpkg update %s`.", fail.Do, cmp.Or(except, ","), strings.Join(names, " "))
+	return fail.Also("To update the other packages%s run `xpkg update %s`.", cmp.Or(except, ","), strings.Join(names, " "))
 }
 
 // preview prints the plans, and ends with the exit code for pending changes.

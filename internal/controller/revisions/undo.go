@@ -78,7 +78,7 @@ func (r *Reconciler) undo(ctx context.Context, in *reconciliation, p plan.Plan, 
 	}
 	const most = 3
 	e := errcode.From(failure)
-	return e.WithDo("%s %s; remove the rest with `xpkg uninstall %s %s`.", e.Do,
+	return e.Also("%s; remove the rest with `xpkg uninstall %s %s`.",
 		fmt.Sprintf("Created before and in use, or of a kind that xpkg does not delete: %s", wording.Few(names, most, ", ")),
 		strings.ToLower(in.Package.PackageKind()), wording.ShellWord(in.Package.GetName()))
 }
