@@ -33,15 +33,18 @@ func wantPackage(kind, name, ref string) v1alpha1.WantedPackage {
 	}
 }
 
-// newTransaction returns a transaction that ends soon.
+// newTransaction returns a transaction whose packages have as much time as on a busy machine.
 func newTransaction(name string, packages ...v1alpha1.WantedPackage) *v1alpha1.Transaction {
 	return &v1alpha1.Transaction{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: v1alpha1.TransactionSpec{
-			Packages: packages, Remove: []v1alpha1.RemovedPackage{}, Deadline: &metav1.Duration{Duration: 4 * time.Second},
+			Packages: packages, Remove: []v1alpha1.RemovedPackage{}, Deadline: &metav1.Duration{Duration: 2 * time.Minute},
 		},
 	}
 }
+
+// neverHealthy is the deadline of a transaction with a package that never becomes healthy.
+const neverHealthy = 4 * time.Second
 
 // untilEnded waits until a transaction has ended.
 func untilEnded(t *testing.T, s *testEnv, x *v1alpha1.Transaction) v1alpha1.TransactionStatus {
@@ -118,6 +121,7 @@ func TestTransactionReturnsAllPackages(t *testing.T) {
 	x := newTransaction("return", wantPackage(v1.ProviderKind, "return-p", never),
 		wantPackage(v1.ConfigurationKind, "return-b", other), wantPackage(v1.ConfigurationKind, "return-a", two))
 	x.Spec.Remove = []v1alpha1.RemovedPackage{{PackageName: v1alpha1.PackageName{Kind: v1.ConfigurationKind, Name: "return-c"}}}
+	x.Spec.Deadline.Duration = neverHealthy
 	s.CreateTemporary(t, x)
 	status := untilEnded(t, s, x)
 	if status.Phase != v1alpha1.Returned || status.Reason != "NotHealthyInTime" {
@@ -147,6 +151,7 @@ func TestTransactionKeepsChangesOfOthers(t *testing.T) {
 	never, _ := r.push(t, "acme/others-p:v1", provider("others-p", crd("others-p.test", "Thing", "one")))
 	s.start(t)
 	x := newTransaction("others", append(packages, wantPackage(v1.ProviderKind, "others-p", never))...)
+	x.Spec.Deadline.Duration = neverHealthy
 	s.CreateTemporary(t, x)
 	get := func(name string) v1.Package {
 		p := v1.NewPackage(v1.ConfigurationKind)
