@@ -78,6 +78,10 @@ func (c *Cluster) MigrateStorage(ctx context.Context, crd string, o MigrationOpt
 	if err != nil {
 		return m, err
 	}
+	var before partial
+	if err := json.Unmarshal(raw, &before); err != nil {
+		return m, err
+	}
 	m.Storage, m.Former = live.Storage, slices.DeleteFunc(slices.Clone(live.Stored), func(v string) bool { return v == live.Storage })
 	m.Migrated = len(m.Former) == 0
 	if m.Migrated {
@@ -100,7 +104,7 @@ func (c *Cluster) MigrateStorage(ctx context.Context, crd string, o MigrationOpt
 	if err := c.rewriteAll(ctx, live, version, formers, o, &m); err != nil || o.DryRun {
 		return m, err
 	}
-	if err := c.finishMigration(ctx, ref, live); err != nil {
+	if err := c.finishMigration(ctx, ref, before, live.Storage); err != nil {
 		return m, classify(err, "write status.storedVersions of CustomResourceDefinition %s", crd)
 	}
 	m.Migrated = true
@@ -195,8 +199,9 @@ func (c *Cluster) rewrite(ctx context.Context, folder, plural string, p partial)
 // finishTries is the number of attempts to write the status of a CRD that other clients change too.
 const finishTries = 5
 
-// finishMigration sets status.storedVersions to the storage version, unless the CRD has got another one meanwhile.
-func (c *Cluster) finishMigration(ctx context.Context, ref plan.Ref, before plan.Definition) error {
+// finishMigration sets status.storedVersions to the storage version, unless another client has changed the spec of the CRD or replaced it
+// meanwhile: objects can be stored in a former version again, also if the storage version is the same now.
+func (c *Cluster) finishMigration(ctx context.Context, ref plan.Ref, before partial, storage string) error {
 	folder, err := collection(ref)
 	if err != nil {
 		return err
@@ -210,14 +215,10 @@ func (c *Cluster) finishMigration(ctx context.Context, ref plan.Ref, before plan
 		if err := json.Unmarshal(raw, &m); err != nil {
 			return err
 		}
-		live, err := decodeDefinition(ref, raw)
-		if err != nil {
-			return err
+		if m.Metadata.UID != before.Metadata.UID || m.Metadata.Generation != before.Metadata.Generation {
+			return ErrMoved.New(nil, "another client has changed %s while its custom resources were rewritten", ref.Name)
 		}
-		if live.Storage != before.Storage {
-			return ErrMoved.New(nil, "the storage version of %s changed from %s to %s", ref.Name, before.Storage, live.Storage)
-		}
-		_, err = c.setStoredVersions(ctx, folder, ref.Name, m.Metadata.UID, m.Metadata.ResourceVersion, live.Storage)
+		_, err = c.setStoredVersions(ctx, folder, ref.Name, m.Metadata.UID, m.Metadata.ResourceVersion, storage)
 		if !apierrors.IsConflict(err) || try == finishTries {
 			return err
 		}

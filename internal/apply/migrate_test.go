@@ -147,6 +147,42 @@ func TestMigrationSkipsResourcesThatChange(t *testing.T) {
 	}
 }
 
+// A CRD whose storage version changes and returns during a migration can have objects that were stored in the former version meanwhile. They
+// are migrated when the migration is repeated.
+func TestMigrationNoticesAStorageVersionThatReturns(t *testing.T) {
+	const group = "returns.migrate.test"
+	ref := storeInFormerVersion(t, newCluster(t, nil), group, 2)
+	k := other(t)
+	store := func(version string) {
+		live := &unstructured.Unstructured{}
+		live.SetAPIVersion(ref.APIVersion)
+		live.SetKind(ref.Kind)
+		if err := k.Get(t.Context(), client.ObjectKey{Name: ref.Name}, live); err != nil {
+			t.Error(err)
+		}
+		for _, v := range live.Object["spec"].(map[string]any)["versions"].([]any) {
+			v.(map[string]any)["storage"] = v.(map[string]any)["name"] == version
+		}
+		if err := k.Update(t.Context(), live); err != nil {
+			t.Error(err)
+		}
+	}
+	var done atomic.Bool
+	c := newCluster(t, before(func(r *http.Request) {
+		if r.Method == http.MethodPatch && !done.Swap(true) {
+			store("v1beta1")
+			store("v1")
+		}
+	}))
+	m, err := c.MigrateStorage(t.Context(), ref.Name, apply.MigrationOptions{})
+	if !errors.Is(err, apply.ErrMoved) || m.Migrated || !slices.Contains(storedVersions(t, ref), "v1beta1") {
+		t.Errorf("%+v, %v, %v", m, err, storedVersions(t, ref))
+	}
+	if m, err := c.MigrateStorage(t.Context(), ref.Name, apply.MigrationOptions{}); err != nil || !m.Migrated {
+		t.Errorf("the next one: %+v, %v", m, err)
+	}
+}
+
 // before calls a function before each request.
 func before(do func(*http.Request)) func(http.RoundTripper) http.RoundTripper {
 	return func(next http.RoundTripper) http.RoundTripper {
