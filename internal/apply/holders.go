@@ -143,7 +143,7 @@ func (c *Cluster) crdHolders(ctx context.Context, ref plan.Ref) ([]Holder, error
 			continue
 		}
 		remaining := 0
-		err := c.each(ctx, path.Join("/apis", d.Spec.Group, v.Name, d.Spec.Names.Plural), func(p partial) {
+		err := each(ctx, c, path.Join("/apis", d.Spec.Group, v.Name, d.Spec.Names.Plural), func(p partial) {
 			remaining++
 			if m := p.Metadata; m.DeletionTimestamp != "" && len(m.Finalizers) > 0 {
 				out = append(out, Holder{Resource: ref.Name, Namespace: m.Namespace, Name: m.Name, Finalizers: m.Finalizers})
@@ -160,7 +160,7 @@ func (c *Cluster) crdHolders(ctx context.Context, ref plan.Ref) ([]Holder, error
 // eachHolder calls a function for the objects of a collection that are being deleted and have finalizers. A collection
 // that is not served has none.
 func (c *Cluster) eachHolder(ctx context.Context, folder, resource string, do func(Holder)) error {
-	err := c.each(ctx, folder, func(p partial) {
+	err := each(ctx, c, folder, func(p partial) {
 		if m := p.Metadata; m.DeletionTimestamp != "" && len(m.Finalizers) > 0 {
 			do(Holder{Resource: resource, Namespace: m.Namespace, Name: m.Name, Finalizers: m.Finalizers})
 		}

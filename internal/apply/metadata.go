@@ -60,7 +60,7 @@ func (c *Cluster) Owned(ctx context.Context, of plan.Ref) (Owned, error) {
 		return nil, err
 	}
 	out := Owned{} // A restarted list repeats objects.
-	err = c.each(ctx, folder, func(p partial) {
+	err = each(ctx, c, folder, func(p partial) {
 		if len(p.Metadata.OwnerReferences) > 0 {
 			ref := of
 			ref.Name = p.Metadata.Name

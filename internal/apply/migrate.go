@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -122,8 +123,9 @@ func (c *Cluster) rewriteAll(ctx context.Context, d plan.Definition, version str
 	group := errgroup.Group{}
 	group.SetLimit(rewritesAtOnce)
 	folder := "/apis/" + d.Group + "/" + version
-	err := c.each(ctx, folder+"/"+d.Plural, func(p partial) {
+	err := each(ctx, c, folder+"/"+d.Plural, func(live metav1.PartialObjectMetadata) {
 		m.Resources++
+		p := partialOf(live)
 		if o.DryRun && len(formers) == 0 {
 			return
 		}
@@ -133,7 +135,7 @@ func (c *Cluster) rewriteAll(ctx context.Context, d plan.Definition, version str
 			err := errNoAnswer
 			if !unreachable.Load() {
 				if loss, err = c.loss(ctx, d, p, formers); loss == "" && err == nil && !o.DryRun {
-					rewritten, err = c.rewrite(ctx, folder, d.Plural, p)
+					rewritten, err = c.rewrite(ctx, folder, d.Plural, p, renamedFields(live.ManagedFields, d, m.Former))
 				}
 			}
 			mu.Lock()
@@ -172,11 +174,38 @@ func (o MigrationOptions) rewritten() {
 	}
 }
 
-// rewrite makes the API server store an object in the storage version, with a patch that changes nothing. An
+// partialOf returns the identity of an object.
+func partialOf(o metav1.PartialObjectMetadata) partial {
+	var p partial
+	p.Metadata.Name, p.Metadata.Namespace, p.Metadata.UID, p.Metadata.ResourceVersion = o.Name, o.Namespace, o.UID, o.ResourceVersion
+	return p
+}
+
+// renamedFields returns the managed fields of an object with the storage version in place of former ones, or nil if none names a former one.
+// Without a version that managed fields name, the API server refuses every server-side apply of the object (kubernetes/kubernetes#111937).
+func renamedFields(entries []metav1.ManagedFieldsEntry, d plan.Definition, former []string) []metav1.ManagedFieldsEntry {
+	var out []metav1.ManagedFieldsEntry
+	for i, e := range entries {
+		if group, version, _ := strings.Cut(e.APIVersion, "/"); group != d.Group || !slices.Contains(former, version) {
+			continue
+		}
+		if out == nil {
+			out = slices.Clone(entries)
+		}
+		out[i].APIVersion = d.Group + "/" + d.Storage
+	}
+	return out
+}
+
+// rewrite makes the API server store an object in the storage version, with a patch that changes at most its managed fields. An
 // object that another client has written or created meanwhile is already stored in that version.
-func (c *Cluster) rewrite(ctx context.Context, folder, plural string, p partial) (bool, error) {
+func (c *Cluster) rewrite(ctx context.Context, folder, plural string, p partial, fields []metav1.ManagedFieldsEntry) (bool, error) {
 	path := p.pathIn(folder, plural)
-	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": p.Metadata.UID, "resourceVersion": p.Metadata.ResourceVersion}})
+	metadata := map[string]any{"uid": p.Metadata.UID, "resourceVersion": p.Metadata.ResourceVersion}
+	if fields != nil {
+		metadata["managedFields"] = fields
+	}
+	body, err := json.Marshal(map[string]any{"metadata": metadata})
 	if err != nil {
 		return false, err
 	}
@@ -247,7 +276,7 @@ func (c *Cluster) setStoredVersions(ctx context.Context, folder, name string, ui
 
 // each calls a function with the metadata of all objects of a collection, page by page. A list whose continue
 // token has expired is restarted, so the function can be called twice for an object.
-func (c *Cluster) each(ctx context.Context, path string, do func(partial)) error {
+func each[T any](ctx context.Context, c *Cluster, path string, do func(T)) error {
 	for next, tries := "", 1; ; {
 		params := map[string]string{"limit": pageSize}
 		if next != "" {
@@ -266,13 +295,13 @@ func (c *Cluster) each(ctx context.Context, path string, do func(partial)) error
 			Metadata struct {
 				Continue string `json:"continue"`
 			} `json:"metadata"`
-			Items []partial `json:"items"`
+			Items []T `json:"items"`
 		}
 		if err := json.Unmarshal(raw, &page); err != nil {
 			return err
 		}
-		for _, p := range page.Items {
-			do(p)
+		for _, item := range page.Items {
+			do(item)
 		}
 		if next = page.Metadata.Continue; next == "" {
 			return nil

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xpkg-dev/xpkg/internal/apply"
+	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
@@ -180,6 +181,44 @@ func TestMigrationNoticesAStorageVersionThatReturns(t *testing.T) {
 	}
 	if m, err := c.MigrateStorage(t.Context(), ref.Name, apply.MigrationOptions{}); err != nil || !m.Migrated {
 		t.Errorf("the next one: %+v, %v", m, err)
+	}
+}
+
+// Clients that apply custom resources can do so after the former version is gone, and keep the fields that they own.
+func TestMigratedResourcesCanBeAppliedWithoutTheFormerVersion(t *testing.T) {
+	const group = "applied.migrate.test"
+	c := newCluster(t, nil)
+	ref := storeInFormerVersion(t, c, group, 2)
+	k := other(t)
+	applied := func(version string, labels map[string]any) error {
+		boat := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": group + "/" + version, "kind": "Boat", "metadata": map[string]any{"name": "boat-1", "labels": labels},
+		}}
+		return k.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(boat), client.FieldOwner("gitops"), client.ForceOwnership)
+	}
+	if err := applied("v1beta1", map[string]any{"kept": "yes", "dropped": "yes"}); err != nil {
+		t.Fatal(err)
+	}
+	if m, err := c.MigrateStorage(t.Context(), ref.Name, apply.MigrationOptions{}); err != nil || !m.Migrated {
+		t.Fatalf("%+v, %v", m, err)
+	}
+	crd := boats(group)
+	crd.Spec.Versions = slices.DeleteFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == "v1beta1" })
+	crd.Spec.Versions[0].Storage = true
+	live := one(t, c, ref)
+	if err := run(t, c, marshal(t, crd), plan.Change{Action: plan.Update, Ref: ref, UID: live.UID, ResourceVersion: live.ResourceVersion}); err != nil {
+		t.Fatal(err)
+	}
+	wait.Until(t, limit, "the boat can be applied", func() (string, bool) {
+		err := applied("v1", map[string]any{"kept": "yes"})
+		return fmt.Sprint(err), err == nil
+	})
+	boat := &unstructured.Unstructured{Object: map[string]any{"apiVersion": group + "/v1", "kind": "Boat"}}
+	if err := k.Get(t.Context(), client.ObjectKey{Name: "boat-1"}, boat); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]string{"kept": "yes"}, boat.GetLabels()); diff != "" {
+		t.Errorf("the labels of the boat (-want +got):\n%s", diff)
 	}
 }
 
