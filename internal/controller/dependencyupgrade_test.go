@@ -352,7 +352,7 @@ func TestDependencyUpgradesAreRolledBackTogether(t *testing.T) {
 		"the root does not become healthy": {crd("leaf.dep.test", "Thing", "v2.0.0"), crd("root.dep.test", "Thing", denied)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newEnvWithDeadline(t, graph.Upgrade, 3*time.Second)
+			w := newEnvWithDeadline(t, graph.Upgrade, 12*time.Second)
 			denyCRDs(t, w.testEnv)
 			w.release(t, "leaf", "v1.0.0")
 			w.release(t, "root", "v1.0.0", "leaf <v2")
