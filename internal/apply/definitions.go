@@ -95,13 +95,15 @@ type definition struct {
 		} `json:"versions"`
 	} `json:"spec"`
 	Status struct {
-		Conditions []struct {
-			Type    string `json:"type"`
-			Status  string `json:"status"`
-			Message string `json:"message"`
-		} `json:"conditions"`
-		StoredVersions []string `json:"storedVersions"`
+		Conditions     []definitionCondition `json:"conditions"`
+		StoredVersions []string              `json:"storedVersions"`
 	} `json:"status"`
+}
+
+type definitionCondition struct {
+	Type    string `json:"type"`
+	Status  string `json:"status"`
+	Message string `json:"message"`
 }
 
 type definitionNames struct {

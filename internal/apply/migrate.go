@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -83,6 +84,10 @@ func (c *Cluster) MigrateStorage(ctx context.Context, crd string, o MigrationOpt
 	if err := json.Unmarshal(raw, &before); err != nil {
 		return m, err
 	}
+	if by, err := isMigrating(ref, raw); err != nil || by {
+		return m, cmp.Or(err, error(ErrMoved.New(nil, "a StorageVersionMigration rewrites the custom resources of %s", crd).
+			WithDo("Wait for it with `kubectl wait crd %s --for condition=%s=False --timeout 10m`, and run the command again.", crd, apiextensionsv1.StorageMigrating)))
+	}
 	m.Storage, m.Former = live.Storage, slices.DeleteFunc(slices.Clone(live.Stored), func(v string) bool { return v == live.Storage })
 	m.Migrated = len(m.Former) == 0
 	if m.Migrated {
@@ -110,6 +115,14 @@ func (c *Cluster) MigrateStorage(ctx context.Context, crd string, o MigrationOpt
 	}
 	m.Migrated = true
 	return m, nil
+}
+
+// isMigrating reports whether the API server rewrites the custom resources of a CRD. A change of the CRD would make it begin again.
+func isMigrating(ref plan.Ref, raw []byte) (bool, error) {
+	d, err := parseDefinition(ref, raw)
+	return err == nil && slices.ContainsFunc(d.Status.Conditions, func(c definitionCondition) bool {
+		return c.Type == string(apiextensionsv1.StorageMigrating) && c.Status == string(apiextensionsv1.ConditionTrue)
+	}), err
 }
 
 // rewriteAll rewrites all custom resources except for those that would lose fields of former versions, and returns the first error
@@ -245,7 +258,8 @@ func (c *Cluster) finishMigration(ctx context.Context, ref plan.Ref, before part
 			return err
 		}
 		if m.Metadata.UID != before.Metadata.UID || m.Metadata.Generation != before.Metadata.Generation {
-			return ErrMoved.New(nil, "another client has changed %s while its custom resources were rewritten", ref.Name)
+			return ErrMoved.New(nil, "another client has changed %s while its custom resources were rewritten", ref.Name).
+				WithDo("Run `xpkg migrate-storage --crd %s` again.", ref.Name)
 		}
 		_, err = c.setStoredVersions(ctx, folder, ref.Name, m.Metadata.UID, m.Metadata.ResourceVersion, storage)
 		if !apierrors.IsConflict(err) || try == finishTries {

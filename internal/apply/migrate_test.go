@@ -184,6 +184,31 @@ func TestMigrationNoticesAStorageVersionThatReturns(t *testing.T) {
 	}
 }
 
+// A migration does not begin while the API server makes its own, which a change of the CRD would make begin again.
+func TestMigrationWaitsForThatOfTheServer(t *testing.T) {
+	const group = "busy.migrate.test"
+	c := newCluster(t, nil)
+	ref := storeInFormerVersion(t, c, group, 2)
+	live := &unstructured.Unstructured{}
+	live.SetAPIVersion(ref.APIVersion)
+	live.SetKind(ref.Kind)
+	live.SetName(ref.Name)
+	patchStatus := func(patch string) {
+		t.Helper()
+		if err := other(t).Status().Patch(t.Context(), live, client.RawPatch(types.JSONPatchType, []byte(patch))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	patchStatus(`[{"op":"add","path":"/status/conditions/-","value":{"type":"StorageMigrating","status":"True","reason":"Running"}}]`)
+	if m, err := c.MigrateStorage(t.Context(), ref.Name, apply.MigrationOptions{}); !errors.Is(err, apply.ErrMoved) || m.Resources > 0 {
+		t.Errorf("%+v, %v", m, err)
+	}
+	patchStatus(`[{"op":"remove","path":"/status/conditions/2"}]`)
+	if m, err := c.MigrateStorage(t.Context(), ref.Name, apply.MigrationOptions{}); err != nil || !m.Migrated {
+		t.Errorf("%+v, %v", m, err)
+	}
+}
+
 // Clients that apply custom resources can do so after the former version is gone, and keep the fields that they own.
 func TestMigratedResourcesCanBeAppliedWithoutTheFormerVersion(t *testing.T) {
 	const group = "applied.migrate.test"
