@@ -12,11 +12,15 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/registry/web/fields"
 	"github.com/xpkg-dev/xpkg/internal/registry/web/untrusted"
+	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
 	"github.com/xpkg-dev/xpkg/pkg/catalog/docs"
 	"github.com/xpkg-dev/xpkg/pkg/firstgen"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
+
+// maxDescription is the maximum size in bytes of the description of a page for search engines.
+const maxDescription = 300
 
 // maxRows is the maximum number of rows of kinds that a page of one kind considers.
 const maxRows = 500
@@ -275,7 +279,8 @@ func (h *Handler) kindPage(r *request, at release, row catalog.Kind, d *definiti
 	if err := h.fillKind(r, at, &v, d, version); err != nil {
 		return nil, err
 	}
-	return h.page(r, "kind", page{Title: row.Kind + " – " + row.Group + "/" + version.Name, Description: v.Description, Body: v, Crumbs: kindCrumbs(v)})
+	return h.page(r, "kind", page{Title: row.Kind + " – " + row.Group + "/" + version.Name, Description: wording.FirstSentence(v.Description, maxDescription), Body: v,
+		Crumbs: kindCrumbs(v)})
 }
 
 func kindCrumbs(v kindView) []link {
