@@ -3,6 +3,8 @@ package web_test
 import (
 	"fmt"
 	"maps"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -60,6 +62,14 @@ func browserServer(t *testing.T) (string, *browser.Browser) {
 		t.Skip("the browser needs more than a few seconds")
 	}
 	return newServer(t), browser.New(t)
+}
+
+// serveBrowser serves a handler for a browser.
+func serveBrowser(t *testing.T, h http.Handler) (string, *browser.Browser) {
+	t.Helper()
+	server := httptest.NewServer(h)
+	t.Cleanup(server.Close)
+	return server.URL, browser.New(t)
 }
 
 // TestControlsHaveNames checks the tree that assistive technology reads: every control has a name, and every page has its
