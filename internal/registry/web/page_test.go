@@ -427,6 +427,9 @@ func (d *document) checkStructure() {
 			d.t.Errorf("%s has the identifier %q %d times", d.path, id, n)
 		}
 	}
+	if fields, example := strings.Index(d.text, `id="fields"`), strings.Index(d.text, `id="examples"`); fields >= 0 && example > fields {
+		d.t.Errorf("%s has the example below the fields", d.path)
+	}
 	d.checkControls(ids)
 }
 

@@ -149,6 +149,7 @@ func (h *Handler) functions() template.FuncMap {
 		"linkText":  linkText,
 		"markdown":  h.markdown.Markdown,
 		"yaml":      untrusted.YAML,
+		"prose":     untrusted.Prose,
 		"breakable": breakable,
 		"class":     classOf,
 		"clip":      func(most int, s string) string { return wording.ClipCharacters(s, most) },
