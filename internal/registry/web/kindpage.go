@@ -225,15 +225,18 @@ type kindView struct {
 	Total       int
 	Fields      []*node
 	// Subtree is the path of the field whose fields are shown; empty for all fields.
-	Subtree    string
-	Parents    []link
-	Rules      []fields.Rule
-	Examples   []exampleView
-	Others     []provider
-	Form       []formSection
-	Columns    []string
-	Command    []snippet
-	PackageTag string
+	Subtree  string
+	Parents  []link
+	Rules    []fields.Rule
+	Examples []exampleView
+	// Composite is the kind of the composite resource of an XRD, with the Compositions for it; empty for other kinds.
+	Composite    string
+	Compositions []docs.Composition
+	Others       []provider
+	Form         []formSection
+	Columns      []string
+	Command      []snippet
+	PackageTag   string
 	// NewestURL is the page of the kind in the newest version of its first provider, and SchemaURL its JSON schema of the API version. They are empty
 	// if no newest version has them.
 	NewestURL, SchemaURL string
@@ -335,6 +338,13 @@ func (h *Handler) fillKind(r *request, at release, v *kindView, d *definition, v
 	}
 	if err := v.linkNewest(r, at, d); err != nil {
 		return err
+	}
+	if v.Composite = d.Composite; v.Composite != "" {
+		c, err := r.view.Content(r.ctx, at.Repository(), at.Tag)
+		if err != nil {
+			return err
+		}
+		v.Compositions = compositionsOf(c, v.Kind.Group, v.Composite)
 	}
 	v.Command = []snippet{{Title: "On a control plane", Text: "kubectl explain " + v.Kind.Plural + "." + v.Kind.Group + " --recursive"}}
 	return nil

@@ -11,6 +11,7 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/registry/web/untrusted"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
+	"github.com/xpkg-dev/xpkg/pkg/catalog/docs"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/firstgen"
@@ -37,8 +38,11 @@ func (h *Handler) packagePart(r *request) (*response, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(rest) > 0 && rest[0] == kindPart {
+	switch {
+	case len(rest) > 0 && rest[0] == kindPart:
 		return h.kindOf(r, at, rest[1:])
+	case len(rest) == 2 && rest[0] == compositionPart:
+		return h.composition(r, at, rest[1])
 	}
 	switch strings.Join(rest, "/") {
 	case "":
@@ -114,6 +118,9 @@ type packageView struct {
 	ReleaseNotes   template.HTML
 	Groups         []kindGroup
 	MoreKinds      int
+	// Compositions are those of the version, some of them on its first page.
+	Compositions     []docs.Composition
+	MoreCompositions int
 	// Filter are the words of the filter of kinds, and NoneFit reports that no kind has them.
 	Filter      string
 	NoneFit     bool
@@ -251,6 +258,7 @@ func (h *Handler) fillPart(r *request, at release, v *packageView, c *Content) (
 	case c == nil:
 	case v.Part == "overview":
 		v.Groups, v.MoreKinds = groupKinds(c.Kinds, overviewKinds)
+		v.Compositions, v.MoreCompositions = shorten(c.Compositions, overviewKinds)
 		if err := linkGroups(r, at, v.Groups); err != nil {
 			return err
 		}
@@ -263,6 +271,7 @@ func (h *Handler) fillPart(r *request, at release, v *packageView, c *Content) (
 		v.Form = parseForm(c.Annotations[firstgen.AnnotationUISchema])
 	case v.Part == "kinds":
 		v.Groups, _ = groupKinds(c.Kinds, len(c.Kinds))
+		v.Compositions = c.Compositions
 		v.Filter = r.URL.Query().Get("q")
 		v.filterKinds()
 		return linkGroups(r, at, v.Groups)
