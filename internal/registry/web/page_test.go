@@ -374,7 +374,9 @@ func TestEveryPageIsWellFormed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		(&document{t, path, root, w.Body.String()}).checkStructure()
+		d := &document{t, path, root, w.Body.String()}
+		d.checkStructure()
+		d.checkEmpty()
 	}
 }
 
