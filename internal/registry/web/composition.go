@@ -132,12 +132,46 @@ func functionURL(r *request, at release, name string) (string, error) {
 	return packageURL(found[0], ""), nil
 }
 
-// compositionsOf returns the Compositions of a package for a composite resource.
-func compositionsOf(c *Content, group, composite string) (out []docs.Composition) {
-	for _, found := range c.Compositions {
-		if of, _, _ := strings.Cut(found.Composite.APIVersion, "/"); of == group && found.Composite.Kind == composite {
-			out = append(out, found)
-		}
+// A compositionRow is a Composition in a list.
+type compositionRow struct {
+	docs.Composition
+	URL string
+	// Repository is the package with the Composition, unless it is the one of the page.
+	Repository string
+}
+
+// compositionRows returns the Compositions of a version of a package.
+func compositionRows(c *Content, repository, tag string) []compositionRow {
+	out := make([]compositionRow, len(c.Compositions))
+	for i, found := range c.Compositions {
+		out[i] = compositionRow{Composition: found, URL: compositionURL(repository, tag, found.Name)}
 	}
 	return out
+}
+
+// compositionsOf returns the Compositions for a composite resource: those of its package, and those of packages that depend on it.
+func compositionsOf(r *request, at release, group, composite string) ([]compositionRow, error) {
+	c, err := r.view.Content(r.ctx, at.Repository(), at.Tag)
+	if err != nil {
+		return nil, err
+	}
+	all := compositionRows(c, at.Repository(), at.Tag)
+	dependents, err := r.view.Dependents(r.ctx, at.Repository())
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range dependents[:min(len(dependents), maxProviders)] {
+		c, err := r.view.Content(r.ctx, d.Repository, d.Tag)
+		if err != nil {
+			continue // It cannot be read; its own page has the reason.
+		}
+		for _, row := range compositionRows(c, d.Repository, d.Tag) {
+			row.Repository = d.Repository
+			all = append(all, row)
+		}
+	}
+	return slices.DeleteFunc(all, func(row compositionRow) bool {
+		of, _, _ := strings.Cut(row.Composite.APIVersion, "/")
+		return of != group || row.Composite.Kind != composite
+	}), nil
 }

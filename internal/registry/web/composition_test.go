@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/xpkg-dev/xpkg/internal/registry/web/folder"
 	"github.com/xpkg-dev/xpkg/internal/registry/web/webtest"
@@ -29,6 +30,30 @@ func TestCompositionsShowWhatTheyCompose(t *testing.T) {
 		t.Error("the steps are not in their order")
 	}
 	get(t, h, harbour+"@v0.4.0/compositions/none", http.StatusNotFound)
+}
+
+// TestCompositionsOfDependentsAreLinked publishes a composite resource and its Composition in two packages.
+func TestCompositionsOfDependentsAreLinked(t *testing.T) {
+	versions := webtest.Packages(t)
+	const core, other = "/k/core.acme.example/Quay", "/p/registry.example.org/acme/quays@v1.0.0/compositions/quay"
+	versions = append(versions,
+		webtest.Version(t, "acme/core", "v1.0.0", time.Unix(1e9, 0), "apiVersion: meta.pkg.crossplane.io/v1\nkind: Configuration\nmetadata: {name: core}\n---\n"+
+			"apiVersion: apiextensions.crossplane.io/v1\nkind: CompositeResourceDefinition\nmetadata: {name: xquays.core.acme.example}\nspec:\n  group: core.acme.example\n"+
+			"  names: {kind: XQuay, plural: xquays}\n  claimNames: {kind: Quay, plural: quays}\n"+
+			"  versions: [{name: v1, served: true, referenceable: true, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object}}}}}]\n"),
+		webtest.Version(t, "acme/quays", "v1.0.0", time.Unix(1e9, 0), "apiVersion: meta.pkg.crossplane.io/v1\nkind: Configuration\nmetadata: {name: quays}\n"+
+			"spec: {dependsOn: [{configuration: registry.example.org/acme/core, version: v1.0.0}]}\n---\n"+
+			"apiVersion: apiextensions.crossplane.io/v1\nkind: Composition\nmetadata: {name: quay}\nspec:\n  compositeTypeRef: {apiVersion: core.acme.example/v1, kind: XQuay}\n"+
+			"  resources: [{name: a, base: {apiVersion: marine.acme.example/v1, kind: Boat}}]\n"))
+	h := newHandler(t, versions, webtest.Options())
+	for _, path := range []string{core, "/k/core.acme.example/XQuay"} {
+		d := open(t, h, path)
+		d.hasLink(other)
+		d.contains("quay composes XQuay in 1 step, in registry.example.org/acme/quays")
+	}
+	d := open(t, h, other)
+	d.hasLink("/k/core.acme.example/XQuay")
+	d.contains("The Composition has no pipeline", "Boat marine.acme.example/v1 as a")
 }
 
 // TestRealCompositionsShowWhatTheyCompose compares the page of each Composition of real packages with its object, which is read here in another way.

@@ -27,7 +27,7 @@ type diffView struct {
 	Costs                []cost
 }
 
-// A changeClass are the changes of one class, and the kinds whose most severe change has it.
+// A changeClass is all changes of one class, with the kinds whose most severe change has it.
 type changeClass struct {
 	Class crddiff.Class
 	// Package are the changes of the metadata, and Objects those of other objects than kinds.

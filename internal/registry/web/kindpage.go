@@ -231,7 +231,7 @@ type kindView struct {
 	Examples []exampleView
 	// Composite is the kind of the composite resource of an XRD, with the Compositions for it; empty for other kinds.
 	Composite    string
-	Compositions []docs.Composition
+	Compositions []compositionRow
 	Others       []provider
 	Form         []formSection
 	Columns      []string
@@ -340,11 +340,9 @@ func (h *Handler) fillKind(r *request, at release, v *kindView, d *definition, v
 		return err
 	}
 	if v.Composite = d.Composite; v.Composite != "" {
-		c, err := r.view.Content(r.ctx, at.Repository(), at.Tag)
-		if err != nil {
+		if v.Compositions, err = compositionsOf(r, at, v.Kind.Group, v.Composite); err != nil {
 			return err
 		}
-		v.Compositions = compositionsOf(c, v.Kind.Group, v.Composite)
 	}
 	v.Command = []snippet{{Title: "On a control plane", Text: "kubectl explain " + v.Kind.Plural + "." + v.Kind.Group + " --recursive"}}
 	return nil

@@ -11,7 +11,6 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/registry/web/untrusted"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
-	"github.com/xpkg-dev/xpkg/pkg/catalog/docs"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/firstgen"
@@ -119,7 +118,7 @@ type packageView struct {
 	Groups         []kindGroup
 	MoreKinds      int
 	// Compositions are those of the version, some of them on its first page.
-	Compositions     []docs.Composition
+	Compositions     []compositionRow
 	MoreCompositions int
 	// Filter are the words of the filter of kinds, and NoneFit reports that no kind has them.
 	Filter      string
@@ -258,7 +257,7 @@ func (h *Handler) fillPart(r *request, at release, v *packageView, c *Content) (
 	case c == nil:
 	case v.Part == "overview":
 		v.Groups, v.MoreKinds = groupKinds(c.Kinds, overviewKinds)
-		v.Compositions, v.MoreCompositions = shorten(c.Compositions, overviewKinds)
+		v.Compositions, v.MoreCompositions = shorten(compositionRows(c, at.Repository(), at.Tag), overviewKinds)
 		if err := linkGroups(r, at, v.Groups); err != nil {
 			return err
 		}
@@ -271,7 +270,7 @@ func (h *Handler) fillPart(r *request, at release, v *packageView, c *Content) (
 		v.Form = parseForm(c.Annotations[firstgen.AnnotationUISchema])
 	case v.Part == "kinds":
 		v.Groups, _ = groupKinds(c.Kinds, len(c.Kinds))
-		v.Compositions = c.Compositions
+		v.Compositions = compositionRows(c, at.Repository(), at.Tag)
 		v.Filter = r.URL.Query().Get("q")
 		v.filterKinds()
 		return linkGroups(r, at, v.Groups)

@@ -135,7 +135,6 @@ func (h *Handler) functions() template.FuncMap {
 		"partURL":        partURL,
 		"kindURL":        kindURL,
 		"packageKindURL": packageKindURL,
-		"compositionURL": compositionURL,
 		"diffURL":        diffURL,
 		"searchURL":      searchURL,
 		"feedURL":        feedURL,

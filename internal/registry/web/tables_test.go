@@ -21,7 +21,9 @@ func TestBordersOfCellsHaveSpace(t *testing.T) {
 	mux := http.NewServeMux()
 	mux.Handle("/", newTestHandler(t))
 	mux.HandleFunc("/style.css", func(w http.ResponseWriter, r *http.Request) { http.ServeFile(w, r, "assets/style.css") })
-	mux.HandleFunc("/site.css", func(w http.ResponseWriter, r *http.Request) { http.ServeFile(w, r, "../../../tools/site/assets/site.css") })
+	mux.HandleFunc("/site.css", func(w http.ResponseWriter, r *http.Request) {
+		http.ServeFile(w, r, "../../../tools/site/assets/site.css")
+	})
 	mux.HandleFunc("/document", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html")
 		_, _ = w.Write([]byte(`<!doctype html><link rel="stylesheet" href="/style.css"><link rel="stylesheet" href="/site.css"><div class="page"><main class="prose">` +
