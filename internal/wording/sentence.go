@@ -26,7 +26,7 @@ func ClipWords(text string, most int) string {
 		return text
 	}
 	end := most - len(ellipsis)
-	for !utf8.RuneStart(text[end]) {
+	for end > 0 && !utf8.RuneStart(text[end]) {
 		end--
 	}
 	cut := text[:end]

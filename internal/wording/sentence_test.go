@@ -40,7 +40,7 @@ func TestFirstSentence(t *testing.T) {
 	for text, want := range map[string]string{
 		"": "", "\n \n": "", "no end": "no end", "# Boats\nManages boats.": "Boats", "Boats\n=====": "Boats =====",
 		"AWS APIs: the contract\nand Compositions\nfor App. Second.": "AWS APIs: the contract and Compositions for App.",
-		"Kinds:\n- one\n- two": "Kinds:", "- one\n- two": "- one", "Supports 2. Not 3.": "Supports 2.",
+		"Kinds:\n- one\n- two": "Kinds:", "- one\n- two": "- one", "Supports 2. Not 3.": "Supports 2.", strings.Repeat("\x80", 300): "…",
 	} {
 		if got := FirstSentence(text, 200); got != want {
 			t.Errorf("FirstSentence(%q) = %q, want %q", text, got, want)

@@ -18,7 +18,7 @@ import (
 
 // visited are the pages that the tests in a browser open.
 var visited = []string{
-	"/", "/search?q=boat", "/search", boats, boats + "@v1.1.0", boats + "@v2.0.0/kinds", boats + "@v2.0.0/versions", boats + "@v2.0.0/trust", harbour + "@v0.4.0/graph",
+	"/", "/search?q=boat", "/search", boats, boats + "@v1.1.0", boats + "@v2.0.0/kinds", boats + "@v2.0.0/versions", boats + "@v2.0.0/trust", harbour + "@v0.4.0/graph", harbour + "@v0.4.0/compositions/harbour",
 	"/k/marine.acme.example/Boat", "/k/marine.acme.example/Boat/v1beta1", "/k/sailing.example/Wind", "/k/marine.acme.example/Berth", "/g/marine.acme.example",
 	"/k/marine.acme.example/Boat/v1/fields/spec/forProvider", "/diff/registry.example.org/acme/provider-boats/v1.0.0..v2.0.0", "/none",
 }

@@ -84,6 +84,19 @@ func TestProseIsReflowedInAnyLayout(t *testing.T) {
 	})
 }
 
+// TestProseIsSafe joins random texts with addresses and parts of HTML.
+func TestProseIsSafe(t *testing.T) {
+	parts := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"https://", "https://a.example/", "<a href=", "\"", "'", ">", "&quot;", "\n", " ", "javascript:", "@", "\\"}))
+	rapid.Check(t, func(t *rapid.T) {
+		source := strings.Join(rapid.SliceOf(parts).Draw(t, "parts"), "")
+		out := string(untrusted.Prose(source))
+		checkSafe(t, source, out)
+		if text, _ := proseOf(t, out); strings.Join(strings.Fields(text), "") != strings.Join(strings.Fields(source), "") && !strings.Contains(source, "\x00") && !strings.Contains(source, "\r") {
+			t.Errorf("%q became %q", source, text)
+		}
+	})
+}
+
 func TestProse(t *testing.T) {
 	for source, want := range map[string]string{
 		"":                                "",
