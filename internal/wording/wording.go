@@ -1,4 +1,4 @@
-// Package wording puts numbers, lists and words for a shell into messages.
+// Package wording puts numbers, lists, sentences and words for a shell into messages.
 package wording
 
 import (

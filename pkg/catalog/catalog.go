@@ -203,7 +203,7 @@ type Text struct {
 // A KindText is additional text for searching a kind.
 type KindText struct {
 	Group, Kind string
-	// Description is the first line of the description.
+	// Description is the first sentence of the description.
 	Description string
 	// Fields are the names of the fields, sorted.
 	Fields []string

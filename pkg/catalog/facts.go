@@ -121,7 +121,7 @@ func Describe(repository string, m xpkg.Meta) Package {
 	a := m.Annotations
 	p := Package{
 		Repository: repository, Type: string(m.Kind), Title: clip(cmp.Or(a[annotationTitle], a[xpkg.AnnotationTitle]), maxTitle),
-		Summary:  clip(firstLine(cmp.Or(a[xpkg.AnnotationSummary], a[xpkg.AnnotationDescription])), maxSummary),
+		Summary:  clip(m.Presentation().Summary, maxSummary),
 		Category: clip(a[xpkg.AnnotationCategory], maxWord), License: clip(a[xpkg.AnnotationLicense], maxWord),
 		Website: clip(a[xpkg.AnnotationWebsite], maxSummary), SourceURL: clip(a[xpkg.AnnotationSource], maxSummary),
 		Publisher: clip(a[xpkg.AnnotationMaintainer], maxTitle),
@@ -193,14 +193,4 @@ func RoleOf(in xpkg.Kind, o xpkg.Object, d xpkg.Definition) Role {
 		return Composite
 	}
 	return Provides
-}
-
-// firstLine returns the first line of a text that is not empty, without the marks of a Markdown heading.
-func firstLine(s string) string {
-	for line := range strings.Lines(s) {
-		if line = strings.Trim(line, "# \t\r\n"); line != "" {
-			return line
-		}
-	}
-	return ""
 }

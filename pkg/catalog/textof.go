@@ -9,6 +9,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
@@ -21,7 +22,7 @@ const (
 	maxSchemaDepth = 64
 )
 
-// TextOf returns the texts of a package: the beginning of its readme, and for each kind the first line of its description and
+// TextOf returns the texts of a package: the beginning of its readme, and for each kind the first sentence of its description and
 // the names of its fields. The error is the error of reading an object.
 func TextOf(repository string, pkg *xpkg.Package) (*Text, error) {
 	t := &Text{Repository: oci.RepositoryName(repository), Readme: clip(pkg.Meta.Annotations[xpkg.AnnotationReadme], maxReadme)}
@@ -83,7 +84,7 @@ func schemaTexts(text []byte) (description string, fields []string) {
 		schemas = append(schemas, v.Schema.OpenAPI)
 	}
 	for i := range schemas {
-		description = cmp.Or(description, clip(firstLine(schemas[i].Description), maxDescription))
+		description = cmp.Or(description, clip(wording.FirstSentence(schemas[i].Description, maxDescription), maxDescription))
 		schemas[i].collect(names, 0)
 	}
 	for _, ofEveryKind := range []string{"apiVersion", "kind", "metadata", "spec", "status"} {
@@ -127,14 +128,5 @@ func clip(s string, most int) string {
 		}
 		return r
 	}, s)
-	s = strings.Join(strings.Fields(s), " ")
-	if len(s) <= most {
-		return s
-	}
-	const dots = "…"
-	end := most - len(dots)
-	for !utf8.RuneStart(s[end]) {
-		end--
-	}
-	return strings.TrimSpace(s[:end]) + dots
+	return wording.ClipWords(strings.Join(strings.Fields(s), " "), most)
 }

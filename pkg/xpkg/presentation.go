@@ -3,6 +3,8 @@ package xpkg
 import (
 	"cmp"
 	"strings"
+
+	"github.com/xpkg-dev/xpkg/internal/wording"
 )
 
 // Annotations of the metadata that describe a package to users, in addition to the ones of the specification.
@@ -38,9 +40,13 @@ const (
 	AnnotationTemplating = "meta.xpkg.dev/templating-controller"
 )
 
+// maxSummary is the maximum size in bytes of a summary that is taken from a description.
+const maxSummary = 300
+
 // Presentation describes a package to users. Every field can be empty, and all text is untrusted.
 type Presentation struct {
-	Title       string   `json:"title,omitempty"`
+	Title string `json:"title,omitempty"`
+	// Summary is the text of the author, or else the first sentence of the description.
 	Summary     string   `json:"summary,omitempty"`
 	Description string   `json:"description,omitempty"`
 	Readme      string   `json:"readme,omitempty"`
@@ -67,8 +73,7 @@ func (m Meta) Presentation() Presentation {
 		License: a[AnnotationLicense], Maintainers: a[AnnotationMaintainer], Owners: a[AnnotationOwners],
 		Version: a[AnnotationVersion], Icon: a[AnnotationIcon], UISchema: a[AnnotationUISchema], PackageType: a[AnnotationPackageType],
 	}
-	first, _, _ := strings.Cut(strings.TrimSpace(p.Description), "\n")
-	p.Summary = cmp.Or(a[AnnotationSummary], strings.TrimSpace(first))
+	p.Summary = cmp.Or(a[AnnotationSummary], wording.FirstSentence(p.Description, maxSummary))
 	for word := range strings.SplitSeq(a[AnnotationKeywords], ",") {
 		if word = strings.TrimSpace(word); word != "" {
 			p.Keywords = append(p.Keywords, word)

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -144,6 +145,61 @@ func checkSearch(t *testing.T, site fs.FS, pages map[string]page) {
 	if len(entries) != len(pages)-1 {
 		t.Errorf("%d entries for %d pages and the start page", len(entries), len(pages)-1)
 	}
+}
+
+// Each page with more than three headings lists all of them as its contents.
+func TestLongPagesHaveContents(t *testing.T) {
+	site := build(t)
+	long := 0
+	err := fs.WalkDir(site, ".", func(name string, _ fs.DirEntry, err error) error {
+		if err != nil || path.Ext(name) != ".html" {
+			return err
+		}
+		content, err := fs.ReadFile(site, name)
+		if err != nil {
+			return err
+		}
+		root, err := html.Parse(bytes.NewReader(content))
+		if err != nil {
+			return err
+		}
+		var headings, contents []string
+		for n := range root.Descendants() {
+			for _, a := range n.Attr {
+				switch {
+				case a.Key == "id" && (n.Data == "h2" || n.Data == "h3"):
+					headings = append(headings, "#"+a.Val)
+				case a.Key == "href" && n.Data == "a" && isContents(n):
+					contents = append(contents, a.Val)
+				}
+			}
+		}
+		if len(headings) <= 3 {
+			headings = nil
+		} else {
+			long++
+		}
+		if !slices.Equal(headings, contents) {
+			t.Errorf("%s has the headings %q and the contents %q", name, headings, contents)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if long < 20 {
+		t.Errorf("%d pages have contents", long)
+	}
+}
+
+// isContents reports whether an element is in the list of the contents of a page.
+func isContents(n *html.Node) bool {
+	for p := range n.Ancestors() {
+		if slices.Contains(p.Attr, html.Attribute{Key: "class", Val: "contents"}) {
+			return true
+		}
+	}
+	return false
 }
 
 // The menu lists every document.

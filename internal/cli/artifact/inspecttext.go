@@ -94,7 +94,7 @@ func readFrom(c contentView) string {
 
 // oneLine returns untrusted text as one line of limited length.
 func oneLine(s string) string {
-	return wording.ClipCharacters(strings.Join(strings.Fields(terminal.Safe(s)), " "), 200)
+	return wording.ClipWords(strings.Join(strings.Fields(terminal.Safe(s)), " "), 200)
 }
 
 func writeEntries(w io.Writer, r *inspection) {

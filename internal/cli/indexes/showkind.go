@@ -264,7 +264,7 @@ func (f *fieldView) note() string {
 	if f.Below > 0 {
 		out = append(out, fmt.Sprintf("%d fields below", f.Below))
 	}
-	text := wording.ClipCharacters(strings.Join(strings.Fields(f.Description), " "), maxNote)
+	text := wording.FirstSentence(f.Description, maxNote)
 	if text != "" {
 		out = append(out, text)
 	}

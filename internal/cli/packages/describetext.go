@@ -94,7 +94,7 @@ func (d *description) runningText() string {
 func (d *description) write(w io.Writer) {
 	head := [][2]string{
 		{"Name", v1.ObjectName(d.Kind, d.Name)}, {"Package", d.Package}, {"Running", d.runningText()}, {"Resolved", d.Resolved}, {"Digest", d.Digest},
-		{"Title", d.Presentation.Title}, {"Summary", firstLine(d.Presentation.Summary)},
+		{"Title", d.Presentation.Title}, {"Summary", wording.FirstSentence(d.Presentation.Summary, 120)},
 		{"Category", d.Presentation.Category}, {"Website", d.Presentation.Website}, {"Maintainers", firstLine(d.Presentation.Maintainers)},
 		{"Installed", terminal.Age(d.Created, time.Now()) + " ago, " + string(d.Reason)}, {"Capabilities", strings.Join(d.Capabilities, ", ")},
 	}

@@ -170,7 +170,7 @@ func (v *view) Content(ctx context.Context, repository, tag string) (*web.Conten
 	if err != nil {
 		return nil, err
 	}
-	c := &web.Content{Info: p.docs.Info, Kinds: facts.Head.Kinds, Readme: p.docs.Readme, ReleaseNotes: p.docs.ReleaseNotes}
+	c := &web.Content{Info: p.docs.Info, Kinds: facts.Head.Kinds, Compositions: p.docs.Compositions, Readme: p.docs.Readme, ReleaseNotes: p.docs.ReleaseNotes}
 	if p.docs.Icon != nil {
 		c.Icon = p.docs.Icon.Data
 	}

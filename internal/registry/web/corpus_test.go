@@ -396,6 +396,7 @@ func (u *upgrade) open(t *testing.T) (cold, warm time.Duration) {
 			t.Errorf("%s has the status %d", path, w.Code)
 			return times[0], times[1]
 		}
+		open(t, h, path).checkSeverity()
 		for heading, kinds := range map[string][]string{"Added": u.Added, "Removed": u.Removed} {
 			want := fmt.Sprintf(">%s kinds <span class=\"total\">%d</span>", heading, len(kinds))
 			if strings.Contains(w.Body.String(), ">"+heading+" kinds <") != (len(kinds) > 0) || len(kinds) > 0 && !strings.Contains(w.Body.String(), want) {

@@ -15,15 +15,27 @@ type diffView struct {
 	Static   bool
 	From, To string
 	Diff     packagediff.Diff
-	// Kinds are the changed CRDs and XRDs, most severe first.
-	Kinds          []changedKind
-	Added, Removed []string
-	MoreKinds      int
+	// Classes are the changes, most severe first.
+	Classes []changeClass
+	// Added are the added kinds.
+	Added     []string
+	MoreKinds int
 	// Breaking, Care and Safe are the numbers of changes by class.
 	Breaking, Care, Safe int
 	Unchanged            int
 	Tags                 []string
 	Costs                []cost
+}
+
+// A changeClass is all changes of one class, with the kinds whose most severe change has it.
+type changeClass struct {
+	Class crddiff.Class
+	// Package are the changes of the metadata, and Objects those of other objects than kinds.
+	Package, Objects []packagediff.Change
+	Removed          []string
+	Kinds            []changedKind
+	// AllKinds is the number of the kinds, of which some are not shown.
+	AllKinds int
 }
 
 // A changedKind is a CRD or XRD with changes, by class.
@@ -90,7 +102,7 @@ func chooseVersions(r *request) (*response, error) {
 
 func (v *diffView) fill(r *request, d packagediff.Diff) error {
 	v.Unchanged = d.CRDs.Unchanged + d.XRDs.Unchanged
-	v.Added, v.Removed = slices.Concat(d.CRDs.Added, d.XRDs.Added), slices.Concat(d.CRDs.Removed, d.XRDs.Removed)
+	v.Added = slices.Concat(d.CRDs.Added, d.XRDs.Added)
 	names := map[string]catalog.Kind{}
 	for _, tag := range []string{v.From, v.To} {
 		c, err := r.view.Content(r.ctx, v.Repository(), tag)
@@ -102,23 +114,56 @@ func (v *diffView) fill(r *request, d packagediff.Diff) error {
 			names[k.Plural+"."+k.Group] = k
 		}
 	}
-	for _, c := range slices.Concat(d.Metadata, d.Objects) {
-		v.countClass(c.Class)
-	}
-	v.Breaking, v.Safe = v.Breaking+len(v.Removed), v.Safe+len(v.Added)
+	var kinds []changedKind
 	for _, changed := range slices.Concat(d.CRDs.Changed, d.XRDs.Changed) {
-		v.Kinds = append(v.Kinds, v.kindOf(changed, names[changed.Name]))
+		kinds = append(kinds, v.kindOf(changed, names[changed.Name]))
 	}
-	slices.SortStableFunc(v.Kinds, func(a, b changedKind) int { return cmp.Compare(b.Class, a.Class) })
-	if len(v.Kinds) > maxChangedKinds {
-		v.Kinds, v.MoreKinds = v.Kinds[:maxChangedKinds], len(v.Kinds)-maxChangedKinds
-	}
-	v.limitChanges()
+	v.classify(d, kinds)
 	for _, tag := range v.release.History.Versions {
 		v.Tags = append(v.Tags, tag.Tag)
 	}
 	slices.Reverse(v.Tags)
 	return nil
+}
+
+// classify sets the changes by class, and their numbers.
+func (v *diffView) classify(d packagediff.Diff, kinds []changedKind) {
+	removed := slices.Concat(d.CRDs.Removed, d.XRDs.Removed)
+	v.Breaking, v.Safe = v.Breaking+len(removed), v.Safe+len(v.Added)
+	for _, c := range slices.Concat(d.Metadata, d.Objects) {
+		v.countClass(c.Class)
+	}
+	slices.SortStableFunc(kinds, func(a, b changedKind) int { return cmp.Compare(b.Class, a.Class) })
+	shown, more := shorten(kinds, maxChangedKinds)
+	v.MoreKinds = more
+	limitChanges(shown)
+	for _, class := range []crddiff.Class{crddiff.Breaking, crddiff.Care, crddiff.Safe} {
+		c := changeClass{Class: class, Package: ofClass(d.Metadata, class), Objects: ofClass(d.Objects, class)}
+		if class == crddiff.Breaking {
+			c.Removed = removed
+		}
+		for i, k := range kinds {
+			if k.Class != class {
+				continue
+			}
+			if c.AllKinds++; i < len(shown) {
+				c.Kinds = append(c.Kinds, k)
+			}
+		}
+		if len(c.Package)+len(c.Objects)+len(c.Removed)+c.AllKinds > 0 {
+			v.Classes = append(v.Classes, c)
+		}
+	}
+}
+
+// ofClass returns the changes of a class.
+func ofClass(changes []packagediff.Change, class crddiff.Class) (out []packagediff.Change) {
+	for _, c := range changes {
+		if c.Class == class {
+			out = append(out, c)
+		}
+	}
+	return out
 }
 
 func (v *diffView) kindOf(changed crddiff.ChangedCRD, k catalog.Kind) changedKind {
@@ -145,10 +190,10 @@ func (v *diffView) countClass(c crddiff.Class) {
 }
 
 // limitChanges hides the least severe changes of each kind, and when the page is full all safe changes.
-func (v *diffView) limitChanges() {
+func limitChanges(kinds []changedKind) {
 	shown := 0
-	for i := range v.Kinds {
-		k := &v.Kinds[i]
+	for i := range kinds {
+		k := &kinds[i]
 		most := min(len(k.Changes), maxChanges)
 		if shown > pageChanges {
 			safe := slices.IndexFunc(k.Changes, func(c crddiff.Change) bool { return c.Class == crddiff.Safe })

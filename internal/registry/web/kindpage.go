@@ -12,14 +12,15 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/registry/web/fields"
 	"github.com/xpkg-dev/xpkg/internal/registry/web/untrusted"
+	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
 	"github.com/xpkg-dev/xpkg/pkg/catalog/docs"
 	"github.com/xpkg-dev/xpkg/pkg/firstgen"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
-// maxRows is the maximum number of rows of kinds that a page of one kind considers.
-const maxRows = 500
+// maxDescription is the maximum size in bytes of the description of a page for search engines.
+const maxDescription = 300
 
 // kind returns a page below /k/: a kind in the newest version of its first provider.
 func (h *Handler) kind(r *request) (*response, error) {
@@ -36,46 +37,6 @@ func (h *Handler) kind(r *request) (*response, error) {
 	}
 	at.base = kindURL(row.Group, row.Kind)
 	return h.kindParts(r, at, row, r.path[3:])
-}
-
-// firstProvider returns the row of the package that a reader most likely means by a kind.
-func firstProvider(r *request, group, kind string) (catalog.Kind, error) {
-	rows, err := r.view.Kinds(r.ctx, group, kind, maxRows)
-	if err != nil {
-		return catalog.Kind{}, err
-	}
-	rows, err = rankProviders(r, rows)
-	if err != nil || len(rows) == 0 {
-		return catalog.Kind{}, first(err, ErrNotFound)
-	}
-	return rows[0], nil
-}
-
-// rankProviders orders the rows of one kind: packages that install it, not deprecated, verified, with most dependents, with
-// fewest kinds.
-func rankProviders(r *request, rows []catalog.Kind) ([]catalog.Kind, error) {
-	packages, err := packagesOf(r, results{Kinds: rows})
-	if err != nil {
-		return nil, err
-	}
-	number := func(b bool) int {
-		if b {
-			return 1
-		}
-		return 0
-	}
-	return slices.SortedStableFunc(slices.Values(rows), func(a, b catalog.Kind) int {
-		p, q := packages[a.Repository], packages[b.Repository]
-		return cmp.Or(
-			cmp.Compare(number(!isInstalled(a.Role)), number(!isInstalled(b.Role))),
-			cmp.Compare(number(p.Deprecated), number(q.Deprecated)),
-			cmp.Compare(number(p.Verified == ""), number(q.Verified == "")),
-			cmp.Compare(q.Rank, p.Rank), cmp.Compare(p.Kinds, q.Kinds), cmp.Compare(a.Repository, b.Repository))
-	}), nil
-}
-
-func isInstalled(role catalog.Role) bool {
-	return role == catalog.Provides || role == catalog.Composite || role == catalog.Claim
 }
 
 // kindOf returns a page of a kind in a version of a package: path is GROUP/KIND[/VERSION].
@@ -221,15 +182,18 @@ type kindView struct {
 	Total       int
 	Fields      []*node
 	// Subtree is the path of the field whose fields are shown; empty for all fields.
-	Subtree    string
-	Parents    []link
-	Rules      []fields.Rule
-	Examples   []exampleView
-	Others     []provider
-	Form       []formSection
-	Columns    []string
-	Command    []snippet
-	PackageTag string
+	Subtree  string
+	Parents  []link
+	Rules    []fields.Rule
+	Examples []exampleView
+	// Composite is the kind of the composite resource of an XRD, with the Compositions for it; empty for other kinds.
+	Composite    string
+	Compositions []compositionRow
+	Others       []provider
+	Form         []formSection
+	Columns      []string
+	Command      []snippet
+	PackageTag   string
 	// NewestURL is the page of the kind in the newest version of its first provider, and SchemaURL its JSON schema of the API version. They are empty
 	// if no newest version has them.
 	NewestURL, SchemaURL string
@@ -275,7 +239,8 @@ func (h *Handler) kindPage(r *request, at release, row catalog.Kind, d *definiti
 	if err := h.fillKind(r, at, &v, d, version); err != nil {
 		return nil, err
 	}
-	return h.page(r, "kind", page{Title: row.Kind + " – " + row.Group + "/" + version.Name, Description: v.Description, Body: v, Crumbs: kindCrumbs(v)})
+	return h.page(r, "kind", page{Title: row.Kind + " – " + row.Group + "/" + version.Name, Description: wording.FirstSentence(v.Description, maxDescription), Body: v,
+		Crumbs: kindCrumbs(v)})
 }
 
 func kindCrumbs(v kindView) []link {
@@ -330,6 +295,11 @@ func (h *Handler) fillKind(r *request, at release, v *kindView, d *definition, v
 	}
 	if err := v.linkNewest(r, at, d); err != nil {
 		return err
+	}
+	if v.Composite = d.Composite; v.Composite != "" {
+		if v.Compositions, err = compositionsOf(r, at, v.Kind.Group, v.Composite); err != nil {
+			return err
+		}
 	}
 	v.Command = []snippet{{Title: "On a control plane", Text: "kubectl explain " + v.Kind.Plural + "." + v.Kind.Group + " --recursive"}}
 	return nil

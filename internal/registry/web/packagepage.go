@@ -37,8 +37,11 @@ func (h *Handler) packagePart(r *request) (*response, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(rest) > 0 && rest[0] == kindPart {
+	switch {
+	case len(rest) > 0 && rest[0] == kindPart:
 		return h.kindOf(r, at, rest[1:])
+	case len(rest) == 2 && rest[0] == compositionPart:
+		return h.composition(r, at, rest[1])
 	}
 	switch strings.Join(rest, "/") {
 	case "":
@@ -114,17 +117,23 @@ type packageView struct {
 	ReleaseNotes   template.HTML
 	Groups         []kindGroup
 	MoreKinds      int
-	Snippets       []snippet
-	Cost           cost
-	Permissions    []string
-	Objects        []facet
-	Form           []formSection
-	Versions       []versionRow
-	Former         string
-	Dependents     []Dependent
-	Tree           *treeNode
-	Graph          template.HTML
-	Trust          []snippet
+	// Compositions are those of the version, some of them on its first page.
+	Compositions     []compositionRow
+	MoreCompositions int
+	// Filter are the words of the filter of kinds, and NoneFit reports that no kind has them.
+	Filter      string
+	NoneFit     bool
+	Snippets    []snippet
+	Cost        cost
+	Permissions []string
+	Objects     []facet
+	Form        []formSection
+	Versions    []versionRow
+	Former      string
+	Dependents  []Dependent
+	Tree        *treeNode
+	Graph       template.HTML
+	Trust       []snippet
 }
 
 // DeprecatesPackage reports whether the status of the version is the one of the package, so that one banner states both.
@@ -137,14 +146,6 @@ func (v packageView) StatesReplacement() bool {
 	return v.Status != nil && v.Status.ReplacedBy == v.ReplacedBy
 }
 
-// A kindGroup is an API group with kinds.
-type kindGroup struct {
-	Group string
-	// URL is the page of the group, if it exists.
-	URL   string
-	Kinds []catalog.Kind
-}
-
 // A versionRow is a version in the list of versions, newest first.
 type versionRow struct {
 	catalog.Version
@@ -154,9 +155,6 @@ type versionRow struct {
 	// Removed reports that the version has no content, and therefore no page.
 	Removed bool
 }
-
-// overviewKinds is the number of kinds on the first page of a package.
-const overviewKinds = 24
 
 func (h *Handler) packagePage(r *request, at release, part string) (*response, error) {
 	v := packageView{release: at, Static: r.static, Part: part, Title: titleOf(at.Package), Summary: at.Summary, Problem: at.Package.Error}
@@ -185,7 +183,11 @@ func (h *Handler) packagePage(r *request, at release, part string) (*response, e
 	if part != "overview" {
 		p.Title += ": " + part
 	}
-	return h.page(r, "package", p)
+	resp, err := h.page(r, "package", p)
+	if resp != nil {
+		resp.reflects = v.Filter != ""
+	}
+	return resp, err
 }
 
 // replacementURL returns the page of the package or version that replaces a package; empty if there is none. Publishers state any text.
@@ -255,6 +257,7 @@ func (h *Handler) fillPart(r *request, at release, v *packageView, c *Content) (
 	case c == nil:
 	case v.Part == "overview":
 		v.Groups, v.MoreKinds = groupKinds(c.Kinds, overviewKinds)
+		v.Compositions, v.MoreCompositions = shorten(compositionRows(c, at.Repository(), at.Tag), overviewKinds)
 		if err := linkGroups(r, at, v.Groups); err != nil {
 			return err
 		}
@@ -267,6 +270,9 @@ func (h *Handler) fillPart(r *request, at release, v *packageView, c *Content) (
 		v.Form = parseForm(c.Annotations[firstgen.AnnotationUISchema])
 	case v.Part == "kinds":
 		v.Groups, _ = groupKinds(c.Kinds, len(c.Kinds))
+		v.Compositions = compositionRows(c, at.Repository(), at.Tag)
+		v.Filter = r.URL.Query().Get("q")
+		v.filterKinds()
 		return linkGroups(r, at, v.Groups)
 	case v.Part == "trust":
 		v.Trust = trustSnippets(at)
@@ -306,43 +312,6 @@ func (v packageView) Comparable() []string {
 		}
 	}
 	return tags
-}
-
-// linkGroups sets the addresses of groups of kinds of a version.
-func linkGroups(r *request, at release, groups []kindGroup) (err error) {
-	for i := range groups {
-		if groups[i].URL, err = groupLink(r, at, groups[i].Group); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// groupLink returns the page of the API group of a kind of a version; empty if there is none, because no newest version has kinds of the group.
-func groupLink(r *request, at release, group string) (string, error) {
-	if at.Tag != at.Latest {
-		kinds, err := r.view.Kinds(r.ctx, group, "", 1)
-		if err != nil || len(kinds) == 0 {
-			return "", err
-		}
-	}
-	return groupURL(group), nil
-}
-
-// groupKinds groups kinds by API group. At most most kinds are returned, with the number of the others.
-func groupKinds(kinds []catalog.Kind, most int) ([]kindGroup, int) {
-	sorted := slices.Clone(kinds)
-	slices.SortStableFunc(sorted, func(a, b catalog.Kind) int { return strings.Compare(a.Group, b.Group) })
-	shown := sorted[:min(len(sorted), most)]
-	var out []kindGroup
-	for _, k := range shown {
-		if n := len(out); n == 0 || out[n-1].Group != k.Group {
-			out = append(out, kindGroup{Group: k.Group})
-		}
-		last := &out[len(out)-1]
-		last.Kinds = append(last.Kinds, k)
-	}
-	return out, len(kinds) - len(shown)
 }
 
 // shows reports whether pages show an icon. Files have no SVG icons: a web server that only serves files does not send the

@@ -374,7 +374,9 @@ func TestEveryPageIsWellFormed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		(&document{t, path, root, w.Body.String()}).checkStructure()
+		d := &document{t, path, root, w.Body.String()}
+		d.checkStructure()
+		d.checkEmpty()
 	}
 }
 
@@ -426,6 +428,9 @@ func (d *document) checkStructure() {
 		if n > 1 {
 			d.t.Errorf("%s has the identifier %q %d times", d.path, id, n)
 		}
+	}
+	if fields, example := strings.Index(d.text, `id="fields"`), strings.Index(d.text, `id="examples"`); fields >= 0 && example > fields {
+		d.t.Errorf("%s has the example below the fields", d.path)
 	}
 	d.checkControls(ids)
 }

@@ -73,3 +73,21 @@ func TestPackagesOfTheFirstGenerationAreExploredAndCategorized(t *testing.T) {
 		}
 	}
 }
+
+// TestDescriptionsAreReflowed writes the same description of two lines with an address into each place of a kind. Every one is a paragraph with a link.
+func TestDescriptionsAreReflowed(t *testing.T) {
+	const text = "A description\\nof two lines: https://example.org/a."
+	stream := strings.NewReplacer(
+		"Keeps objects for years.", `"`+text+`"`, "- title: Place of the bucket", `- title: Place of the bucket`+"\n        description: \""+text+`"`,
+		"title: Region of the bucket", `title: Region of the bucket, description: "`+text+`"`,
+		"type: object\n        properties: {spec: {type: object, properties: {region: {type: string}}}}",
+		`{type: object, description: "`+text+`", properties: {spec: {type: object, description: "`+text+`"}}}`,
+	).Replace(firstGenerationStream)
+	stream = strings.Replace(stream, "openAPIV3Schema:\n        {", "openAPIV3Schema: {", 1)
+	h := newHandler(t, []folder.Version{webtest.Version(t, "acme/buckets", "v1.0.0", time.Unix(1e9, 0), stream)}, webtest.Options())
+	body := get(t, h, "/k/storage.example.org/Bucket", http.StatusOK).Body.String()
+	const want = `<p>A description of two lines: <a href="https://example.org/a" rel="nofollow noopener ugc">https://example.org/a</a>.</p>`
+	if got := strings.Count(body, want); got != 5 {
+		t.Errorf("%d of 5 descriptions are paragraphs with a link:\n%s", got, body)
+	}
+}

@@ -1,11 +1,56 @@
 package web
 
 import (
+	"cmp"
 	"errors"
+	"slices"
 
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
 	"github.com/xpkg-dev/xpkg/pkg/crddiff"
 )
+
+// maxRows is the maximum number of rows of kinds that a page of one kind considers.
+const maxRows = 500
+
+// firstProvider returns the row of the package that a reader most likely means by a kind.
+func firstProvider(r *request, group, kind string) (catalog.Kind, error) {
+	rows, err := r.view.Kinds(r.ctx, group, kind, maxRows)
+	if err != nil {
+		return catalog.Kind{}, err
+	}
+	rows, err = rankProviders(r, rows)
+	if err != nil || len(rows) == 0 {
+		return catalog.Kind{}, first(err, ErrNotFound)
+	}
+	return rows[0], nil
+}
+
+// rankProviders orders the rows of one kind: packages that install it, not deprecated, verified, with most dependents, with
+// fewest kinds.
+func rankProviders(r *request, rows []catalog.Kind) ([]catalog.Kind, error) {
+	packages, err := packagesOf(r, results{Kinds: rows})
+	if err != nil {
+		return nil, err
+	}
+	number := func(b bool) int {
+		if b {
+			return 1
+		}
+		return 0
+	}
+	return slices.SortedStableFunc(slices.Values(rows), func(a, b catalog.Kind) int {
+		p, q := packages[a.Repository], packages[b.Repository]
+		return cmp.Or(
+			cmp.Compare(number(!isInstalled(a.Role)), number(!isInstalled(b.Role))),
+			cmp.Compare(number(p.Deprecated), number(q.Deprecated)),
+			cmp.Compare(number(p.Verified == ""), number(q.Verified == "")),
+			cmp.Compare(q.Rank, p.Rank), cmp.Compare(p.Kinds, q.Kinds), cmp.Compare(a.Repository, b.Repository))
+	}), nil
+}
+
+func isInstalled(role catalog.Role) bool {
+	return role == catalog.Provides || role == catalog.Composite || role == catalog.Claim
+}
 
 // A provider is another package with a kind.
 type provider struct {

@@ -74,8 +74,9 @@ type page struct {
 	// Body is the data of the template.
 	Body any
 
-	// Site, Static, Status and Home are set by the handler.
+	// Site, Static, Status and Login are set by the handler. Login is the path on which the client can log in; empty if there is none.
 	Site   string
+	Login  string
 	Static bool
 	Status Status
 	Home   bool
@@ -118,7 +119,7 @@ func (h *Handler) page(r *request, name string, p page) (*response, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.Site, p.Static, p.Status = h.options.Name, h.options.Static, status
+	p.Site, p.Static, p.Status, p.Login = h.options.Name, h.options.Static, status, h.options.Login
 	var out bytes.Buffer
 	if err := h.templates[name].Execute(&out, p); err != nil {
 		return nil, fmt.Errorf("template %s: %w", name, err)
@@ -149,6 +150,7 @@ func (h *Handler) functions() template.FuncMap {
 		"linkText":  linkText,
 		"markdown":  h.markdown.Markdown,
 		"yaml":      untrusted.YAML,
+		"prose":     untrusted.Prose,
 		"breakable": breakable,
 		"class":     classOf,
 		"clip":      func(most int, s string) string { return wording.ClipCharacters(s, most) },

@@ -98,6 +98,8 @@ type Content struct {
 	// Kinds are the kinds of the version, in the order of a catalog. Older versions can lack everything but group, kind and
 	// role.
 	Kinds []catalog.Kind
+	// Compositions are ordered by name.
+	Compositions []docs.Composition
 	// Readme and ReleaseNotes are Markdown; empty if there are none.
 	Readme, ReleaseNotes string
 	// Icon is the icon as the author wrote it, in any format; empty if there is none.

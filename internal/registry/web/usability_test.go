@@ -3,6 +3,8 @@ package web_test
 import (
 	"fmt"
 	"maps"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -16,7 +18,7 @@ import (
 
 // visited are the pages that the tests in a browser open.
 var visited = []string{
-	"/", "/search?q=boat", "/search", boats, boats + "@v1.1.0", boats + "@v2.0.0/kinds", boats + "@v2.0.0/versions", boats + "@v2.0.0/trust", harbour + "@v0.4.0/graph",
+	"/", "/search?q=boat", "/search", boats, boats + "@v1.1.0", boats + "@v2.0.0/kinds", boats + "@v2.0.0/versions", boats + "@v2.0.0/trust", harbour + "@v0.4.0/graph", harbour + "@v0.4.0/compositions/harbour",
 	"/k/marine.acme.example/Boat", "/k/marine.acme.example/Boat/v1beta1", "/k/sailing.example/Wind", "/k/marine.acme.example/Berth", "/g/marine.acme.example",
 	"/k/marine.acme.example/Boat/v1/fields/spec/forProvider", "/diff/registry.example.org/acme/provider-boats/v1.0.0..v2.0.0", "/none",
 }
@@ -60,6 +62,14 @@ func browserServer(t *testing.T) (string, *browser.Browser) {
 		t.Skip("the browser needs more than a few seconds")
 	}
 	return newServer(t), browser.New(t)
+}
+
+// serveBrowser serves a handler for a browser.
+func serveBrowser(t *testing.T, h http.Handler) (string, *browser.Browser) {
+	t.Helper()
+	server := httptest.NewServer(h)
+	t.Cleanup(server.Close)
+	return server.URL, browser.New(t)
 }
 
 // TestControlsHaveNames checks the tree that assistive technology reads: every control has a name, and every page has its

@@ -16,6 +16,8 @@ type Pack struct {
 	Icon *Icon
 	// Kinds are ordered by group and kind.
 	Kinds []Kind
+	// Compositions are ordered by name.
+	Compositions []Composition
 	// Examples are resources of the kinds of the package or of others; see [Pack.Kind].
 	Examples []Example
 }
@@ -47,6 +49,8 @@ type Kind struct {
 	Group, Kind string
 	// Role is the part that the kind has in the package.
 	Role catalog.Role
+	// Composite is the kind of the composite resource of an XRD, also for its claim; empty for other kinds.
+	Composite string
 	// CRD is the canonical JSON of the CustomResourceDefinition of apiextensions.k8s.io/v1. For the kinds of an XRD it has the
 	// schemas of the author, without the fields that the composition engine adds.
 	CRD []byte

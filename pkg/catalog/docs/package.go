@@ -18,7 +18,7 @@ import (
 // iconAnnotations are the annotations with the icon of a package as a data URI. The first one with a valid icon counts.
 var iconAnnotations = []string{xpkg.AnnotationIcon, "meta.crossplane.io/iconURI"}
 
-// FromPackage returns the documentation that is in a package itself: the schemas, and readme and icon of its annotations.
+// FromPackage returns the documentation that is in a package itself: the schemas, the Compositions, and readme and icon of its annotations.
 // The error is the error of reading an object.
 func FromPackage(pkg *xpkg.Package) (Pack, error) {
 	p := Pack{Readme: pkg.Meta.Annotations[xpkg.AnnotationReadme], Icon: icon(pkg.Meta.Annotations), Info: describe(pkg)}
@@ -28,8 +28,16 @@ func FromPackage(pkg *xpkg.Package) (Pack, error) {
 			return Pack{}, err
 		}
 		p.Kinds = append(p.Kinds, kinds...)
+		if o.GVK.Group == "apiextensions.crossplane.io" && o.GVK.Kind == "Composition" {
+			c, err := compositionOf(o)
+			if err != nil {
+				return Pack{}, err
+			}
+			p.Compositions = append(p.Compositions, c)
+		}
 	}
 	p.Kinds = sorted(p.Kinds)
+	slices.SortStableFunc(p.Compositions, func(a, b Composition) int { return strings.Compare(a.Name, b.Name) })
 	return p, nil
 }
 
@@ -79,12 +87,16 @@ func kindsOf(in xpkg.Kind, o xpkg.Object) ([]Kind, error) {
 		return nil, err
 	}
 	var out []Kind
+	composite := ""
+	if i := slices.IndexFunc(definitions, func(d xpkg.Definition) bool { return !d.Claim }); i >= 0 && o.GVK.Kind == "CompositeResourceDefinition" {
+		composite = definitions[i].Kind
+	}
 	for _, d := range definitions {
 		schema, err := schemaOf(o, d, text)
 		if err != nil {
 			return nil, fmt.Errorf("%s %s: %w", o.GVK.Kind, o.Name, err)
 		}
-		out = append(out, Kind{Group: d.Group, Kind: d.Kind, Role: catalog.RoleOf(in, o, d), CRD: schema})
+		out = append(out, Kind{Group: d.Group, Kind: d.Kind, Role: catalog.RoleOf(in, o, d), Composite: composite, CRD: schema})
 	}
 	return out, nil
 }

@@ -106,30 +106,34 @@ function expand(tree) {
   line.append(b);
 }
 
-// A box that filters long lists of the page.
+// A box that filters the complete lists of the page. Packages have one of the server, which works in the same way.
 function filter(lists) {
   const rows = lists.flatMap((l) => [...l.children]);
-  if (rows.length < 12) return;
-  const label = element("label", {});
-  const box = element("input", {class: "filterbox", type: "search", placeholder: "Filter this page"});
-  label.append(element("span", {class: "hidden"}, "Filter this page"), box);
-  const first = lists[0].closest("section") || lists[0];
-  const heading = first.querySelector("h2");
-  if (heading && !document.querySelector(".results")) heading.after(label); else (document.querySelector(".filters") || first).prepend(label);
+  let box = document.querySelector(".filterbox"), nothing = document.querySelector(".nothing");
+  if (box) {
+    box.form.addEventListener("submit", (e) => e.preventDefault());
+  } else {
+    if (rows.length < 12) return;
+    const label = element("label", {});
+    box = element("input", {class: "filterbox", type: "search", placeholder: "Filter this page"});
+    nothing = element("p", {class: "nothing", role: "status"}, "No row contains all of these words. Use fewer words, or search all packages.");
+    label.append(element("span", {class: "hidden"}, "Filter this page"), box);
+    const first = lists[0].closest("section") || lists[0];
+    const heading = first.querySelector("h2");
+    if (heading && !document.querySelector(".results")) heading.after(label); else (document.querySelector(".filters") || first).prepend(label);
+    label.after(nothing);
+  }
+  const texts = rows.map((row) => (row.textContent + " " + (row.closest(".kindgroup")?.firstElementChild.textContent || "")).toLowerCase());
   const apply = () => {
     const words = box.value.toLowerCase().split(/\s+/).filter(Boolean);
-    for (const row of rows) {
-      const text = row.textContent.toLowerCase();
-      row.hidden = !words.every((w) => text.includes(w));
-    }
-    document.querySelectorAll(".kindgroup").forEach((g) => { g.hidden = ![...g.querySelectorAll("li")].some((r) => !r.hidden); });
+    rows.forEach((row, i) => { row.hidden = !words.every((w) => texts[i].includes(w)); });
+    document.querySelectorAll(".kindgroup").forEach((g) => { g.hidden = !g.querySelector("li:not([hidden])"); });
+    nothing.hidden = rows.some((row) => !row.hidden);
   };
   box.addEventListener("input", apply);
   const q = new URLSearchParams(location.search).get("q");
-  if (q && !document.querySelector("[data-suggest]")) {
-    box.value = q.replace(/\b\w+:/g, "");
-    apply();
-  }
+  if (q && !document.querySelector("[data-suggest]")) box.value = q.replace(/\b\w+:/g, "");
+  apply();
 }
 
 // Buttons that copy a snippet.

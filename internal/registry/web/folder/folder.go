@@ -270,7 +270,7 @@ func (v *view) Content(_ context.Context, repository, tag string) (*web.Content,
 	if err != nil {
 		return nil, err
 	}
-	c := &web.Content{Info: pack.Info, Kinds: found.facts.Head.Kinds, Readme: pack.Readme, ReleaseNotes: pack.ReleaseNotes}
+	c := &web.Content{Info: pack.Info, Kinds: found.facts.Head.Kinds, Compositions: pack.Compositions, Readme: pack.Readme, ReleaseNotes: pack.ReleaseNotes}
 	if pack.Icon != nil {
 		c.Icon = pack.Icon.Data
 	}
