@@ -39,7 +39,8 @@ const (
 	idleFor = time.Minute
 )
 
-// BenchmarkComparison measures a bare client, Crossplane core and xpkg one after the other, each on a control plane of its own:
+// BenchmarkComparison measures a bare client, Crossplane core with and without its conversion of CRDs to definitions of managed
+// resources, and xpkg one after the other, each on a control plane of its own:
 // the installation of a provider, an idle minute, a restart of the manager, an upgrade that changes a tenth of the CRDs, and
 // the removal. Runtimes are external, so no Pods run. It prints a table in Markdown.
 //
@@ -57,6 +58,9 @@ func BenchmarkComparison(b *testing.B) {
 		// The package has no webhooks, so any certificate will do.
 		{name: "Crossplane core", serverSecret: realcore.ClientSecret, start: func(b *testing.B, s *suite) managerProcess {
 			return startCore(b, s, core)
+		}},
+		{name: "core without definitions", serverSecret: realcore.ClientSecret, start: func(b *testing.B, s *suite) managerProcess {
+			return startCore(b, s, core, "--enable-custom-to-managed-resource-conversion=false")
 		}},
 		{name: "xpkg", start: func(b *testing.B, s *suite) managerProcess {
 			return program.Start(b, xpkg, s.kubeconfig, b.TempDir(), "--package-runtime", "External")
@@ -242,15 +246,15 @@ func (s *suite) upgrade(b *testing.B, p *v1.Provider, ref oci.Reference, kinds [
 	}
 }
 
-// startCore initializes core, and starts it.
-func startCore(b *testing.B, s *suite, executable string) managerProcess {
+// startCore initializes core, and starts it with further arguments.
+func startCore(b *testing.B, s *suite, executable string, args ...string) managerProcess {
 	b.Helper()
 	core := realcore.New(b, executable, s.kubeconfig, s.direct)
 	wait.Until(b, limit, "core is initialized", func() (string, bool) {
 		err := core.Initialize(b.Context())
 		return fmt.Sprint(err), err == nil
 	})
-	process, err := core.Start(b, "--package-runtime=External")
+	process, err := core.Start(b, append(args, "--package-runtime=External")...)
 	if err != nil {
 		b.Fatal(err)
 	}
