@@ -70,32 +70,37 @@ func TestCredentialsThatExpireAreReplaced(t *testing.T) {
 	}
 }
 
-// Anonymous credentials after others read what is public if the registry refuses the others. The advice still states
-// that credentials were sent.
+// Anonymous credentials after others read what is public if the registry refuses the others. Otherwise the advice still
+// states that credentials were sent.
 func TestAnonymousAfterOtherCredentials(t *testing.T) {
-	for _, public := range []bool{true, false} {
+	for name, token := range map[string]func(authenticated bool) string{
+		"public":          func(authenticated bool) string { return map[bool]string{false: "good"}[authenticated] },
+		"private":         func(bool) string { return "" },
+		"private, weakly": func(bool) string { return "weak" },
+	} {
 		f := ocitest.NewRegistry(t)
 		ref := f.Publish(t, ocitest.Hello(t), "v1")
 		tokens := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if _, _, sent := r.BasicAuth(); sent || !public {
+			_, _, authenticated := r.BasicAuth()
+			if token(authenticated) == "" {
 				w.WriteHeader(http.StatusUnauthorized)
 				return
 			}
-			_, _ = fmt.Fprint(w, `{"token":"public"}`)
+			_, _ = fmt.Fprintf(w, `{"token":%q}`, token(authenticated))
 		}))
 		t.Cleanup(tokens.Close)
-		f.Fault = wantBearer("public", tokens.URL)
+		f.Fault = wantBearer("good", tokens.URL)
 		r := testRemote(t, func(o *Options) {
 			o.Keychain = FirstKeychain(anonymous{}, candidates(func(yield func(authn.AuthConfig, error) bool) {
 				_ = yield(authn.AuthConfig{Username: "me", Password: "x"}, nil) && yield(authn.AuthConfig{}, nil)
 			}))
 		})
 		err := read(t, r, ref)
-		if (err == nil) != public {
-			t.Errorf("public %t: %v", public, err)
+		if (err == nil) != (name == "public") {
+			t.Errorf("%s: %v", name, err)
 		}
 		if err != nil && strings.Contains(errcode.From(err).Do, "No credentials were sent") {
-			t.Errorf("got the advice %q", errcode.From(err).Do)
+			t.Errorf("%s: got the advice %q", name, errcode.From(err).Do)
 		}
 	}
 }
