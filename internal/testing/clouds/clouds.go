@@ -28,8 +28,8 @@ type Clouds struct {
 	Machine string
 	// Denies are the statuses of the responses of services, by host.
 	Denies map[string]int
-	// Handle, if set, can respond to a request in place of the stand-in.
-	Handle func(w http.ResponseWriter, r *http.Request) bool
+	// Content responds to the requests for content that a registry allows.
+	Content http.Handler
 	// Now returns the time; nil means the system clock.
 	Now func() time.Time
 	// Life is the life of a token; zero means an hour.
@@ -56,6 +56,13 @@ func (c *Clouds) Valid() string {
 	return c.valid
 }
 
+// Expire makes the valid token invalid.
+func (c *Clouds) Expire() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.valid = ""
+}
+
 // ServeHTTP responds as the service of the host of a request.
 func (c *Clouds) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.mu.Lock()
@@ -69,11 +76,12 @@ func (c *Clouds) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_, _ = fmt.Fprintf(w, "%s\ndenies it", r.Host)
 		return
 	}
-	if c.Handle != nil && c.Handle(w, r) {
-		return
-	}
 	name, _, _ := strings.Cut(r.Host, ".")
 	switch {
+	case isRegistry(r):
+		if !c.refuses(w, r) {
+			c.Content.ServeHTTP(w, r)
+		}
 	case r.Host == "169.254.169.254":
 		c.machine(w, r)
 	case r.Host == "169.254.170.23":
@@ -194,15 +202,25 @@ func (c *Clouds) ecr(w http.ResponseWriter, r *http.Request) {
 	_, _ = fmt.Fprintf(w, `{"authorizationData":%s}`, answer)
 }
 
-// Refuses responds to a request for content of a registry that does not have the valid token, and returns true. Registries
-// of Amazon require it as a password, and others exchange it for a token of their own.
-func (c *Clouds) Refuses(w http.ResponseWriter, r *http.Request) bool {
+// isRegistry reports whether a request is for content of a registry.
+func isRegistry(r *http.Request) bool {
+	return strings.Contains(r.Host, ".dkr.ecr.") || strings.HasSuffix(r.Host, ".pkg.dev") ||
+		strings.HasSuffix(r.Host, ".azurecr.io") && r.URL.Path != "/oauth2/exchange"
+}
+
+// refuses responds to a request for content of a registry without the valid token, and returns true. Registries of Amazon
+// require it as a password, and others exchange it for a token of their own.
+func (c *Clouds) refuses(w http.ResponseWriter, r *http.Request) bool {
 	valid := c.Valid()
 	_, password, _ := r.BasicAuth()
 	switch {
-	case strings.HasSuffix(r.Host, ".amazonaws.com"):
+	case strings.Contains(r.Host, ".dkr.ecr."):
 		if valid != "" && password == valid {
 			return false
+		}
+		if password != "" {
+			w.WriteHeader(http.StatusForbidden) // As for a token that has expired.
+			return true
 		}
 		w.Header().Set("WWW-Authenticate", `Basic realm="ecr"`)
 	case r.URL.Path == "/token":

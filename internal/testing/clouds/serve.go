@@ -42,13 +42,18 @@ func Serve(t testing.TB, handler http.Handler) *Network {
 	return n
 }
 
-// Dial connects to the handler in place of any host, by its port.
+// Dial connects to the handler in place of a host, by its port, and to other servers on the loopback interface.
 func (n *Network) Dial(ctx context.Context, network, address string) (net.Conn, error) {
-	_, port, err := net.SplitHostPort(address)
-	if target := n.ports[port]; err == nil && target != "" {
-		return new(net.Dialer).DialContext(ctx, network, target)
+	host, port, err := net.SplitHostPort(address)
+	switch {
+	case err != nil:
+		return nil, err
+	case host == "127.0.0.1":
+		return new(net.Dialer).DialContext(ctx, network, address)
+	case n.ports[port] == "":
+		return nil, fmt.Errorf("the test has no %s", address)
 	}
-	return nil, fmt.Errorf("the test has no %s", address)
+	return new(net.Dialer).DialContext(ctx, network, n.ports[port])
 }
 
 // Names are the names of the certificate of the clouds.
