@@ -88,8 +88,8 @@ func ecrToken(raw []byte) (token, error) {
 	return token{user, password, time.Unix(int64(all[0].ExpiresAt), 0)}, nil
 }
 
-// amazonCredentials returns the credentials of the first identity that the environment, the configuration of the AWS CLI
-// or the machine contains, in the order of the AWS SDKs.
+// amazonCredentials returns the credentials of the first identity that the environment, the configuration of the AWS
+// CLI or the machine contains, in the order of the AWS SDKs.
 func (c clients) amazonCredentials(ctx context.Context, region string) (credentials.Credentials, error) {
 	switch {
 	case os.Getenv("AWS_ACCESS_KEY_ID") != "" && os.Getenv("AWS_SECRET_ACCESS_KEY") != "":

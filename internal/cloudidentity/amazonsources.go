@@ -61,12 +61,13 @@ func (c clients) amazonWebIdentity(ctx context.Context, region string) (credenti
 		return credentials.Credentials{}, errors.New("the response of AWS STS contains no credentials")
 	}
 	return credentials.Credentials{
-		AccessKeyID: answer.AccessKeyID, SecretAccessKey: answer.SecretAccessKey, SessionToken: answer.SessionToken,
+		AccessKeyID: answer.AccessKeyID, SecretAccessKey: answer.SecretAccessKey,
+		SessionToken: answer.SessionToken,
 	}, nil
 }
 
-// containerAddress returns the address of the credentials of a container, of EKS Pod Identity or ECS, and "" if there is
-// none (AWS SDKs and Tools Reference Guide, "Container credential provider").
+// containerAddress returns the address of the credentials of a container, of EKS Pod Identity or ECS, and "" if there
+// is none (AWS SDKs and Tools Reference Guide, "Container credential provider").
 func containerAddress() string {
 	if path := os.Getenv("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"); path != "" {
 		return "http://169.254.170.2" + path
@@ -95,8 +96,8 @@ func (c clients) amazonContainer(ctx context.Context) (credentials.Credentials, 
 	return amazonKeys(c.get(ctx, http.MethodGet, address.String(), "Authorization", authorization))
 }
 
-// amazonInstance returns the credentials of the role of a machine, with version 2 of its metadata service (Amazon EC2 User
-// Guide, "Use the Instance Metadata Service").
+// amazonInstance returns the credentials of the role of a machine, with version 2 of its metadata service (Amazon EC2
+// User Guide, "Use the Instance Metadata Service").
 func (c clients) amazonInstance(ctx context.Context) (credentials.Credentials, error) {
 	if strings.EqualFold(os.Getenv("AWS_EC2_METADATA_DISABLED"), "true") {
 		return credentials.Credentials{}, errors.New("AWS_EC2_METADATA_DISABLED is true")
@@ -114,7 +115,8 @@ func (c clients) amazonInstance(ctx context.Context) (credentials.Credentials, e
 		return credentials.Credentials{}, err
 	}
 	read := func(path string) ([]byte, error) {
-		return c.get(ctx, http.MethodGet, base+"meta-data/iam/security-credentials/"+path, "X-Aws-Ec2-Metadata-Token", string(session))
+		address := base + "meta-data/iam/security-credentials/" + path
+		return c.get(ctx, http.MethodGet, address, "X-Aws-Ec2-Metadata-Token", string(session))
 	}
 	role, err := read("")
 	if err != nil {

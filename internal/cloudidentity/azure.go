@@ -15,14 +15,15 @@ import (
 )
 
 const (
-	// azureUser is the user whose password is a refresh token (Azure Container Registry, "az acr login --expose-token").
+	// azureUser is the user whose password is a refresh token (Azure Container Registry, "az acr login
+	// --expose-token").
 	azureUser = "00000000-0000-0000-0000-000000000000"
 	// azureAudience limits access tokens of Microsoft Entra ID to container registries.
 	azureAudience = "https://containerregistry.azure.net"
 )
 
-// azureToken exchanges an access token of Microsoft Entra ID for a refresh token of a registry (Azure Container Registry,
-// "AAD integration").
+// azureToken exchanges an access token of Microsoft Entra ID for a refresh token of a registry (Azure Container
+// Registry, "AAD integration").
 func (c clients) azureToken(ctx context.Context, host string) (token, error) {
 	access, err := c.entraToken(ctx)
 	if err != nil {
@@ -61,10 +62,11 @@ func (c clients) expiryOf(jwt string) time.Time {
 	return time.Unix(claims.Expiry, 0)
 }
 
-// entraToken returns an access token of Microsoft Entra ID, of the first identity in the order of the Azure SDKs: that of
-// the environment, of the machine, and of the Azure CLI.
+// entraToken returns an access token of Microsoft Entra ID, of the first identity in the order of the Azure SDKs: that
+// of the environment, of the machine, and of the Azure CLI.
 func (c clients) entraToken(ctx context.Context) (string, error) {
-	tenant, client, secret := os.Getenv("AZURE_TENANT_ID"), os.Getenv("AZURE_CLIENT_ID"), os.Getenv("AZURE_CLIENT_SECRET")
+	tenant, client := os.Getenv("AZURE_TENANT_ID"), os.Getenv("AZURE_CLIENT_ID")
+	secret := os.Getenv("AZURE_CLIENT_SECRET")
 	if tenant != "" && client != "" && (secret != "" || os.Getenv("AZURE_FEDERATED_TOKEN_FILE") != "") {
 		return c.entraTokenOf(ctx, tenant, client, secret)
 	}
@@ -72,7 +74,8 @@ func (c clients) entraToken(ctx context.Context) (string, error) {
 	if err == nil {
 		return access, nil
 	}
-	out, installed, other := run(ctx, "az", "account", "get-access-token", "--scope", azureAudience+"/.default", "--output", "json")
+	scope := azureAudience + "/.default"
+	out, installed, other := run(ctx, "az", "account", "get-access-token", "--scope", scope, "--output", "json")
 	switch {
 	case !installed:
 		other = errors.New("the Azure CLI is not installed")

@@ -46,14 +46,16 @@ func newClients(o Options) clients {
 	return clients{
 		now: o.Now,
 		public: client(&http.Transport{
-			Proxy: http.ProxyFromEnvironment, DialContext: o.Dial, ForceAttemptHTTP2: true, TLSHandshakeTimeout: 10 * time.Second,
-			TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: o.RootCAs, Time: o.Now},
+			Proxy: http.ProxyFromEnvironment, DialContext: o.Dial, ForceAttemptHTTP2: true,
+			TLSHandshakeTimeout: 10 * time.Second,
+			TLSClientConfig:     &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: o.RootCAs, Time: o.Now},
 		}),
 		metadata: client(&http.Transport{DialContext: newMetadataDialer(o).DialContext}),
 	}
 }
 
-// metadataDialer connects to the services of the machine, which are near or absent, and remembers those that are absent.
+// metadataDialer connects to the services of the machine, which are near or absent, and remembers those that are
+// absent.
 type metadataDialer struct {
 	dial func(ctx context.Context, network, address string) (net.Conn, error)
 	now  func() time.Time
@@ -91,8 +93,8 @@ func (d *metadataDialer) DialContext(ctx context.Context, network, address strin
 // maxAnswer bounds the response of a token service.
 const maxAnswer = 1 << 20
 
-// send sends a request and returns the body of a successful response. The error of another response contains the text of
-// its body, which names no secrets.
+// send sends a request and returns the body of a successful response. The error of another response contains the text
+// of its body, which names no secrets.
 func send(c *http.Client, req *http.Request) ([]byte, error) {
 	resp, err := c.Do(req)
 	var failed *url.Error

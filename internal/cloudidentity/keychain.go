@@ -1,5 +1,5 @@
-// Package cloudidentity gets credentials for the registries of Amazon, Azure and Google Cloud from the identity that the
-// cloud gives to the process: the ServiceAccount of a Pod, the machine, or the user of the cloud's own tools.
+// Package cloudidentity gets credentials for the registries of Amazon, Azure and Google Cloud from the identity that
+// the cloud gives to the process: the ServiceAccount of a Pod, the machine, or the user of the cloud's own tools.
 package cloudidentity
 
 import (
@@ -37,9 +37,9 @@ type Options struct {
 	Now func() time.Time
 }
 
-// Keychain is a keychain with the credentials of the identity of the process for the registries of its cloud. It accesses
-// the services of a cloud only for the exact hosts of the registries of this cloud, and keeps a token until shortly before
-// it expires. It is safe for concurrent use.
+// Keychain is a keychain with the credentials of the identity of the process for the registries of its cloud. It
+// accesses the services of a cloud only for the exact hosts of the registries of this cloud, and keeps a token until
+// shortly before it expires. It is safe for concurrent use.
 type Keychain struct {
 	clients
 	asking singleflight.Group
@@ -133,7 +133,8 @@ func (k *Keychain) remember(r registry, t token, err error) outcome {
 	now := k.now()
 	o := outcome{auth: authn.AuthConfig{Username: t.user, Password: t.password}}
 	if err != nil {
-		o.err = ErrCloudIdentity.New(err, "cannot use the %s identity of this process", r.cloud.name()).WithDo("%s", r.cloud.advice())
+		o.err = ErrCloudIdentity.New(err, "cannot use the %s identity of this process", r.cloud.name()).
+			WithDo("%s", r.cloud.advice())
 		o.until = now.Add(failureLife)
 	} else {
 		o.until = t.expires.Add(-min(early, t.expires.Sub(now)/2))

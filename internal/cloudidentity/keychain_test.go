@@ -7,8 +7,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -22,110 +20,6 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/testing/clouds"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
-
-const (
-	amazonHost = "123456789012.dkr.ecr.us-east-1.amazonaws.com"
-	chinaHost  = "123456789012.dkr.ecr.cn-north-1.amazonaws.com.cn"
-	dualHost   = "123456789012.dkr-ecr.us-east-1.on.aws"
-	publicHost = "public.ecr.aws"
-	azureHost  = "acme.azurecr.io"
-	googleHost = "europe-docker.pkg.dev"
-
-	azureUser  = "00000000-0000-0000-0000-000000000000"
-	googleUser = "oauth2accesstoken"
-)
-
-// resource is a repository of a host.
-type resource string
-
-func (r resource) String() string      { return string(r) + "/acme/pkg" }
-func (r resource) RegistryStr() string { return string(r) }
-
-// setting is the environment of a process with an identity.
-type setting struct {
-	name    string
-	machine string
-	env     map[string]string
-	// files and programs are in the home folder, which HOME stands for.
-	files, programs map[string]string
-	hosts           []string
-	user            string
-}
-
-const (
-	federated = "HOME/token"
-	adc       = `{"type":"authorized_user","client_id":"me","client_secret":"x","refresh_token":"` + clouds.Secret + `"}`
-)
-
-var token = map[string]string{"token": clouds.ServiceAccount + "\n"}
-
-var settings = []setting{
-	{
-		name: "keys of Amazon", env: map[string]string{"AWS_ACCESS_KEY_ID": clouds.KeyID, "AWS_SECRET_ACCESS_KEY": clouds.SecretKey},
-		hosts: []string{amazonHost, chinaHost, dualHost, publicHost}, user: "AWS",
-	},
-	{
-		name: "EKS, role of a ServiceAccount", files: token,
-		env:   map[string]string{"AWS_WEB_IDENTITY_TOKEN_FILE": federated, "AWS_ROLE_ARN": "arn:aws:iam::1:role/xpkg"},
-		hosts: []string{amazonHost, chinaHost, dualHost, publicHost}, user: "AWS",
-	},
-	{
-		name: "EKS, pod identity", files: token,
-		env: map[string]string{
-			"AWS_CONTAINER_CREDENTIALS_FULL_URI":     "http://169.254.170.23/v1/credentials",
-			"AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE": federated,
-		},
-		hosts: []string{amazonHost}, user: "AWS",
-	},
-	{name: "machine of Amazon", machine: "amazon", hosts: []string{amazonHost, publicHost}, user: "AWS"},
-	{
-		name: "AWS CLI", hosts: []string{amazonHost}, user: "AWS",
-		programs: map[string]string{"aws": `{"Version":1,"AccessKeyId":"` + clouds.KeyID + `","SecretAccessKey":"` + clouds.SecretKey + `"}`},
-	},
-	{
-		name: "AKS, workload identity", files: token, hosts: []string{azureHost}, user: azureUser,
-		env: map[string]string{"AZURE_TENANT_ID": "tenant", "AZURE_CLIENT_ID": "app", "AZURE_FEDERATED_TOKEN_FILE": federated},
-	},
-	{
-		name: "secret of Azure", hosts: []string{azureHost}, user: azureUser,
-		env: map[string]string{"AZURE_TENANT_ID": "tenant", "AZURE_CLIENT_ID": "app", "AZURE_CLIENT_SECRET": clouds.Secret},
-	},
-	{name: "machine of Azure", machine: "azure", hosts: []string{azureHost}, user: azureUser},
-	{
-		name: "Azure CLI", hosts: []string{azureHost}, user: azureUser,
-		programs: map[string]string{"az": `{"accessToken":"` + clouds.Entra + `"}`},
-	},
-	{name: "GKE and machine of Google", machine: "google", hosts: []string{googleHost, "gcr.io"}, user: googleUser},
-	{
-		name: "file of Google", hosts: []string{googleHost}, user: googleUser, files: map[string]string{"adc.json": adc},
-		env: map[string]string{"GOOGLE_APPLICATION_CREDENTIALS": "HOME/adc.json"},
-	},
-	{
-		name: "gcloud", hosts: []string{googleHost}, user: googleUser,
-		files: map[string]string{".config/gcloud/application_default_credentials.json": adc},
-	},
-}
-
-// apply makes the environment of a test that of a setting.
-func (s setting) apply(t *testing.T) {
-	t.Helper()
-	home := clouds.ClearEnvironment(t)
-	write := func(name, content string, mode os.FileMode) {
-		path := filepath.Join(home, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(content), mode)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for name, content := range s.files {
-		write(name, content, 0o600)
-	}
-	for name, output := range s.programs {
-		write(name, "#!/bin/sh\necho '"+output+"'\n", 0o700)
-	}
-	for name, value := range s.env {
-		t.Setenv(name, strings.ReplaceAll(value, "HOME", home))
-	}
-}
 
 // newKeychain returns a keychain that reaches only a stand-in for the clouds.
 func newKeychain(t *testing.T, handler http.Handler, now func() time.Time) *cloudidentity.Keychain {
@@ -166,7 +60,9 @@ func TestOtherHostsGetNothing(t *testing.T) {
 			s.apply(t)
 			var asked atomic.Int64
 			k := newKeychain(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }), nil)
-			for _, host := range []string{"evil-azurecr.io", "ghcr.io", amazonHost + ".evil.org", azureHost + ":8443", "pkg.dev"} {
+			for _, host := range []string{
+				"evil-azurecr.io", "ghcr.io", amazonHost + ".evil.org", azureHost + ":8443", "pkg.dev",
+			} {
 				for auth, err := range k.Candidates(t.Context(), resource(host)) {
 					t.Errorf("%s: got %+v, %v", host, auth, err)
 				}
@@ -250,10 +146,13 @@ func TestRefusedIdentities(t *testing.T) {
 				late.Store(int64(at))
 				_, err := first(t, k, s.hosts[0])
 				failed := errcode.From(err)
-				if !errors.Is(err, cloudidentity.ErrCloudIdentity) || !strings.Contains(err.Error(), "denies it") || !strings.Contains(failed.Do, "log in with `") {
+				if !errors.Is(err, cloudidentity.ErrCloudIdentity) || !strings.Contains(err.Error(), "denies it") ||
+					!strings.Contains(failed.Do, "log in with `") {
 					t.Fatalf("got %v: %s", err, failed.Do)
 				}
-				for _, secret := range []string{clouds.SecretKey, clouds.ServiceAccount, clouds.Entra, `"` + clouds.Secret} {
+				for _, secret := range []string{
+					clouds.SecretKey, clouds.ServiceAccount, clouds.Entra, `"` + clouds.Secret,
+				} {
 					if strings.Contains(err.Error(), secret) {
 						t.Errorf("%v contains %q", err, secret)
 					}
@@ -273,8 +172,10 @@ func TestProcessWithoutIdentity(t *testing.T) {
 		return nil, errors.New("no route to host")
 	}})
 	for host, words := range map[string]string{
-		amazonHost: "the environment contains no AWS_ACCESS_KEY_ID and no AWS_ROLE_ARN, and cannot reach 169.254.169.254: no route to host",
-		azureHost:  "the environment contains no AZURE_FEDERATED_TOKEN_FILE, cannot reach 169.254.169.254: it does not respond, and the Azure CLI is not installed",
+		amazonHost: "the environment contains no AWS_ACCESS_KEY_ID and no AWS_ROLE_ARN, " +
+			"and cannot reach 169.254.169.254: no route to host",
+		azureHost: "the environment contains no AZURE_FEDERATED_TOKEN_FILE, " +
+			"cannot reach 169.254.169.254: it does not respond, and the Azure CLI is not installed",
 		googleHost: "it does not respond",
 	} {
 		_, _ = first(t, k, amazonHost) // The metadata service is absent from now on.
@@ -327,8 +228,9 @@ func TestSlowTokenServiceIsBounded(t *testing.T) {
 			return nil, errors.New("timeout")
 		}})
 		start := time.Now()
-		if _, err := first(t, k, amazonHost); !errors.Is(err, cloudidentity.ErrCloudIdentity) || time.Since(start) > 20*time.Second {
-			t.Errorf("got %v after %v", err, time.Since(start))
+		_, err := first(t, k, amazonHost)
+		if d := time.Since(start); !errors.Is(err, cloudidentity.ErrCloudIdentity) || d > 20*time.Second {
+			t.Errorf("got %v after %v", err, d)
 		}
 		time.Sleep(time.Minute) // Until the connection is given up, too.
 	})
@@ -372,19 +274,18 @@ func TestEndpointsOfTheEnvironment(t *testing.T) {
 	t.Cleanup(server.Close)
 	at := func(host string) string { return server.URL + "/" + host }
 	setting{files: token, env: map[string]string{
-		"AWS_WEB_IDENTITY_TOKEN_FILE": federated, "AWS_ROLE_ARN": "arn", "AWS_ENDPOINT_URL_STS": at("sts.us-east-1.amazonaws.com"),
-		"GCE_METADATA_HOST": strings.TrimPrefix(server.URL, "http://"),
+		"AWS_WEB_IDENTITY_TOKEN_FILE": federated, "AWS_ROLE_ARN": "arn",
+		"AWS_ENDPOINT_URL_STS": at("sts.us-east-1.amazonaws.com"),
+		"GCE_METADATA_HOST":    strings.TrimPrefix(server.URL, "http://"),
 	}}.apply(t)
 	network := clouds.Serve(t, stand)
-	k := cloudidentity.New(cloudidentity.Options{RootCAs: network.Roots, Dial: func(ctx context.Context, n, address string) (net.Conn, error) {
-		if address == server.Listener.Addr().String() {
-			return new(net.Dialer).DialContext(ctx, n, address)
-		}
-		if address == "api.ecr.us-east-1.amazonaws.com:443" {
+	dial := func(ctx context.Context, n, address string) (net.Conn, error) {
+		if address == server.Listener.Addr().String() || address == "api.ecr.us-east-1.amazonaws.com:443" {
 			return network.Dial(ctx, n, address)
 		}
 		return nil, fmt.Errorf("connected to %s", address)
-	}})
+	}
+	k := cloudidentity.New(cloudidentity.Options{RootCAs: network.Roots, Dial: dial})
 	for _, host := range []string{amazonHost, googleHost} {
 		if auth, err := first(t, k, host); err != nil || auth.Password != stand.Valid() {
 			t.Errorf("%s: got %+v, %v", host, auth, err)
@@ -395,11 +296,13 @@ func TestEndpointsOfTheEnvironment(t *testing.T) {
 // The keys of a container are requested without TLS only from the services of a node.
 func TestContainerAddressWithoutTLS(t *testing.T) {
 	setting{env: map[string]string{
-		"AWS_CONTAINER_CREDENTIALS_FULL_URI": "http://evil.example.com/keys", "AWS_CONTAINER_AUTHORIZATION_TOKEN": "secret",
+		"AWS_CONTAINER_CREDENTIALS_FULL_URI": "http://evil.example.com/keys",
+		"AWS_CONTAINER_AUTHORIZATION_TOKEN":  "secret",
 	}}.apply(t)
 	var asked atomic.Int64
 	k := newKeychain(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }), nil)
-	if _, err := first(t, k, amazonHost); err == nil || !strings.Contains(err.Error(), "without TLS") || asked.Load() != 0 {
+	_, err := first(t, k, amazonHost)
+	if err == nil || !strings.Contains(err.Error(), "without TLS") || asked.Load() != 0 {
 		t.Errorf("got %v after %d requests", err, asked.Load())
 	}
 }

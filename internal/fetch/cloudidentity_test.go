@@ -24,8 +24,8 @@ const (
 	amazonAPI  = "api.ecr.us-east-1.amazonaws.com"
 )
 
-// cloudSource returns a source of content with the identity of the machine, and the reference of a package at a host of a
-// stand-in for the clouds.
+// cloudSource returns a source of content with the identity of the machine, and the reference of a package at a host of
+// a stand-in for the clouds.
 func cloudSource(t *testing.T, host string, stand *clouds.Clouds) (*fetch.Source, oci.Reference) {
 	t.Helper()
 	clouds.ClearEnvironment(t)
@@ -35,7 +35,9 @@ func cloudSource(t *testing.T, host string, stand *clouds.Clouds) (*fetch.Source
 	network := clouds.Serve(t, stand)
 	source := sourcetest.New(t, func(o *fetch.Options) {
 		o.Remote.RootCAs, o.Remote.Dial = network.Roots, network.Dial
-		o.Remote.Keychain = cloudidentity.New(cloudidentity.Options{RootCAs: network.Roots, Dial: network.Dial, Now: stand.Now})
+		o.Remote.Keychain = cloudidentity.New(cloudidentity.Options{
+			RootCAs: network.Roots, Dial: network.Dial, Now: stand.Now,
+		})
 	})
 	ref.Registry = host
 	return source, ref
@@ -92,8 +94,8 @@ func TestErrorWithoutCloudIdentity(t *testing.T) {
 	}
 }
 
-// The host that is contacted determines the identity: a mirror in a cloud gets a token of this cloud, and another registry
-// of the package gets none.
+// The host that is contacted determines the identity: a mirror in a cloud gets a token of this cloud, and another
+// registry of the package gets none.
 func TestCloudIdentityOfAMirror(t *testing.T) {
 	stand := &clouds.Clouds{Machine: "amazon"}
 	source, ref := cloudSource(t, amazonHost, stand)

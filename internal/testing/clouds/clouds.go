@@ -104,7 +104,7 @@ func (c *Clouds) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 const (
 	azureAudience = "https://containerregistry.azure.net"
-	keys          = `{"AccessKeyId":"` + KeyID + `","SecretAccessKey":"` + SecretKey + `","Token":"session","Expiration":"2100-01-01T00:00:00Z"}`
+	keys          = `{"AccessKeyId":"` + KeyID + `","SecretAccessKey":"` + SecretKey + `","Token":"session"}`
 	stsAnswer     = `<AssumeRoleWithWebIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/">
 <AssumeRoleWithWebIdentityResult><Credentials><AccessKeyId>` + KeyID + `</AccessKeyId><SecretAccessKey>` + SecretKey +
 		`</SecretAccessKey><SessionToken>session</SessionToken></Credentials></AssumeRoleWithWebIdentityResult>
@@ -168,12 +168,14 @@ func (c *Clouds) google(w http.ResponseWriter, ok bool) {
 		now = c.Now
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = fmt.Fprintf(w, `{"access_token":%q,"token_type":"Bearer","expires_in":%d}`, token, int(expires.Sub(now()).Seconds()))
+	life := int(expires.Sub(now()).Seconds())
+	_, _ = fmt.Fprintf(w, `{"access_token":%q,"token_type":"Bearer","expires_in":%d}`, token, life)
 }
 
 // exchange responds as a registry of Azure to a token of Microsoft Entra ID. The password is a JSON Web Token.
 func (c *Clouds) exchange(w http.ResponseWriter, r *http.Request) {
-	if r.FormValue("grant_type") != "access_token" || r.FormValue("service") != r.Host || r.FormValue("access_token") != Entra {
+	ok := r.FormValue("grant_type") == "access_token" && r.FormValue("service") == r.Host
+	if !ok || r.FormValue("access_token") != Entra {
 		respond(w, false, "")
 		return
 	}
@@ -208,8 +210,8 @@ func isRegistry(r *http.Request) bool {
 		strings.HasSuffix(r.Host, ".azurecr.io") && r.URL.Path != "/oauth2/exchange"
 }
 
-// refuses responds to a request for content of a registry without the valid token, and returns true. Registries of Amazon
-// require it as a password, and others exchange it for a token of their own.
+// refuses responds to a request for content of a registry without the valid token, and returns true. Registries of
+// Amazon require it as a password, and others exchange it for a token of their own.
 func (c *Clouds) refuses(w http.ResponseWriter, r *http.Request) bool {
 	valid := c.Valid()
 	_, password, _ := r.BasicAuth()
