@@ -18,7 +18,7 @@ import (
 
 // amazonKeys parses the JSON with keys of the AWS CLI, of a container or of a machine.
 func amazonKeys(raw []byte, err error) (credentials.Credentials, error) {
-	var keys struct{ AccessKeyId, SecretAccessKey, SessionToken, Token string } //nolint:revive // The names of the fields.
+	var keys struct{ AccessKeyId, SecretAccessKey, SessionToken, Token string }
 	if err == nil {
 		err = decode(raw, "response with the keys", &keys)
 	}

@@ -104,7 +104,7 @@ func send(c *http.Client, req *http.Request) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot reach %s: %w", req.URL.Host, err)
 	}
-	defer resp.Body.Close() //nolint:errcheck // The body is read, or not needed.
+	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	switch {
 	case err != nil:

@@ -12,8 +12,10 @@ import (
 )
 
 const (
-	// KeyID and SecretKey are the only keys of Amazon.
-	KeyID, SecretKey = "AKID", "amazon-secret-key"
+	// KeyID is the name of the only key of Amazon.
+	KeyID = "AKID"
+	// SecretKey is the secret of the key.
+	SecretKey = "amazon-secret-key"
 	// ServiceAccount is the token of the ServiceAccount of a Pod, which is exchanged for keys and tokens.
 	ServiceAccount = "service-account-token"
 	// Secret is the secret of the application of Azure and of the user of Google Cloud.

@@ -85,8 +85,8 @@ func (s *session) isOutdated(ctx context.Context, c call, kept accepted) bool {
 	if kept.creds == (authn.AuthConfig{}) {
 		return false
 	}
-	for creds := range s.candidates(ctx, c, true) {
-		if creds == kept.creds {
+	for creds, err := range s.candidates(ctx, c, true) {
+		if err == nil && creds == kept.creds {
 			return false
 		}
 	}
