@@ -5,6 +5,7 @@ package cloudidentity
 import (
 	"context"
 	"crypto/x509"
+	"errors"
 	"iter"
 	"maps"
 	"net"
@@ -98,6 +99,9 @@ func (k *Keychain) credentials(ctx context.Context, r registry) (authn.AuthConfi
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 		defer cancel()
 		t, err := k.token(ctx, r)
+		if err == nil && t.password == "" {
+			err = errors.New("the response contains no token")
+		}
 		return k.remember(r, t, err), nil
 	})
 	select {

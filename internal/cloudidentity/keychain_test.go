@@ -259,6 +259,24 @@ func TestTokenServicesCannotRedirect(t *testing.T) {
 	}
 }
 
+// A service that responds with something else gives no credentials.
+func TestMalformedResponses(t *testing.T) {
+	for _, s := range settings {
+		t.Run(s.name, func(t *testing.T) {
+			s.apply(t)
+			for _, body := range []string{"", "{}", "[]", "null", "<html>", `{"authorizationData":[]}`, `{"authorizationData":{}}`} {
+				k := newKeychain(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+					w.Header().Set("Content-Type", "application/json")
+					_, _ = w.Write([]byte(body))
+				}), nil)
+				if auth, err := first(t, k, s.hosts[0]); !errors.Is(err, cloudidentity.ErrCloudIdentity) {
+					t.Errorf("%q: got %+v, %v", body, auth, err)
+				}
+			}
+		})
+	}
+}
+
 // The variables of the SDKs select other endpoints, such as those of a private network.
 func TestEndpointsOfTheEnvironment(t *testing.T) {
 	stand := &clouds.Clouds{Machine: "google"}
