@@ -19,15 +19,17 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/xpkg-dev/xpkg/internal/testing/clouds"
 	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
 )
 
 // hub is a registry with TLS that answers for every host at the other end of a
-// proxy, Docker Hub among them.
+// proxy, Docker Hub among them. The registries of clouds require the identity of the cloud.
 type hub struct {
 	// proxy is the URL of the proxy, and ca a file with the authority of the
 	// registry's certificate.
@@ -38,12 +40,20 @@ type hub struct {
 
 func newHub(tb testing.TB, dir string) hub {
 	tb.Helper()
-	certificate, authority := newCertificate(tb, "index.docker.io", "private.test")
+	certificate, authority := newCertificate(tb, append([]string{"index.docker.io", "private.test"}, clouds.Names...)...)
 	target, err := url.Parse("http://" + cluster.Registry(tb))
 	if err != nil {
 		tb.Fatal(err)
 	}
-	server := httptest.NewUnstartedServer(httputil.NewSingleHostReverseProxy(target))
+	content := httputil.NewSingleHostReverseProxy(target)
+	cloud := &clouds.Clouds{Content: content}
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if slices.ContainsFunc(clouds.Names, func(name string) bool { return strings.HasSuffix(r.Host, strings.TrimPrefix(name, "*")) }) {
+			cloud.ServeHTTP(w, r)
+			return
+		}
+		content.ServeHTTP(w, r)
+	}))
 	server.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	server.StartTLS()

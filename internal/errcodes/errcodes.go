@@ -10,6 +10,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/bootstrap"
 	"github.com/xpkg-dev/xpkg/internal/cache"
 	"github.com/xpkg-dev/xpkg/internal/certificates"
+	"github.com/xpkg-dev/xpkg/internal/cloudidentity"
 	"github.com/xpkg-dev/xpkg/internal/composition"
 	"github.com/xpkg-dev/xpkg/internal/controller/contention"
 	installs "github.com/xpkg-dev/xpkg/internal/controller/firstgen"
@@ -71,7 +72,7 @@ func All() []errcode.Code {
 		[]errcode.Code{errcode.Unknown},
 		archive.Codes(), image.Codes(), remote.Codes(), store.Codes(), unpack.Codes(),
 		access.Codes(), registry.Codes(), mirror.Codes(), tokens.Codes(), apply.Codes(), bootstrap.Codes(), cache.Codes(), certificates.Codes(), child.Codes(), contention.Codes(),
-		credentials.Codes(), crossplane.Codes(), deployment.Codes(), doctor.Codes(), fetch.Codes(), graph.Codes(), imageconfig.Codes(),
+		cloudidentity.Codes(), credentials.Codes(), crossplane.Codes(), deployment.Codes(), doctor.Codes(), fetch.Codes(), graph.Codes(), imageconfig.Codes(),
 		localcore.Codes(), catalog.Codes(), export.Codes(),
 		installs.Codes(), call.Codes(), composition.Codes(), devloop.Codes(), process.Codes(),
 		indexer.Codes(), indexlayer.Codes(), leader.Codes(), lockfile.Codes(), manifests.Codes(), migration.Codes(), oci.Codes(), packageapi.Codes(), planner.Codes(),

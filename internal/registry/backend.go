@@ -51,8 +51,9 @@ type backendSession struct {
 	since     time.Time
 }
 
-// sessionLife is the time for which a session is used. The library renews tokens, but not changed credentials.
-const sessionLife = time.Hour
+// sessionLife is the time for which a session is used. The library renews tokens, but not credentials that have changed. The token
+// of the identity of a cloud is valid for three more minutes when a session gets it.
+const sessionLife = 2 * time.Minute
 
 // BackendOptions configure the access to a registry of another project.
 type BackendOptions struct {
@@ -168,7 +169,8 @@ func (b *backend) session(ctx context.Context, scope string) (http.RoundTripper,
 	if b.options.Remote.Keychain != nil {
 		var err error
 		if auth, err = b.options.Remote.Keychain.Resolve(b.registry); err != nil {
-			return nil, err
+			// The content can be public.
+			b.log.Warn("cannot get the credentials for the backend", "error", err)
 		}
 	}
 	t, err := transport.NewWithContext(ctx, b.registry, auth, b.options.Transport, []string{scope})

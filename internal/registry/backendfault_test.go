@@ -1,6 +1,7 @@
 package registry_test
 
 import (
+	"errors"
 	"io"
 	"net/http"
 	"os"
@@ -8,11 +9,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-containerregistry/pkg/authn"
+
 	"github.com/xpkg-dev/xpkg/internal/registry"
 	"github.com/xpkg-dev/xpkg/internal/registry/access"
 	"github.com/xpkg-dev/xpkg/internal/testing/localregistry"
 	"github.com/xpkg-dev/xpkg/internal/testing/port"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 )
 
 // TestALoginPageInsteadOfTagsIsNoFaultOfThePusher pushes to a backend that responds with a page to the request for the tags.
@@ -64,4 +68,23 @@ func TestReferrersOfABackendWithoutTheirAPI(t *testing.T) {
 			}
 		}
 	}
+}
+
+// brokenKeychain is a keychain whose credentials cannot be read.
+type brokenKeychain struct{}
+
+// Resolve implements [authn.Keychain].
+func (brokenKeychain) Resolve(authn.Resource) (authn.Authenticator, error) {
+	return authn.Anonymous, errors.New("no identity")
+}
+
+// A server whose credentials for the backend cannot be read serves what is public there.
+func TestBackendWithoutReadableCredentials(t *testing.T) {
+	address := strings.TrimPrefix(port.Serve(t, localregistry.New(t)).URL, "http://")
+	s := start(t, func(o *registry.Options) {
+		o.Backend = &registry.BackendOptions{
+			Host: address, PlainHTTP: true, Repositories: []string{"acme/boats"}, Remote: remote.Options{Keychain: brokenKeychain{}},
+		}
+	})
+	s.mustPush(t, "acme/boats:v1.0.0", "Boat")
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/authn"
 
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/cloudidentity"
 	"github.com/xpkg-dev/xpkg/internal/credentials"
 	"github.com/xpkg-dev/xpkg/internal/fileutil"
 	"github.com/xpkg-dev/xpkg/internal/version"
@@ -65,7 +66,7 @@ type RegistryFlags struct {
 	TrustFlags
 	InsecureSkipTLSVerify bool `name:"insecure-skip-tls-verify" help:"Skip TLS certificate verification for the registries of the command."`
 
-	// keychain returns the credentials for registries; nil selects the credentials of the user.
+	// Keychain returns the credentials for registries; nil selects the credentials of the user.
 	Keychain authn.Keychain `kong:"-"`
 }
 
@@ -90,8 +91,9 @@ func (f RegistryFlags) Options(ctx context.Context, limits oci.Limits, moving fu
 		keychain = credentials.User{}
 	}
 	return remote.Options{
-		Keychain: keychain, UserAgent: "xpkg/" + version.Version,
-		Hosts: hosts, RootCAs: roots, Limits: limits, Progress: moving,
+		// An identity of a cloud is used where no credentials are configured.
+		Keychain:  remote.FirstKeychain(keychain, cloudidentity.New(cloudidentity.Options{RootCAs: roots})),
+		UserAgent: "xpkg/" + version.Version, Hosts: hosts, RootCAs: roots, Limits: limits, Progress: moving,
 	}, nil
 }
 

@@ -28,7 +28,7 @@ var ErrUnauthorized = errcode.Code{
 
 // denied returns the error for a call that a registry or its token server does not allow, with advice for the action
 // of the call.
-func (s *session) denied(c call, why error, format string, args ...any) error {
+func (s *session) denied(c call, why error, format string, args ...any) *errcode.Error {
 	return ErrUnauthorized.New(why, format, args...).WithDo("%s", s.adviceFor(c, why))
 }
 
@@ -66,11 +66,31 @@ var errNoChallenge = errors.New("no challenge")
 // maxToken bounds the response of a token server.
 const maxToken = 1 << 20
 
+// accepted is an Authorization header that a registry has accepted, and the credentials that it was made of.
+type accepted struct {
+	authorization string
+	creds         authn.AuthConfig
+}
+
 // token returns the last successful Authorization header for a scope.
-func (s *session) token(scope string) string {
+func (s *session) token(scope string) accepted {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.tokens[scope]
+}
+
+// isOutdated reports whether the keychain no longer has the credentials of a header that the registry has accepted for
+// a call: it replaces those that expire.
+func (s *session) isOutdated(ctx context.Context, c call, kept accepted) bool {
+	if kept.creds == (authn.AuthConfig{}) {
+		return false
+	}
+	for creds, err := range s.candidates(ctx, c, true) {
+		if err == nil && creds == kept.creds {
+			return false
+		}
+	}
+	return true
 }
 
 // challenged repeats a request that the host has challenged, with one credential after another until the host accepts
@@ -83,13 +103,19 @@ func (s *session) challenged(req *http.Request, resp *http.Response) (*http.Resp
 		challenges = s.rootChallenges(ctx, c)
 	}
 	var failed, unread error
-	last := ""
+	var advice []string // For the credentials that cannot be read.
+	var last accepted
+	sent := false
 	for creds, err := range s.candidates(ctx, c, home) {
 		if err != nil {
-			unread = errors.Join(unread, err)
+			unread = errors.Join(unread, ErrUnauthorized.New(err, "cannot get the credentials for registry %s", s.host))
+			if errcode.Known(err) {
+				advice = append(advice, errcode.From(err).Do)
+			}
 			continue
 		}
-		authorization, err := s.authorize(ctx, challenges, c, creds, home)
+		sent = sent || creds != authn.AuthConfig{}
+		authorization, err := s.authorize(ctx, challenges, c, creds, home, sent)
 		switch {
 		case errors.Is(err, errNoChallenge):
 			continue
@@ -106,16 +132,17 @@ func (s *session) challenged(req *http.Request, resp *http.Response) (*http.Resp
 		if resp, err = s.send(req, authorization); err != nil {
 			return nil, err
 		}
-		last = authorization
+		last = accepted{authorization, creds}
 		if resp.StatusCode != http.StatusUnauthorized && resp.StatusCode != http.StatusForbidden {
-			s.keep(c, authorization, home)
+			s.keep(c, last, home)
 			return resp, nil
 		}
 	}
 	switch {
 	case unread != nil:
-		return nil, closing(resp, s.denied(c, errors.Join(registryWords(resp), unread), "cannot %s: registry %s denies access", c.what, s.host))
-	case failed != nil && last == "":
+		denied := s.denied(c, errors.Join(registryWords(resp), unread), "cannot %s: registry %s denies access", c.what, s.host)
+		return nil, closing(resp, denied.WithDo("%s", strings.Join(append(advice, denied.Do), " ")))
+	case failed != nil && last.authorization == "":
 		return nil, closing(resp, failed)
 	case resp.StatusCode == http.StatusForbidden:
 		s.keep(c, last, home)
@@ -135,11 +162,10 @@ func (s *session) candidates(ctx context.Context, c call, home bool) iter.Seq2[a
 		var tried []authn.AuthConfig
 		if home {
 			for creds, err := range candidatesOf(ctx, s.opts.Keychain, keychainEntry{s.host, c.repository}) {
-				if err != nil {
-					err = ErrUnauthorized.New(err, "cannot get the credentials for registry %s", s.host)
-				} else if slices.Contains(tried, creds) {
-					continue
-				} else {
+				if err == nil {
+					if slices.Contains(tried, creds) {
+						continue
+					}
 					tried = append(tried, creds)
 				}
 				if !yield(creds, err) {
@@ -154,10 +180,12 @@ func (s *session) candidates(ctx context.Context, c call, home bool) iter.Seq2[a
 }
 
 // authorize returns the Authorization header for challenges. A host other than the registry gets no credentials, only
-// an anonymous token.
-func (s *session) authorize(ctx context.Context, challenges []challenge, c call, creds authn.AuthConfig, home bool) (string, error) {
+// an anonymous token. Sent reports whether any credentials were sent for the challenges, including these.
+func (s *session) authorize(
+	ctx context.Context, challenges []challenge, c call, creds authn.AuthConfig, home, sent bool,
+) (string, error) {
 	// The error of a token server states whether it got credentials.
-	had := home && s.recordSent(c, creds != authn.AuthConfig{})
+	had := home && s.recordSent(c, sent)
 	authorization, err := s.answer(ctx, challenges, c, &creds)
 	if home && errors.Is(err, errNoChallenge) {
 		s.recordSent(c, had)
@@ -166,13 +194,13 @@ func (s *session) authorize(ctx context.Context, challenges []challenge, c call,
 }
 
 // keep keeps the Authorization header that the registry itself has accepted for the next calls of the same scope.
-func (s *session) keep(c call, authorization string, home bool) {
+func (s *session) keep(c call, header accepted, home bool) {
 	if !home {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.tokens[c.scope()] = authorization
+	s.tokens[c.scope()] = header
 }
 
 // rootChallenges returns the challenges for the root of the registry's API: several registries send none elsewhere.
@@ -208,8 +236,8 @@ func (s *session) sendFirst(ctx context.Context, c call) {
 		if creds.Username != "" || creds.Password != "" {
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			if s.tokens[c.scope()] == "" {
-				s.tokens[c.scope()], s.sent[c.scope()] = basic(&creds), true
+			if s.tokens[c.scope()].authorization == "" {
+				s.tokens[c.scope()], s.sent[c.scope()] = accepted{basic(&creds), creds}, true
 			}
 		}
 		return

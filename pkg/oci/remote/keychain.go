@@ -10,7 +10,8 @@ import (
 // Candidates is implemented by keychains that can have several credentials for a resource.
 type Candidates interface {
 	// Candidates returns the credentials for a resource, in the order in which a client tries them, and the errors of
-	// those that cannot be read. None of them is anonymous.
+	// those that cannot be read. The advice of an error with a code is that of the denied access. Anonymous credentials
+	// can only be the last ones, after others; a client uses them by itself if there are no others.
 	Candidates(ctx context.Context, r authn.Resource) iter.Seq2[authn.AuthConfig, error]
 }
 

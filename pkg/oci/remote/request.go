@@ -163,15 +163,20 @@ func isRedirect(resp *http.Response, method string) bool {
 
 // authorized sends a request with the cached credentials, and repeats it with new ones after a challenge.
 func (s *session) authorized(req *http.Request) (*http.Response, error) {
-	authorization := ""
+	var kept accepted
 	if s.isHome(req.URL) {
-		authorization = s.token(callOf(req).scope())
+		kept = s.token(callOf(req).scope())
 	}
-	resp, err := s.send(req, authorization)
-	if err != nil || resp.StatusCode != http.StatusUnauthorized {
-		return resp, err
+	resp, err := s.send(req, kept.authorization)
+	switch {
+	case err != nil:
+		return nil, err
+	case resp.StatusCode == http.StatusUnauthorized,
+		// Several registries respond in this way to credentials that have expired.
+		resp.StatusCode == http.StatusForbidden && s.isOutdated(req.Context(), callOf(req), kept):
+		return s.challenged(req, resp)
 	}
-	return s.challenged(req, resp)
+	return resp, nil
 }
 
 // send sends one request.

@@ -27,7 +27,7 @@ type session struct {
 
 	mu sync.Mutex
 	// tokens are Authorization headers by scope.
-	tokens map[string]string
+	tokens map[string]accepted
 	// sent reports, by scope, whether credentials of the keychain were sent to the registry or its token server.
 	sent map[string]bool
 	// tokensPause is the token server's Retry-After.
@@ -37,7 +37,7 @@ type session struct {
 }
 
 func newSession(opts *Options, host string, named func(string) *session) *session {
-	s := &session{opts: opts, host: host, scheme: schemeOf(opts, host), guard: newDialPolicy(opts, host), named: named, tokens: map[string]string{}, sent: map[string]bool{}}
+	s := &session{opts: opts, host: host, scheme: schemeOf(opts, host), guard: newDialPolicy(opts, host), named: named, tokens: map[string]accepted{}, sent: map[string]bool{}}
 	own, other := s.transports()
 	s.own, s.other = opts.Health.transport(own), opts.Health.transport(other)
 	s.retries = &retryTransport{next: roundTripperFunc(s.follow), opts: opts}
