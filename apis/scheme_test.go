@@ -34,7 +34,8 @@ func TestSchemeContainsServedKinds(t *testing.T) {
 		}
 	}
 	for gvk := range s.AllKnownTypes() {
-		if !strings.HasSuffix(gvk.Group, "pkg.crossplane.io") || strings.HasSuffix(gvk.Kind, "Options") || gvk.Kind == "WatchEvent" {
+		if !strings.HasSuffix(gvk.Group, "pkg.crossplane.io") || strings.HasSuffix(gvk.Kind, "Options") ||
+			gvk.Kind == "WatchEvent" {
 			continue
 		}
 		object, err := s.New(gvk)

@@ -83,7 +83,9 @@ func (a apiServer) config(ctx context.Context) (*app.Config, error) {
 func readFromEtcd(config *app.Config, etcd genericoptions.EtcdOptions) error {
 	builtIn, ok := config.KubeAPIs.ControlPlane.Generic.RESTOptionsGetter.(*genericoptions.StorageFactoryRestOptionsFactory)
 	if !ok {
-		return fmt.Errorf("the options of the storage have the type %T", config.KubeAPIs.ControlPlane.Generic.RESTOptionsGetter)
+		return fmt.Errorf(
+			"the options of the storage have the type %T", config.KubeAPIs.ControlPlane.Generic.RESTOptionsGetter,
+		)
 	}
 	builtIn.Options.EnableWatchCache = false
 	etcd.EnableWatchCache = false

@@ -37,15 +37,16 @@ const (
 	clientBurst       = 400
 )
 
-// A controllerManager runs the controllers of Kubernetes that packages need: they aggregate roles and create service accounts, pods and
-// endpoints. It starts them itself, because the program kube-controller-manager imports all controllers, the scheduler and a part of the
-// kubelet, which take a sixth of the time to build the control plane. The garbage collector is a separate component (see collector). The
-// quota controller is excluded, because it watches every kind. The controller of token Secrets is excluded, because every runtime may
-// create Secrets, and would get a token of every ServiceAccount. Tokens are requested from the API server.
+// A controllerManager runs the controllers of Kubernetes that packages need: they aggregate roles and create service
+// accounts, pods and endpoints. It starts them itself, because the program kube-controller-manager imports all
+// controllers, the scheduler and a part of the kubelet, which take a sixth of the time to build the control plane. The
+// garbage collector is a separate component (see collector). The quota controller is excluded, because it watches every
+// kind. The controller of token Secrets is excluded, because every runtime may create Secrets, and would get a token of
+// every ServiceAccount. Tokens are requested from the API server.
 type controllerManager struct{ kubeconfig, ca string }
 
-// run runs the controllers until the context ends. The API server must be ready, and its options applied: the gates of features are
-// shared.
+// run runs the controllers until the context ends. The API server must be ready, and its options applied: the gates of
+// features are shared.
 func (m controllerManager) run(ctx context.Context) error {
 	config, err := clientcmd.BuildConfigFromFlags("", m.kubeconfig)
 	if err != nil {
@@ -64,7 +65,9 @@ func (m controllerManager) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	factory := informers.NewSharedInformerFactoryWithOptions(client, informerResync, informers.WithTransform(dropManagedFields))
+	factory := informers.NewSharedInformerFactoryWithOptions(
+		client, informerResync, informers.WithTransform(dropManagedFields),
+	)
 
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -88,7 +91,8 @@ func (m controllerManager) run(ctx context.Context) error {
 	return nil
 }
 
-// A controller is a controller of Kubernetes with the number of its workers. Create creates it with a client of its own.
+// A controller is a controller of Kubernetes with the number of its workers. Create creates it with a client of its
+// own.
 type controller struct {
 	name    string
 	workers int
@@ -100,11 +104,14 @@ type runner interface {
 	Run(ctx context.Context, workers int)
 }
 
-// controllers returns the controllers, which read from the informers of factory. The CA is published to every namespace.
+// controllers returns the controllers, which read from the informers of factory. The CA is published to every
+// namespace.
 func controllers(factory informers.SharedInformerFactory, ca []byte) []controller {
 	core, apps, batch := factory.Core().V1(), factory.Apps().V1(), factory.Batch().V1()
 	return []controller{
-		{"clusterrole-aggregation-controller", 5, withClient(func(_ context.Context, client kubernetes.Interface) (runner, error) {
+		{"clusterrole-aggregation-controller", 5, withClient(func(
+			_ context.Context, client kubernetes.Interface,
+		) (runner, error) {
 			return clusterroleaggregation.NewClusterRoleAggregation(factory.Rbac().V1().ClusterRoles(), client.RbacV1()), nil
 		})},
 		{"cronjob-controller", 5, withClient(func(ctx context.Context, client kubernetes.Interface) (runner, error) {
@@ -115,7 +122,9 @@ func controllers(factory informers.SharedInformerFactory, ca []byte) []controlle
 		})},
 		{"endpointslice-controller", 5, withClient(func(ctx context.Context, client kubernetes.Interface) (runner, error) {
 			slices := factory.Discovery().V1().EndpointSlices()
-			return endpointslice.NewController(ctx, core.Pods(), core.Services(), core.Nodes(), slices, endpointsPerSlice, client, 0), nil
+			return endpointslice.NewController(
+				ctx, core.Pods(), core.Services(), core.Nodes(), slices, endpointsPerSlice, client, 0,
+			), nil
 		})},
 		{"endpoint-controller", 5, withClient(func(ctx context.Context, client kubernetes.Interface) (runner, error) {
 			return endpoint.NewEndpointController(ctx, core.Pods(), core.Services(), core.Endpoints(), client, 0), nil
@@ -136,26 +145,35 @@ func controllers(factory informers.SharedInformerFactory, ca []byte) []controlle
 				return nil, err
 			}
 			resources := client.Discovery().ServerPreferredNamespacedResources
-			return namespace.NewNamespaceController(ctx, client, objects, resources, core.Namespaces(), namespaceResync, corev1.FinalizerKubernetes), nil
+			return namespace.NewNamespaceController(
+				ctx, client, objects, resources, core.Namespaces(), namespaceResync, corev1.FinalizerKubernetes,
+			), nil
 		}},
 		{"replicaset-controller", 5, withClient(func(ctx context.Context, client kubernetes.Interface) (runner, error) {
-			return replicaset.NewReplicaSetController(ctx, apps.ReplicaSets(), core.Pods(), client, replicaset.BurstReplicas), nil
+			return replicaset.NewReplicaSetController(ctx, apps.ReplicaSets(), core.Pods(), client, replicaset.BurstReplicas),
+				nil
 		})},
 		{"root-ca-cert-publisher", 1, withClient(func(_ context.Context, client kubernetes.Interface) (runner, error) {
 			return rootcacertpublisher.NewPublisher(core.ConfigMaps(), core.Namespaces(), client, ca)
 		})},
 		{"service-account-controller", 1, withClient(func(ctx context.Context, client kubernetes.Interface) (runner, error) {
 			options := serviceaccount.DefaultServiceAccountsControllerOptions()
-			return serviceaccount.NewServiceAccountsController(klog.FromContext(ctx), core.ServiceAccounts(), core.Namespaces(), client, options)
+			return serviceaccount.NewServiceAccountsController(
+				klog.FromContext(ctx), core.ServiceAccounts(), core.Namespaces(), client, options,
+			)
 		})},
-		{"ttl-after-finished-controller", 5, withClient(func(ctx context.Context, client kubernetes.Interface) (runner, error) {
+		{"ttl-after-finished-controller", 5, withClient(func(
+			ctx context.Context, client kubernetes.Interface,
+		) (runner, error) {
 			return ttlafterfinished.New(ctx, batch.Jobs(), client), nil
 		})},
 	}
 }
 
 // withClient adapts the creation of a controller that needs a typed client only.
-func withClient(create func(context.Context, kubernetes.Interface) (runner, error)) func(context.Context, *rest.Config) (runner, error) {
+func withClient(create func(context.Context, kubernetes.Interface) (runner, error)) func(
+	context.Context, *rest.Config,
+) (runner, error) {
 	return func(ctx context.Context, config *rest.Config) (runner, error) {
 		client, err := kubernetes.NewForConfig(config)
 		if err != nil {

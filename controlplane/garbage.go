@@ -55,14 +55,20 @@ func (c collector) run(ctx context.Context) error {
 		return err
 	}
 	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(client.Discovery()))
-	factory := metadataInformers{metadatainformer.NewSharedInformerFactoryWithOptions(objects, 12*time.Hour, metadatainformer.WithTransform(dropManagedFields))}
+	factory := metadataInformers{metadatainformer.NewSharedInformerFactoryWithOptions(
+		objects, 12*time.Hour, metadatainformer.WithTransform(dropManagedFields),
+	)}
 	started := make(chan struct{})
 	close(started)
-	gc, err := garbagecollector.NewGarbageCollector(ctx, client, objects, mapper, garbagecollector.DefaultIgnoredResources(), factory, started)
+	gc, err := garbagecollector.NewGarbageCollector(
+		ctx, client, objects, mapper, garbagecollector.DefaultIgnoredResources(), factory, started,
+	)
 	if err != nil {
 		return err
 	}
-	go gc.Sync(ctx, &populated{ServerResourcesInterface: client.Discovery(), ctx: ctx, inventory: c.inventory}, collectorPause)
+	go gc.Sync(
+		ctx, &populated{ServerResourcesInterface: client.Discovery(), ctx: ctx, inventory: c.inventory}, collectorPause,
+	)
 	gc.Run(ctx, collectorWorkers, collectorPeriod)
 	return nil
 }

@@ -59,7 +59,9 @@ func run(args []string) int {
 		return fail(err, announced)
 	}
 	if !announced {
-		fmt.Fprintln(os.Stderr, "xpkg-controlplane: stopped before it was ready; without --stay it stops when its standard input ends")
+		fmt.Fprintln(
+			os.Stderr, "xpkg-controlplane: stopped before it was ready; without --stay it stops when its standard input ends",
+		)
 	}
 	return 0
 }

@@ -30,7 +30,9 @@ const (
 
 // serve runs the control plane until the context ends. It calls serving once, when the API server answers, and then
 // healthy, when all its checks have passed and the controllers work.
-func serve(ctx context.Context, s settings.Settings, serving func(report.Ready) error, healthy func() error) (err error) {
+func serve(
+	ctx context.Context, s settings.Settings, serving func(report.Ready) error, healthy func() error,
+) (err error) {
 	dir, err := datadir.Open(s.DataDir)
 	if err != nil {
 		return err
@@ -65,7 +67,9 @@ func serve(ctx context.Context, s settings.Settings, serving func(report.Ready) 
 	if err := await(ctx, client.serves, api); err != nil {
 		return startError(err, "the API server did not start")
 	}
-	line := report.Ready{Server: server, Kubeconfig: dir.Kubeconfig(), Kubernetes: version.Get().GitVersion, PID: os.Getpid()}
+	line := report.Ready{
+		Server: server, Kubeconfig: dir.Kubeconfig(), Kubernetes: version.Get().GitVersion, PID: os.Getpid(),
+	}
 	if err := serving(line); err != nil {
 		return err
 	}

@@ -105,7 +105,9 @@ func TestCompositionIsPermissive(t *testing.T) {
 	}
 }
 
-func find(crd *apiextensionsv1.CustomResourceDefinition, version string) *apiextensionsv1.CustomResourceDefinitionVersion {
+func find(
+	crd *apiextensionsv1.CustomResourceDefinition, version string,
+) *apiextensionsv1.CustomResourceDefinitionVersion {
 	for i, v := range crd.Spec.Versions {
 		if v.Name == version {
 			return &crd.Spec.Versions[i]

@@ -45,8 +45,8 @@ func Composition() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	return read(composition, "composition")
 }
 
-// FirstGeneration returns the CRDs of the group packages.crossplane.io, ordered by name: the install objects and records of
-// the first generation of packages. The objects are new with each call.
+// FirstGeneration returns the CRDs of the group packages.crossplane.io, ordered by name: the install objects and
+// records of the first generation of packages. The objects are new with each call.
 func FirstGeneration() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	return own(read(firstGeneration, "firstgeneration"))
 }
@@ -69,7 +69,9 @@ func EarlierStackDefinition() (*apiextensionsv1.CustomResourceDefinition, error)
 }
 
 // own labels CRDs as those of the manager.
-func own(all []*apiextensionsv1.CustomResourceDefinition, err error) ([]*apiextensionsv1.CustomResourceDefinition, error) {
+func own(
+	all []*apiextensionsv1.CustomResourceDefinition, err error,
+) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	for _, crd := range all {
 		metav1.SetMetaDataLabel(&crd.ObjectMeta, LabelPackageAPI, "true")
 	}

@@ -108,7 +108,8 @@ var differences = []difference{
 		"the webhook rules outside of the package's own groups that a user has to allow before anything is installed",
 	},
 	{
-		newest, "imageconfigs", "added", "v1beta1 .spec.registry.caBundle|v1beta1 .spec.registry.plainHTTP|v1beta1 .spec.registry.mirrors*",
+		newest, "imageconfigs", "added",
+		"v1beta1 .spec.registry.caBundle|v1beta1 .spec.registry.plainHTTP|v1beta1 .spec.registry.mirrors*",
 		"access to a registry and its mirrors, which upstream has nothing for",
 	},
 	{
@@ -136,7 +137,8 @@ var differences = []difference{
 		"list types and defaults that Kubernetes added to the fields of pods since; none differs from v1.20.11",
 	},
 	{
-		"v1.14.0", "controllerconfigs", "removed", "v1alpha1 .spec.volumes[].ephemeral.volumeClaimTemplate.spec.resources.claims*",
+		"v1.14.0", "controllerconfigs", "removed",
+		"v1alpha1 .spec.volumes[].ephemeral.volumeClaimTemplate.spec.resources.claims*",
 		"Kubernetes removed claims from volumes, where they never had a meaning",
 	},
 }

@@ -42,7 +42,8 @@ var firstGenerationDifferences = []difference{
 		"as above",
 	},
 	{
-		"v0.12.0", "clusterpackageinstalls|packageinstalls", "added", "v1alpha1 .status.provider|v1alpha1 .status.chosenPackage*",
+		"v0.12.0", "clusterpackageinstalls|packageinstalls", "added",
+		"v1alpha1 .status.provider|v1alpha1 .status.chosenPackage*",
 		"the Provider that has the CRDs of the package, and the choice for spec.crd",
 	},
 	{
@@ -86,7 +87,10 @@ func TestFirstGenerationIsCompatible(t *testing.T) {
 // upstreamFirstGeneration returns the CRDs of Crossplane v0.12 by name, converted to v1.
 func upstreamFirstGeneration(t *testing.T) map[string]*apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(corpus.Dir(t), "core-crds", "crossplane__crossplane@v0.12.0", "cluster", "charts", "crossplane-types", "crds", "packages.*.yaml"))
+	files, err := filepath.Glob(filepath.Join(
+		corpus.Dir(t), "core-crds", "crossplane__crossplane@v0.12.0", "cluster", "charts", "crossplane-types", "crds",
+		"packages.*.yaml",
+	))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("the corpus has no CRDs of Crossplane v0.12: %v", err)
 	}
@@ -98,7 +102,8 @@ func upstreamFirstGeneration(t *testing.T) map[string]*apiextensionsv1.CustomRes
 		if err != nil {
 			t.Fatal(err)
 		}
-		beta, hub, crd := &apiextensionsv1beta1.CustomResourceDefinition{}, &apiextensions.CustomResourceDefinition{}, &apiextensionsv1.CustomResourceDefinition{}
+		beta, hub, crd := &apiextensionsv1beta1.CustomResourceDefinition{}, &apiextensions.CustomResourceDefinition{},
+			&apiextensionsv1.CustomResourceDefinition{}
 		if err := yaml.Unmarshal(b, beta); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}

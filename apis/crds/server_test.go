@@ -40,7 +40,9 @@ func internal(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) *apie
 
 // submit processes an object as an API server does: it prunes it, sets defaults, validates it
 // against the schema, and evaluates the rules. It modifies the object.
-func submit(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition, version string, object map[string]any) field.ErrorList {
+func submit(
+	t *testing.T, crd *apiextensionsv1.CustomResourceDefinition, version string, object map[string]any,
+) field.ErrorList {
 	t.Helper()
 	props := schemaOf(t, internal(t, crd), version)
 	structural, err := schema.NewStructural(props)
@@ -61,7 +63,9 @@ func submit(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition, version
 	return errs
 }
 
-func schemaOf(t *testing.T, crd *apiextensions.CustomResourceDefinition, version string) *apiextensions.JSONSchemaProps {
+func schemaOf(
+	t *testing.T, crd *apiextensions.CustomResourceDefinition, version string,
+) *apiextensions.JSONSchemaProps {
 	t.Helper()
 	if crd.Spec.Validation != nil {
 		return crd.Spec.Validation.OpenAPIV3Schema // The same at all versions.

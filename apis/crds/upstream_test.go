@@ -15,7 +15,8 @@ import (
 // upstream returns Crossplane's own definitions at a version, by their names.
 func upstream(t *testing.T, version string) map[string]*apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
-	pattern := filepath.Join(corpus.Dir(t), "core-crds", "crossplane__crossplane@"+version+"*", "cluster", "crds", "*.yaml")
+	pattern := filepath.Join(corpus.Dir(t), "core-crds", "crossplane__crossplane@"+version+
+		"*", "cluster", "crds", "*.yaml")
 	files, err := filepath.Glob(pattern)
 	if err != nil {
 		t.Fatal(err)
@@ -39,7 +40,9 @@ func upstream(t *testing.T, version string) map[string]*apiextensionsv1.CustomRe
 }
 
 // ours returns the definitions of this repository, by their names.
-func ours(t *testing.T, load func() ([]*apiextensionsv1.CustomResourceDefinition, error)) map[string]*apiextensionsv1.CustomResourceDefinition {
+func ours(
+	t *testing.T, load func() ([]*apiextensionsv1.CustomResourceDefinition, error),
+) map[string]*apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	crds, err := load()
 	if err != nil {

@@ -79,7 +79,9 @@ func TestHostilePackagesTakeBoundedMemory(t *testing.T) {
 		}
 	}
 	if sound == 0 || rejected < len(hostile)/2 {
-		t.Errorf("%d of %d packages were rejected with their code; a sound package takes %d MiB", rejected, len(hostile), sound)
+		t.Errorf(
+			"%d of %d packages were rejected with their code; a sound package takes %d MiB", rejected, len(hostile), sound,
+		)
 	}
 	t.Logf("sound: %d MiB; hostile: %v", sound, hostile)
 }

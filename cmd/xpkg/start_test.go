@@ -24,8 +24,8 @@ func messagesOfStart(t *testing.T, debug string) string {
 	return messages.String()
 }
 
-// TestPackagesOfXpkgInitializeNothing checks that no package of xpkg computes in its initialization a value that only some
-// commands need, such as a regular expression. The declarations of the largest package take 41 KiB.
+// TestPackagesOfXpkgInitializeNothing checks that no package of xpkg computes in its initialization a value that only
+// some commands need, such as a regular expression. The declarations of the largest package take 41 KiB.
 func TestPackagesOfXpkgInitializeNothing(t *testing.T) {
 	const most = 64 << 10
 	line := regexp.MustCompile(`(?m)^init (\S+) .* (\d+) bytes, (\d+) allocs$`)
@@ -47,10 +47,13 @@ func TestPackagesOfXpkgInitializeNothing(t *testing.T) {
 			}
 		}
 	}
-	// Each allocation takes about half a microsecond; another dependency with many of them delays every command. The Markdown
-	// and HTML libraries of web pages make 10,000 of them.
+	// Each allocation takes about half a microsecond; another dependency with many of them delays every command. The
+	// Markdown and HTML libraries of web pages make 10,000 of them.
 	if most := 54_000; allocations > most || packages == 0 {
-		t.Errorf("the initialization of all packages makes %d allocations, want at most %d; %d packages are of xpkg", allocations, most, packages)
+		t.Errorf(
+			"the initialization of all packages makes %d allocations, want at most %d; %d packages are of xpkg", allocations,
+			most, packages,
+		)
 	}
 }
 

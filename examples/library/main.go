@@ -88,7 +88,9 @@ func printObjects(out io.Writer, pkg *xpkg.Package) {
 func resolveDependencies(ctx context.Context, out io.Writer, r registry, meta xpkg.Meta) error {
 	var roots []dependency.Root
 	for _, d := range lockfile.Dependencies(meta.Dependencies()) {
-		roots = append(roots, dependency.Root{Package: d.Package, Constraint: d.Constraint, Optional: d.Optional, By: meta.Name})
+		roots = append(roots, dependency.Root{
+			Package: d.Package, Constraint: d.Constraint, Optional: d.Optional, By: meta.Name,
+		})
 	}
 	solver := resolver.Resolver{Registry: r}
 	result, err := solver.Resolve(ctx, resolver.Request{Roots: roots})
@@ -109,8 +111,9 @@ func printPlan(out io.Writer, pkg *xpkg.Package, live map[plan.Ref]plan.Live) er
 		return err
 	}
 	who := plan.Requester{
-		Revision: plan.Owner{APIVersion: "pkg.crossplane.io/v1", Kind: string(pkg.Meta.Kind) + "Revision", Name: pkg.Meta.Name + "-1"},
-		Package:  plan.Owner{APIVersion: "pkg.crossplane.io/v1", Kind: string(pkg.Meta.Kind), Name: pkg.Meta.Name},
+		Revision: plan.Owner{APIVersion: "pkg.crossplane.io/v1", Kind: string(pkg.Meta.Kind) +
+			"Revision", Name: pkg.Meta.Name + "-1"},
+		Package: plan.Owner{APIVersion: "pkg.crossplane.io/v1", Kind: string(pkg.Meta.Kind), Name: pkg.Meta.Name},
 	}
 	p := plan.Establish(objects.Desired(), live, nil, who)
 	fmt.Fprintln(out, "Plan")
@@ -146,7 +149,9 @@ func readObjects(file string) (map[plan.Ref]plan.Live, error) {
 			return nil, err
 		}
 		ref := plan.Ref{APIVersion: object.APIVersion, Kind: object.Kind, Name: object.Name}
-		live[ref] = plan.Live{Ref: ref, UID: object.UID, Labels: object.Labels, Annotations: object.Annotations, Owners: object.OwnerReferences}
+		live[ref] = plan.Live{
+			Ref: ref, UID: object.UID, Labels: object.Labels, Annotations: object.Annotations, Owners: object.OwnerReferences,
+		}
 	}
 	return live, nil
 }

@@ -60,10 +60,12 @@ func publish(t *testing.T, packages map[string]string) string {
 
 func TestTheProgramPrintsObjectsDependenciesAndPlan(t *testing.T) {
 	meta := func(kind, name, dependsOn string) string {
-		return "apiVersion: meta.pkg.crossplane.io/v1\nkind: " + kind + "\nmetadata: {name: " + name + "}\nspec: {dependsOn: [" + dependsOn + "]}\n"
+		return "apiVersion: meta.pkg.crossplane.io/v1\nkind: " + kind + "\nmetadata: {name: " + name +
+			"}\nspec: {dependsOn: [" + dependsOn + "]}\n"
 	}
 	host := publish(t, map[string]string{
-		"acme/things:v1.0.0":  meta("Provider", "things", `{function: HOST/acme/auto, version: ">=v1.0.0, <v2"}`) + crd + webhook,
+		"acme/things:v1.0.0": meta("Provider", "things", `{function: HOST/acme/auto, version: ">=v1.0.0, <v2"}`) + crd +
+			webhook,
 		"acme/auto:v1.0.0":    meta("Function", "auto", ""),
 		"acme/auto:v1.2.0":    meta("Function", "auto", `{configuration: HOST/acme/base, version: "*"}`),
 		"acme/auto:v2.0.0":    meta("Function", "auto", ""),

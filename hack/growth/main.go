@@ -1,5 +1,5 @@
-// Command growth draws the growth of the processor time with the number of CRDs as an SVG image, from the results of the
-// benchmarks. It reads them from a file and writes the image to the standard output.
+// Command growth draws the growth of the processor time with the number of CRDs as an SVG image, from the results of
+// the benchmarks. It reads them from a file and writes the image to the standard output.
 package main
 
 import (
@@ -53,7 +53,12 @@ type curve struct{ key, label, color, dash string }
 // picture returns the image: two panels of growth, and the comparison with Crossplane core.
 func picture(rows []benchresult.Row) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %[1]d %[2]d" font-family="sans-serif" font-size="12">`+"\n", width, height)
+	fmt.Fprintf(
+		&b,
+		`<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %[1]d %[2]d" font-family="sans-serif" font-size="12">`+
+			"\n",
+		width, height,
+	)
 	fmt.Fprintf(&b, `<rect width="%d" height="%d" fill="#ffffff"/>`+"\n", width, height)
 	growth(&b, 0, "API server: processor time of installs and upgrades", rows, []curve{
 		{"bare-install", "bare client: create", bareColor, "4 3"}, {"install", "xpkg: install", xpkgColor, ""},
@@ -96,7 +101,8 @@ func growth(b *strings.Builder, panel int, title string, rows []benchresult.Row,
 				text(b, x(r.Size), float64(y0+panelHeight+16), "middle", "#444444", fmt.Sprint(r.Size))
 			}
 		}
-		fmt.Fprintf(b, `<polyline points="%s" fill="none" stroke="%s" stroke-width="2" stroke-dasharray="%s"/>`+"\n", strings.Join(points, " "), c.color, c.dash)
+		fmt.Fprintf(b, `<polyline points="%s" fill="none" stroke="%s" stroke-width="2" stroke-dasharray="%s"/>`+
+			"\n", strings.Join(points, " "), c.color, c.dash)
 		at := float64(y0 + 16 + 18*i)
 		line(b, float64(x0+10), at-4, float64(x0+34), at-4, c.color, c.dash)
 		text(b, float64(x0+40), at, "start", "#222222", c.label)
@@ -106,7 +112,9 @@ func growth(b *strings.Builder, panel int, title string, rows []benchresult.Row,
 
 // comparison draws the processor time of the API server for the operations of the comparison, as bars.
 func comparison(b *strings.Builder, panel int, rows []benchresult.Row) {
-	contenders := []struct{ name, color string }{{"bare client", bareColor}, {"xpkg", xpkgColor}, {"Crossplane core", coreColor}}
+	contenders := []struct{ name, color string }{{"bare client", bareColor}, {"xpkg", xpkgColor}, {
+		"Crossplane core", coreColor,
+	}}
 	operations := []string{"install", "upgrade, a tenth changed", "removal"}
 	value := func(contender, operation string) (benchresult.Row, bool) {
 		for _, r := range rows {
@@ -147,7 +155,8 @@ func comparison(b *strings.Builder, panel int, rows []benchresult.Row) {
 // heading writes the title of a panel, and returns its origin.
 func heading(b *strings.Builder, panel int, title string) (x, y int) {
 	x = left + panel*(panelWidth+gap)
-	fmt.Fprintf(b, `<text x="%d" y="26" font-size="13" font-weight="bold" fill="#222222">%s</text>`+"\n", x, escaped(title))
+	fmt.Fprintf(b, `<text x="%d" y="26" font-size="13" font-weight="bold" fill="#222222">%s</text>`+
+		"\n", x, escaped(title))
 	return x, top
 }
 
@@ -172,11 +181,13 @@ func ceiling(value float64) float64 {
 }
 
 func line(b *strings.Builder, x1, y1, x2, y2 float64, color, dash string) {
-	fmt.Fprintf(b, `<line x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f" stroke="%s" stroke-width="2" stroke-dasharray="%s"/>`+"\n", x1, y1, x2, y2, color, dash)
+	fmt.Fprintf(b, `<line x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f" stroke="%s" stroke-width="2" stroke-dasharray="%s"/>`+
+		"\n", x1, y1, x2, y2, color, dash)
 }
 
 func text(b *strings.Builder, x, y float64, anchor, color, value string) {
-	fmt.Fprintf(b, `<text x="%.1f" y="%.1f" text-anchor="%s" fill="%s">%s</text>`+"\n", x, y, anchor, color, escaped(value))
+	fmt.Fprintf(b, `<text x="%.1f" y="%.1f" text-anchor="%s" fill="%s">%s</text>`+
+		"\n", x, y, anchor, color, escaped(value))
 }
 
 func escaped(value string) string {

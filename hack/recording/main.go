@@ -1,5 +1,5 @@
-// Command recording writes an animated SVG image of a terminal session: each line of its input appears at the time at which
-// it was read. The image ends with the last lines.
+// Command recording writes an animated SVG image of a terminal session: each line of its input appears at the time at
+// which it was read. The image ends with the last lines.
 package main
 
 import (
@@ -89,11 +89,15 @@ const style = `text { font: 14px ui-monospace, SFMono-Regular, Menlo, Consolas, 
 func render(w io.Writer, lines []line) error {
 	out := bufio.NewWriter(w)
 	width, height := lineWidth+2*margin, rows*lineHeight+2*margin
-	fmt.Fprintf(out, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"A terminal session\">\n<style>\n%s",
+	fmt.Fprintf(out,
+		"<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"A terminal session\">\n<style>\n%s",
 		width, height, width, height, style)
 	scroll(out, lines)
 	fmt.Fprintf(out, "</style>\n<rect width=\"100%%\" height=\"100%%\" rx=\"8\" fill=\"#0d1117\"/>\n")
-	fmt.Fprintf(out, "<svg x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\"><g id=\"s\">\n", margin, margin, width-2*margin, rows*lineHeight)
+	fmt.Fprintf(
+		out, "<svg x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\"><g id=\"s\">\n", margin, margin, width-2*margin,
+		rows*lineHeight,
+	)
 	for i, l := range lines {
 		if l.text == "" {
 			continue
@@ -127,7 +131,11 @@ func scroll(w io.Writer, lines []line) {
 		}
 	}
 	fmt.Fprintf(w, "100%% { transform: translateY(-%dpx); }\n}\n", end)
-	fmt.Fprintf(w, "@media (prefers-reduced-motion: reduce) { text { animation: none; } #s { animation: none; transform: translateY(-%dpx); } }\n", end)
+	fmt.Fprintf(
+		w,
+		"@media (prefers-reduced-motion: reduce) { text { animation: none; } #s { animation: none; transform: translateY(-%dpx); } }\n",
+		end,
+	)
 }
 
 // offset returns the number of pixels by which the first of n lines has moved up.

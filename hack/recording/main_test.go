@@ -30,7 +30,8 @@ func session(t *testing.T, text string) string {
 
 // The image is well-formed whatever a program prints, and pauses are shortened.
 func TestRecording(t *testing.T) {
-	image := session(t, "$ xpkg list <all> & \"more\"\nNAME\x1b[31m\x00\tAGE\n\nüñí ✓\n"+strings.Repeat("x", columns+1)+"\n")
+	image := session(t, "$ xpkg list <all> & \"more\"\nNAME\x1b[31m\x00\tAGE\n\nüñí ✓\n"+strings.Repeat("x", columns+1)+
+		"\n")
 	for d := xml.NewDecoder(strings.NewReader(image)); ; {
 		if _, err := d.Token(); errors.Is(err, io.EOF) {
 			break

@@ -27,8 +27,8 @@ var (
 	}
 )
 
-// Classify returns an error of the client with a code. An error with a method StartCommand, which is that of a control plane that does not run,
-// advises this command.
+// Classify returns an error of the client with a code. An error with a method StartCommand, which is that of a control
+// plane that does not run, advises this command.
 func Classify(err error, what string, args ...any) error {
 	denial, isDenied := apply.DenialOf(err)
 	switch {
@@ -45,10 +45,12 @@ func Classify(err error, what string, args ...any) error {
 	case apierrors.IsInvalid(err):
 		return ErrRefusedByServer.New(err, what, args...)
 	case apierrors.IsConflict(err):
-		return apply.ErrMoved.New(err, what, args...).WithDo("Another client changed the object at the same time, so the change was not made. Run the command again.")
+		return apply.ErrMoved.New(err, what, args...).
+			WithDo("Another client changed the object at the same time, so the change was not made. Run the command again.")
 	}
 	if isOverloaded(err) {
-		return ErrCluster.New(err, what, args...).WithDo("The API server responds, but did not carry out the request. Run the command again later.")
+		return ErrCluster.New(err, what, args...).
+			WithDo("The API server responds, but did not carry out the request. Run the command again later.")
 	}
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {
@@ -57,7 +59,9 @@ func Classify(err error, what string, args ...any) error {
 	failed := ErrCluster.New(err, what, args...)
 	var stopped interface{ StartCommand() string }
 	if errors.As(err, &stopped) {
-		return failed.WithDo("Start the control plane with `%s`, or name another cluster with --kubeconfig.", stopped.StartCommand())
+		return failed.WithDo(
+			"Start the control plane with `%s`, or name another cluster with --kubeconfig.", stopped.StartCommand(),
+		)
 	}
 	return failed
 }

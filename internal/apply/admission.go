@@ -112,8 +112,8 @@ func (l admissionList) concerns(groups map[string]bool) bool {
 // isGenerated reports whether xpkg generates an object. Other objects come from a package.
 func isGenerated(ref plan.Ref) bool { return strings.HasPrefix(ref.APIVersion, rbacv1.GroupName+"/") }
 
-// checkMetadata fails before the first write of a plan if the API server would refuse the name, the labels or the annotations of one
-// of its objects.
+// checkMetadata fails before the first write of a plan if the API server would refuse the name, the labels or the
+// annotations of one of its objects.
 func checkMetadata(changes []plan.Change) error {
 	for _, ch := range changes {
 		code, name := ErrRejected, validation.IsDNS1123Subdomain

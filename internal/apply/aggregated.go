@@ -38,8 +38,8 @@ func (f *preflight) aggregated(ctx context.Context, written []plan.Ref) error {
 
 // apiServices are the APIServices of an API server.
 type apiServices struct {
-	// groups are all API groups that the API server or an aggregated API serves, those of CRDs included; nil if the API server has no
-	// aggregation layer.
+	// groups are all API groups that the API server or an aggregated API serves, those of CRDs included; nil if the API
+	// server has no aggregation layer.
 	groups map[string]bool
 	// aggregated are the groups and versions that aggregated APIs serve, by group.
 	aggregated map[string][]plan.APIService

@@ -42,7 +42,8 @@ func content(t *testing.T, plural, group, description string) []byte {
 		"metadata": map[string]any{"name": plural + "." + group, "labels": map[string]string{"not": "taken from here"}},
 		"spec": map[string]any{
 			"group": group, "scope": "Cluster",
-			"names": map[string]string{"kind": kind, "plural": plural, "singular": plural[:len(plural)-1], "listKind": kind + "List"},
+			"names": map[string]string{"kind": kind, "plural": plural, "singular": plural[:len(plural)-1], "listKind": kind +
+				"List"},
 			"versions": []any{map[string]any{
 				"name": "v1", "served": true, "storage": true,
 				"schema": map[string]any{"openAPIV3Schema": map[string]string{"type": "object", "description": description}},
@@ -128,7 +129,8 @@ func TestCreateReplaceAndOwners(t *testing.T) {
 	ref := definition("lives.apply.test")
 	t.Cleanup(func() { remove(t, ref) })
 	written, err := c.Run(t.Context(), plan.Plan{Changes: []plan.Change{{
-		Action: plan.Create, Ref: ref, Labels: map[string]string{"a": "1", "b": "1"}, Annotations: map[string]string{"x": "1"},
+		Action: plan.Create, Ref: ref, Labels: map[string]string{"a": "1", "b": "1"},
+		Annotations: map[string]string{"x": "1"},
 	}}}, always(content(t, "lives", "apply.test", "one")))
 	if err != nil {
 		t.Fatal(err)
@@ -145,7 +147,8 @@ func TestCreateReplaceAndOwners(t *testing.T) {
 	}
 
 	err = run(t, c, content(t, "lives", "apply.test", "two"), plan.Change{
-		Action: plan.Update, Ref: ref, UID: created.UID, ResourceVersion: created.ResourceVersion, Labels: map[string]string{"b": "2"},
+		Action: plan.Update, Ref: ref, UID: created.UID, ResourceVersion: created.ResourceVersion,
+		Labels: map[string]string{"b": "2"},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -155,9 +158,12 @@ func TestCreateReplaceAndOwners(t *testing.T) {
 		t.Errorf("a label that the package dropped is gone (-want +got):\n%s", diff)
 	}
 
-	owner := metav1.OwnerReference{APIVersion: "v1", Kind: "Namespace", Name: "default", UID: "00000000-0000-0000-0000-000000000000"}
+	owner := metav1.OwnerReference{
+		APIVersion: "v1", Kind: "Namespace", Name: "default", UID: "00000000-0000-0000-0000-000000000000",
+	}
 	err = run(t, c, nil, plan.Change{
-		Action: plan.Own, Ref: ref, MetadataOnly: true, UID: replaced.UID, ResourceVersion: replaced.ResourceVersion, Owners: []metav1.OwnerReference{owner},
+		Action: plan.Own, Ref: ref, MetadataOnly: true, UID: replaced.UID, ResourceVersion: replaced.ResourceVersion,
+		Owners: []metav1.OwnerReference{owner},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -187,12 +193,17 @@ func TestWritesAreGuarded(t *testing.T) {
 	}
 	l := settled(t, c, ref)
 	stale := plan.Change{Action: plan.Update, Ref: ref, UID: l.UID, ResourceVersion: "1"}
-	other := plan.Change{Action: plan.Update, Ref: ref, UID: "11111111-1111-1111-1111-111111111111", ResourceVersion: l.ResourceVersion}
+	other := plan.Change{
+		Action: plan.Update, Ref: ref, UID: "11111111-1111-1111-1111-111111111111", ResourceVersion: l.ResourceVersion,
+	}
 	staleOwners, otherOwners := stale, other
 	staleOwners.MetadataOnly, otherOwners.MetadataOnly = true, true
-	absent := plan.Change{Action: plan.Update, Ref: definition("absents.apply.test"), UID: l.UID, ResourceVersion: l.ResourceVersion}
+	absent := plan.Change{
+		Action: plan.Update, Ref: definition("absents.apply.test"), UID: l.UID, ResourceVersion: l.ResourceVersion,
+	}
 	for name, ch := range map[string]plan.Change{
-		"CreateWhatExists": create, "StaleResourceVersion": stale, "AnotherUID": other, "StaleOwners": staleOwners, "OwnersOfAnotherUID": otherOwners, "Gone": absent,
+		"CreateWhatExists": create, "StaleResourceVersion": stale, "AnotherUID": other, "StaleOwners": staleOwners,
+		"OwnersOfAnotherUID": otherOwners, "Gone": absent,
 	} {
 		body := raw
 		if name == "Gone" {
@@ -206,7 +217,9 @@ func TestWritesAreGuarded(t *testing.T) {
 
 func TestServedKindsAndReasons(t *testing.T) {
 	c := newCluster(t, nil)
-	if err := run(t, c, content(t, "serves", "apply.test", "one"), plan.Change{Action: plan.Create, Ref: definition("serves.apply.test")}); err != nil {
+	if err := run(t, c, content(t, "serves", "apply.test", "one"), plan.Change{
+		Action: plan.Create, Ref: definition("serves.apply.test"),
+	}); err != nil {
 		t.Fatal(err)
 	}
 	kind := schema.GroupResource{Group: "apply.test", Resource: "serves"}
@@ -220,7 +233,9 @@ func TestServedKindsAndReasons(t *testing.T) {
 			t.Fatal(err)
 		}
 		if shared, err := c.SharedKinds(t.Context(), group, 0); err != nil || !reflect.DeepEqual(shared, direct) {
-			t.Errorf("the kinds of %s are %+v in the shared document (%v), and %+v in those of the group", group, shared, err, direct)
+			t.Errorf(
+				"the kinds of %s are %+v in the shared document (%v), and %+v in those of the group", group, shared, err, direct,
+			)
 		}
 	}
 
@@ -299,7 +314,9 @@ func TestAnswersAreClassified(t *testing.T) {
 				})
 			})
 			plural := strings.ToLower(name) + "s"
-			err := run(t, c, content(t, plural, "classes.test", "one"), plan.Change{Action: plan.Create, Ref: definition(plural + ".classes.test")})
+			err := run(t, c, content(t, plural, "classes.test", "one"), plan.Change{
+				Action: plan.Create, Ref: definition(plural + ".classes.test"),
+			})
 			if !errors.Is(err, tc.want) {
 				t.Errorf("got %v, want %s", err, tc.want.Name)
 			}
@@ -312,7 +329,10 @@ func TestAnswersAreClassified(t *testing.T) {
 
 func status(code int) func(http.RoundTripper, *http.Request) (*http.Response, error) {
 	return func(_ http.RoundTripper, r *http.Request) (*http.Response, error) {
-		body := fmt.Sprintf(`{"apiVersion":"v1","kind":"Status","status":"Failure","code":%d,"reason":%q,"message":"injected"}`, code, reasons[code])
+		body := fmt.Sprintf(
+			`{"apiVersion":"v1","kind":"Status","status":"Failure","code":%d,"reason":%q,"message":"injected"}`, code,
+			reasons[code],
+		)
 		return &http.Response{
 			StatusCode: code, Status: http.StatusText(code), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r,
 			Header: http.Header{"Content-Type": []string{"application/json"}}, Body: readCloser{strings.NewReader(body)},
@@ -321,9 +341,12 @@ func status(code int) func(http.RoundTripper, *http.Request) (*http.Response, er
 }
 
 var reasons = map[int]metav1.StatusReason{
-	http.StatusTooManyRequests: metav1.StatusReasonTooManyRequests, http.StatusInternalServerError: metav1.StatusReasonInternalError,
-	http.StatusServiceUnavailable: metav1.StatusReasonServiceUnavailable, http.StatusConflict: metav1.StatusReasonConflict,
-	http.StatusForbidden: metav1.StatusReasonForbidden, http.StatusUnprocessableEntity: metav1.StatusReasonInvalid,
+	http.StatusTooManyRequests:       metav1.StatusReasonTooManyRequests,
+	http.StatusInternalServerError:   metav1.StatusReasonInternalError,
+	http.StatusServiceUnavailable:    metav1.StatusReasonServiceUnavailable,
+	http.StatusConflict:              metav1.StatusReasonConflict,
+	http.StatusForbidden:             metav1.StatusReasonForbidden,
+	http.StatusUnprocessableEntity:   metav1.StatusReasonInvalid,
 	http.StatusRequestEntityTooLarge: metav1.StatusReasonRequestEntityTooLarge,
 }
 

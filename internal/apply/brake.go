@@ -50,7 +50,8 @@ func desiredState(ch plan.Change) string {
 		MetadataOnly   bool
 		Content, Trust string
 		Owners         []metav1.OwnerReference
-	}{ch.MetadataOnly, ch.Annotations[plan.ContentDigestAnnotation], ch.Annotations[plan.CABundleHashAnnotation], ch.Owners})
+	}{ch.MetadataOnly, ch.Annotations[plan.ContentDigestAnnotation], ch.Annotations[plan.CABundleHashAnnotation],
+		ch.Owners})
 	if err != nil {
 		panic(err) // Strings always encode.
 	}

@@ -37,8 +37,8 @@ type Cluster struct {
 	definitions *definitionWrites
 }
 
-// Recent is the age of a shared read that is as good as a new one where the object of interest was not written meanwhile: another
-// client can change it as well between a new read and the next step.
+// Recent is the age of a shared read that is as good as a new one where the object of interest was not written
+// meanwhile: another client can change it as well between a new read and the next step.
 const Recent = time.Second
 
 // requestTimeout bounds one call, so that a server that does not respond does not block a worker. It is

@@ -112,7 +112,8 @@ var fixedFields = map[string][][]string{
 	"WatchOperation": {{"spec", "watch", "apiVersion"}, {"spec", "watch", "kind"}},
 }
 
-// fixed refuses changes of fixed fields, and of the scope and the group of an XRD. It reports whether the object exists.
+// fixed refuses changes of fixed fields, and of the scope and the group of an XRD. It reports whether the object
+// exists.
 func (f *preflight) fixed(ctx context.Context, ref plan.Ref) (exists bool, err error) {
 	content, err := f.content(ref)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg/crd"
 )
 
-// establishing is longer than an API server usually needs until it serves a definition that was written. A read that others
-// share may not show the names of one that was written a shorter time ago.
+// establishing is longer than an API server usually needs until it serves a definition that was written. A read that
+// others share may not show the names of one that was written a shorter time ago.
 const establishing = 5 * time.Second
 
 // definitionWrites records the last write of a definition in each API group. It is safe for concurrent use.
@@ -128,7 +128,9 @@ func (d *definition) kinds() []plan.Names {
 		if list == "" {
 			list = n.Kind + "List"
 		}
-		out = append(out, plan.Names{Plural: n.Plural, Resources: append([]string{n.Plural, singular}, n.ShortNames...), Kinds: []string{n.Kind, list}})
+		out = append(out, plan.Names{
+			Plural: n.Plural, Resources: append([]string{n.Plural, singular}, n.ShortNames...), Kinds: []string{n.Kind, list},
+		})
 	}
 	return out
 }
@@ -139,7 +141,9 @@ func decodeDefinition(ref plan.Ref, raw []byte) (plan.Definition, error) {
 		return plan.Definition{}, err
 	}
 	s := d.Spec
-	out := plan.Definition{Group: s.Group, Plural: s.Names.Plural, Kind: s.Names.Kind, Scope: s.Scope, Stored: d.Status.StoredVersions}
+	out := plan.Definition{
+		Group: s.Group, Plural: s.Names.Plural, Kind: s.Names.Kind, Scope: s.Scope, Stored: d.Status.StoredVersions,
+	}
 	for _, v := range s.Versions {
 		out.Versions = append(out.Versions, v.Name)
 		if v.Served {
@@ -153,12 +157,14 @@ func decodeDefinition(ref plan.Ref, raw []byte) (plan.Definition, error) {
 		return compositeDefinition(ref, out), nil
 	}
 	for _, cond := range d.Status.Conditions {
-		out.Established = out.Established || cond.Type == string(apiextensionsv1.Established) && cond.Status == string(apiextensionsv1.ConditionTrue)
+		out.Established = out.Established ||
+			cond.Type == string(apiextensionsv1.Established) && cond.Status == string(apiextensionsv1.ConditionTrue)
 	}
 	return out, nil
 }
 
-// compositeDefinition returns a definition with the fields of an XRD. No objects are stored in its versions, and it is immutable from the start.
+// compositeDefinition returns a definition with the fields of an XRD. No objects are stored in its versions, and it is
+// immutable from the start.
 func compositeDefinition(ref plan.Ref, d plan.Definition) plan.Definition {
 	d.Established, d.Plural, d.Kind = true, "", ""
 	d.Scope = string(crd.ScopeOfXRD(ref.APIVersion, apiextensionsv1.ResourceScope(d.Scope)))

@@ -43,7 +43,9 @@ func TestObjectsAreDeletedConcurrently(t *testing.T) {
 		}
 		var all []plan.Change
 		for i := range objects {
-			all = append(all, plan.Change{Action: plan.Delete, Ref: definition(fmt.Sprintf("boats%d.apply.test", i)), UID: "1", ResourceVersion: "1"})
+			all = append(all, plan.Change{
+				Action: plan.Delete, Ref: definition(fmt.Sprintf("boats%d.apply.test", i)), UID: "1", ResourceVersion: "1",
+			})
 		}
 		if err := c.DeleteAll(t.Context(), all); err != nil {
 			t.Fatal(err)
@@ -59,7 +61,9 @@ func TestDeletionsEndAtAFailure(t *testing.T) {
 	c, server := play(t, statusReply(http.StatusForbidden, metav1.StatusReasonForbidden))
 	var all []plan.Change
 	for i := range 100 {
-		all = append(all, plan.Change{Action: plan.Delete, Ref: definition(fmt.Sprintf("boats%d.apply.test", i)), UID: "1", ResourceVersion: "1"})
+		all = append(all, plan.Change{
+			Action: plan.Delete, Ref: definition(fmt.Sprintf("boats%d.apply.test", i)), UID: "1", ResourceVersion: "1",
+		})
 	}
 	if err := c.DeleteAll(t.Context(), all); err == nil || len(server.calls) == len(all) {
 		t.Errorf("%v after %d calls", err, len(server.calls))

@@ -42,14 +42,16 @@ func formerSchemas(raw []byte, d plan.Definition, former []string) ([]formerSche
 			fields = append(fields, change.Path)
 		}
 		if len(fields) > 0 {
-			out = append(out, formerSchema{version, fields, slices.Contains(d.Served, version) && slices.Contains(d.Served, d.Storage)})
+			out = append(out, formerSchema{
+				version, fields, slices.Contains(d.Served, version) && slices.Contains(d.Served, d.Storage),
+			})
 		}
 	}
 	return out, nil
 }
 
-// loss describes the fields that an object loses when it is stored in the storage version; it is empty if there are none. An object that
-// another client has changed or deleted since it was listed loses none by a rewrite.
+// loss describes the fields that an object loses when it is stored in the storage version; it is empty if there are
+// none. An object that another client has changed or deleted since it was listed loses none by a rewrite.
 func (c *Cluster) loss(ctx context.Context, d plan.Definition, p partial, formers []formerSchema) (string, error) {
 	name := p.Metadata.Name
 	if p.Metadata.Namespace != "" {
@@ -102,7 +104,8 @@ func (c *Cluster) contentIn(ctx context.Context, d plan.Definition, version stri
 	return content, nil
 }
 
-// lostFields returns the paths of the values that are only in the first of two versions of a value. Null stands for no value.
+// lostFields returns the paths of the values that are only in the first of two versions of a value. Null stands for no
+// value.
 func lostFields(path string, before, after any) []string {
 	var out []string
 	switch b := before.(type) {

@@ -19,15 +19,16 @@ import (
 
 const discoveryDocument = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
-// Served returns the resources that the API server serves. It contains a custom resource exactly if its CRD
-// is Established, so one call is sufficient for thousands of CRDs. Concurrent callers share a call that began at most maxAge ago; with
-// 0, after they asked. The result must not be changed.
+// Served returns the resources that the API server serves. It contains a custom resource exactly if its CRD is
+// Established, so one call is sufficient for thousands of CRDs. Concurrent callers share a call that began at most
+// maxAge ago; with 0, after they asked. The result must not be changed.
 func (c *Cluster) Served(ctx context.Context, maxAge time.Duration) (map[schema.GroupResource]bool, error) {
 	d, err := c.served.Get(ctx, maxAge, c.readServed)
 	return d.resources, err
 }
 
-// SharedKinds returns the kinds of an API group that the API server serves, as Kinds does, from the call that Served shares.
+// SharedKinds returns the kinds of an API group that the API server serves, as Kinds does, from the call that Served
+// shares.
 func (c *Cluster) SharedKinds(ctx context.Context, group string, maxAge time.Duration) ([]ServedKind, error) {
 	d, err := c.served.Get(ctx, maxAge, c.readServed)
 	return d.kinds[group], err
@@ -148,8 +149,8 @@ type ServedKind struct {
 	Versions               []string
 }
 
-// Kinds returns the kinds of an API group that the API server serves, ordered by plural. It sends one call for the group
-// and one for each of its versions. There is none for a group that is not served.
+// Kinds returns the kinds of an API group that the API server serves, ordered by plural. It sends one call for the
+// group and one for each of its versions. There is none for a group that is not served.
 func (c *Cluster) Kinds(ctx context.Context, group string) ([]ServedKind, error) {
 	var doc metav1.APIGroup
 	if found, err := c.discoverGroup(ctx, &doc, "/apis/"+group); !found || err != nil {

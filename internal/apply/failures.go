@@ -161,11 +161,13 @@ func classify(err error, what string, args ...any) error {
 
 // isRejected reports whether the API server refused the content of an object.
 func isRejected(err error) bool {
-	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err) || tooLargeForDatabase(err)
+	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err) ||
+		tooLargeForDatabase(err)
 }
 
-// ClassifyGenerated returns the error of the write of an object that xpkg generates with the code GeneratedObjectRejected if the API
-// server refused its content, and every other error as it is: a denial has a cause outside of the object.
+// ClassifyGenerated returns the error of the write of an object that xpkg generates with the code
+// GeneratedObjectRejected if the API server refused its content, and every other error as it is: a denial has a cause
+// outside of the object.
 func ClassifyGenerated(err error) error {
 	if err == nil || errcode.Known(err) || deniedByAdmission(err) || !isRejected(err) || anotherUID(err) {
 		return err
@@ -173,8 +175,8 @@ func ClassifyGenerated(err error) error {
 	return ErrGenerated.New(nil, "%s", err.Error())
 }
 
-// ClassifyForbidden returns the error of a request of the manager that the API server does not allow with the code Forbidden, AdmissionDenied
-// or QuotaExceeded, and every other error as it is.
+// ClassifyForbidden returns the error of a request of the manager that the API server does not allow with the code
+// Forbidden, AdmissionDenied or QuotaExceeded, and every other error as it is.
 func ClassifyForbidden(err error) error {
 	if err == nil || errcode.Known(err) {
 		return err
@@ -186,11 +188,14 @@ func ClassifyForbidden(err error) error {
 		return err
 	}
 	return ErrForbidden.New(nil, "%s", err.Error()).
-		WithDo("Apply the manifests of `xpkg bootstrap` again: they grant the permissions that this version of the manager needs.")
+		WithDo(
+			"Apply the manifests of `xpkg bootstrap` again: they grant the permissions that this version of the manager needs.",
+		)
 }
 
-// DenialOf returns the code of a write that an admission webhook or policy, or a quota, denied, and false for any other error. Such a
-// denial has the reason Forbidden, which also stands for a missing permission, or another reason that the policy selects.
+// DenialOf returns the code of a write that an admission webhook or policy, or a quota, denied, and false for any other
+// error. Such a denial has the reason Forbidden, which also stands for a missing permission, or another reason that the
+// policy selects.
 func DenialOf(err error) (errcode.Code, bool) {
 	switch {
 	case deniedByAdmission(err):
@@ -224,7 +229,8 @@ func tooLargeForDatabase(err error) bool {
 // dropsStored reports whether a definition was refused because it leaves out a version in
 // which objects may be stored.
 func dropsStored(err error) bool {
-	return apierrors.IsInvalid(err) && hasCause(err, func(c metav1.StatusCause) bool { return strings.HasPrefix(c.Field, "status.storedVersions") })
+	return apierrors.IsInvalid(err) &&
+		hasCause(err, func(c metav1.StatusCause) bool { return strings.HasPrefix(c.Field, "status.storedVersions") })
 }
 
 // stopped reports whether the caller canceled the call.
@@ -247,12 +253,14 @@ func anotherUID(err error) bool {
 // notServed distinguishes the 404 of an unknown path from the 404 of an unknown object. API servers return the former
 // as plain text, regardless of the requested format.
 func notServed(err error) bool {
-	return apierrors.IsNotFound(err) && hasCause(err, func(c metav1.StatusCause) bool { return c.Type == metav1.CauseTypeUnexpectedServerResponse })
+	return apierrors.IsNotFound(err) &&
+		hasCause(err, func(c metav1.StatusCause) bool { return c.Type == metav1.CauseTypeUnexpectedServerResponse })
 }
 
 func hasCause(err error, is func(metav1.StatusCause) bool) bool {
 	var status apierrors.APIStatus
-	return errors.As(err, &status) && status.Status().Details != nil && slices.ContainsFunc(status.Status().Details.Causes, is)
+	return errors.As(err, &status) && status.Status().Details != nil &&
+		slices.ContainsFunc(status.Status().Details.Causes, is)
 }
 
 // Refused returns the error of a plan with refusals. It names the first of them, and the commands that resolve them.
@@ -286,20 +294,24 @@ func fixesOfHeld(refusals []plan.Refusal) []string {
 	return []string{HeldAdvice(holder, fmt.Sprintf("update it first with `xpkg update %s`", holder))}
 }
 
-// HolderOf returns the package that owns all objects of refusals without a remedy of their own, in the form of command arguments, or "".
+// HolderOf returns the package that owns all objects of refusals without a remedy of their own, in the form of command
+// arguments, or "".
 func HolderOf(refusals []plan.Refusal) string {
 	holder := refusals[0].Holder
 	kind, name, _ := strings.Cut(holder, "/")
-	if !slices.Contains(v1.PackageKinds(), kind) || slices.ContainsFunc(refusals, func(r plan.Refusal) bool { return r.Holder != holder || r.Fix != "" }) {
+	if !slices.Contains(v1.PackageKinds(), kind) ||
+		slices.ContainsFunc(refusals, func(r plan.Refusal) bool { return r.Holder != holder || r.Fix != "" }) {
 		return ""
 	}
 	return v1.ObjectName(kind, name)
 }
 
-// HeldAdvice returns the remedy for objects that a package holds. Update is the clause with the command that updates the package.
+// HeldAdvice returns the remedy for objects that a package holds. Update is the clause with the command that updates
+// the package.
 func HeldAdvice(holder, update string) string {
 	return fmt.Sprintf("If another version of %s does not contain the object, %s: the object stays, and this package takes it over. "+
-		"Otherwise uninstall one of both; an uninstall deletes the custom resources of its CRDs. Nothing was written.", holder, update)
+		"Otherwise uninstall one of both; an uninstall deletes the custom resources of its CRDs. Nothing was written.",
+		holder, update)
 }
 
 func refusalCode(refusals []plan.Refusal) errcode.Code {
@@ -308,7 +320,8 @@ func refusalCode(refusals []plan.Refusal) errcode.Code {
 		code  errcode.Code
 	}{
 		{plan.ForeignOwner, ErrRefused}, {plan.ImmutableField, ErrImmutable},
-		{plan.StoredVersionInUse, ErrStoredVersion}, {plan.NoServedVersion, check.ErrUnserved}, {plan.NameTaken, ErrNameTaken},
+		{plan.StoredVersionInUse, ErrStoredVersion}, {plan.NoServedVersion, check.ErrUnserved},
+		{plan.NameTaken, ErrNameTaken},
 		{plan.AggregatedAPI, ErrAggregated},
 		{plan.NeedsAdoption, ErrNeedsAdoption},
 	} {

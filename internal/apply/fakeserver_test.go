@@ -67,7 +67,8 @@ func answers(code int, contentType, body string, headers ...string) reply {
 // statusReply returns a reply with a Status, as an API server refuses calls.
 func statusReply(code int, reason metav1.StatusReason, headers ...string) reply {
 	status := metav1.Status{
-		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Code: int32(code), Reason: reason, Message: "played",
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Code: int32(code),
+		Reason: reason, Message: "played",
 		Details: &metav1.StatusDetails{Name: "something"},
 	}
 	return answers(code, "application/json", encode(status), headers...)

@@ -18,9 +18,10 @@ type Holder struct {
 	Resource        string
 	Namespace, Name string
 	Finalizers      []string
-	// Terminating is the message of the condition Terminating of a CRD that the API server keeps until its custom resources
-	// are deleted, Defines the resource that the CRD defines, and Remaining how many of them exist, or -1 if they cannot be listed.
-	// Crossplane core keeps an XRD for the same reason; Defines is then the composite resource, or its claim.
+	// Terminating is the message of the condition Terminating of a CRD that the API server keeps until its custom
+	// resources are deleted, Defines the resource that the CRD defines, and Remaining how many of them exist, or -1 if
+	// they cannot be listed. Crossplane core keeps an XRD for the same reason; Defines is then the composite resource, or
+	// its claim.
 	Terminating, Defines string
 	Remaining            int
 }
@@ -76,8 +77,8 @@ func (c *Cluster) Holders(ctx context.Context, refs []plan.Ref) ([]Holder, error
 	return out, nil
 }
 
-// xrdHolders returns the composite resources and claims with finalizers that keep an XRD, and the XRD for each of both that remains.
-// Without remaining ones, the XRD is like any other object with finalizers.
+// xrdHolders returns the composite resources and claims with finalizers that keep an XRD, and the XRD for each of both
+// that remains. Without remaining ones, the XRD is like any other object with finalizers.
 func (c *Cluster) xrdHolders(ctx context.Context, ref plan.Ref, xrd Holder) ([]Holder, error) {
 	raw, exists, err := c.object(ctx, ref)
 	if err != nil || !exists {
@@ -98,7 +99,9 @@ func (c *Cluster) xrdHolders(ctx context.Context, ref plan.Ref, xrd Holder) ([]H
 	}
 	var out []Holder
 	for _, name := range crds {
-		found, err := c.crdHolders(ctx, plan.Ref{APIVersion: apiextensionsv1.SchemeGroupVersion.String(), Kind: plan.DefinitionKind, Name: name})
+		found, err := c.crdHolders(ctx, plan.Ref{
+			APIVersion: apiextensionsv1.SchemeGroupVersion.String(), Kind: plan.DefinitionKind, Name: name,
+		})
 		if err != nil {
 			return nil, err
 		}
@@ -131,7 +134,10 @@ func (c *Cluster) crdHolders(ctx context.Context, ref plan.Ref) ([]Holder, error
 	if err != nil {
 		return nil, err
 	}
-	crd := Holder{Resource: "customresourcedefinitions.apiextensions.k8s.io", Name: ref.Name, Finalizers: []string{cleanupFinalizer}, Defines: ref.Name, Remaining: -1}
+	crd := Holder{
+		Resource: "customresourcedefinitions.apiextensions.k8s.io", Name: ref.Name, Finalizers: []string{cleanupFinalizer},
+		Defines: ref.Name, Remaining: -1,
+	}
 	for _, cond := range d.Status.Conditions {
 		if cond.Type == string(apiextensionsv1.Terminating) && cond.Status == string(apiextensionsv1.ConditionTrue) {
 			crd.Terminating = cond.Message

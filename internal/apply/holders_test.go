@@ -11,8 +11,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// An XRD that Crossplane core keeps is a holder for its composite resources and its claims, as far as they exist. Without them, it is one
-// for its finalizers.
+// An XRD that Crossplane core keeps is a holder for its composite resources and its claims, as far as they exist.
+// Without them, it is one for its finalizers.
 func TestHoldersOfAnXRD(t *testing.T) {
 	const (
 		xrds = "/apis/apiextensions.crossplane.io/v2/compositeresourcedefinitions"
@@ -24,9 +24,13 @@ func TestHoldersOfAnXRD(t *testing.T) {
 		inProcess = `{"items": [{"metadata": {"name": "a", "namespace": "sea", "deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["hold.test"]}}]}`
 	)
 	crd := func(plural string) reply {
-		return answers(http.StatusOK, "application/json", `{"spec": {"group": "holders.test", "names": {"plural": "`+plural+`"}, "versions": [{"name": "v1", "served": true}]}}`)
+		return answers(http.StatusOK, "application/json", `{"spec": {"group": "holders.test", "names": {"plural": "`+plural+
+			`"}, "versions": [{"name": "v1", "served": true}]}}`)
 	}
-	kept := apply.Holder{Resource: "compositeresourcedefinitions.apiextensions.crossplane.io", Name: "fleets.holders.test", Finalizers: []string{"defined.test"}}
+	kept := apply.Holder{
+		Resource: "compositeresourcedefinitions.apiextensions.crossplane.io", Name: "fleets.holders.test",
+		Finalizers: []string{"defined.test"},
+	}
 	by := func(resource string, remaining int) apply.Holder {
 		h := kept
 		h.Defines, h.Remaining = resource, remaining
@@ -39,7 +43,8 @@ func TestHoldersOfAnXRD(t *testing.T) {
 		"composite resources": {two, none, []apply.Holder{by("fleets.holders.test", 2)}},
 		"claims":              {none, two, []apply.Holder{by("ships.holders.test", 2)}},
 		"finalizers": {inProcess, none, []apply.Holder{
-			{Resource: "fleets.holders.test", Namespace: "sea", Name: "a", Finalizers: []string{"hold.test"}}, by("fleets.holders.test", 1),
+			{Resource: "fleets.holders.test", Namespace: "sea", Name: "a", Finalizers: []string{"hold.test"}},
+			by("fleets.holders.test", 1),
 		}},
 		"nothing": {none, none, []apply.Holder{kept}},
 	} {
@@ -54,7 +59,9 @@ func TestHoldersOfAnXRD(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := c.Holders(t.Context(), []plan.Ref{{APIVersion: "apiextensions.crossplane.io/v2", Kind: "CompositeResourceDefinition", Name: "fleets.holders.test"}})
+			got, err := c.Holders(t.Context(), []plan.Ref{{
+				APIVersion: "apiextensions.crossplane.io/v2", Kind: "CompositeResourceDefinition", Name: "fleets.holders.test",
+			}})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -36,12 +36,15 @@ func manyDefinitions() (refs []plan.Ref, pages []string) {
 			refs = append(refs, ref)
 			list.Items = append(list.Items, metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 				Name: ref.Name, UID: "4ec34d3e-17b4-4bd4-87c3-27ba9c0b1b0e", ResourceVersion: "123456", Generation: 1,
-				Annotations: map[string]string{plan.ContentDigestAnnotation: "sha256:" + strings.Repeat("a", 64), "controller-gen.kubebuilder.io/version": "v0.14.0"},
+				Annotations: map[string]string{plan.ContentDigestAnnotation: "sha256:" +
+					strings.Repeat("a", 64), "controller-gen.kubebuilder.io/version": "v0.14.0"},
 				OwnerReferences: []metav1.OwnerReference{
 					{APIVersion: "pkg.crossplane.io/v1", Kind: "ProviderRevision", Name: "provider-0123456789ab", UID: "4ec34d3e-17b4-4bd4-87c3-27ba9c0b1b0f"},
 					{APIVersion: "pkg.crossplane.io/v1", Kind: "Provider", Name: "provider", UID: "4ec34d3e-17b4-4bd4-87c3-27ba9c0b1b10"},
 				},
-				ManagedFields: []metav1.ManagedFieldsEntry{fields(plan.FieldManager, "", ours), fields("xpkg-controlplane", "status", servers)},
+				ManagedFields: []metav1.ManagedFieldsEntry{
+					fields(plan.FieldManager, "", ours), fields("xpkg-controlplane", "status", servers),
+				},
 			}})
 		}
 		if len(refs) < installed {

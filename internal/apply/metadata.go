@@ -48,12 +48,15 @@ func (c *Cluster) Metadata(ctx context.Context, refs []plan.Ref) (map[plan.Ref]p
 		}
 	}
 	if len(unknown) > 0 {
-		return live, ErrKindNotServed.New(errors.New("the cluster does not serve it"), "read objects of the kind %s", strings.Join(unknown, ", "))
+		return live, ErrKindNotServed.New(
+			errors.New("the cluster does not serve it"), "read objects of the kind %s", strings.Join(unknown, ", "),
+		)
 	}
 	return live, nil
 }
 
-// Owned returns the owner references of the objects of a kind that have owners. The name in the reference of the kind is empty.
+// Owned returns the owner references of the objects of a kind that have owners. The name in the reference of the kind
+// is empty.
 func (c *Cluster) Owned(ctx context.Context, of plan.Ref) (Owned, error) {
 	folder, err := collection(of)
 	if err != nil {
@@ -102,7 +105,8 @@ var ContentKinds = []plan.Ref{
 	{APIVersion: "admissionregistration.k8s.io/v1", Kind: "MutatingWebhookConfiguration"},
 }
 
-// OwnedContent returns the owner references of all objects of ContentKinds that have owners. Unlisted are the kinds that the client may not list.
+// OwnedContent returns the owner references of all objects of ContentKinds that have owners. Unlisted are the kinds
+// that the client may not list.
 func (c *Cluster) OwnedContent(ctx context.Context) (owned Owned, unlisted []plan.Ref, err error) {
 	owned = Owned{}
 	for _, of := range ContentKinds {
@@ -191,7 +195,9 @@ func (c *Cluster) list(ctx context.Context, path string, refs []plan.Ref, live m
 }
 
 // page reads one page of a list, and returns the continue token.
-func (c *Cluster) page(ctx context.Context, path, from string, wanted map[string]plan.Ref, live map[plan.Ref]plan.Live) (next string, err error) {
+func (c *Cluster) page(
+	ctx context.Context, path, from string, wanted map[string]plan.Ref, live map[plan.Ref]plan.Live,
+) (next string, err error) {
 	params := map[string]string{"limit": pageSize}
 	if from != "" {
 		params["continue"] = from

@@ -44,10 +44,16 @@ func TestListsInPages(t *testing.T) {
 		pages   []string
 		found   []int
 	}{
-		"one page":       {[]reply{listed("", name(1), "other.apply.test")}, []string{"500/"}, []int{1}},
-		"nothing":        {[]reply{listed("")}, []string{"500/"}, nil},
-		"three pages":    {[]reply{listed("a", name(1)), listed("b", "other"), listed("", name(2), name(3))}, []string{"500/", "500/a", "500/b"}, []int{1, 2, 3}},
-		"a page expired": {[]reply{listed("a", name(1)), expired, listed("b", name(1)), listed("", name(2))}, []string{"500/", "500/a", "500/", "500/b"}, []int{1, 2}},
+		"one page": {[]reply{listed("", name(1), "other.apply.test")}, []string{"500/"}, []int{1}},
+		"nothing":  {[]reply{listed("")}, []string{"500/"}, nil},
+		"three pages": {
+			[]reply{listed("a", name(1)), listed("b", "other"), listed("", name(2), name(3))},
+			[]string{"500/", "500/a", "500/b"}, []int{1, 2, 3},
+		},
+		"a page expired": {
+			[]reply{listed("a", name(1)), expired, listed("b", name(1)), listed("", name(2))},
+			[]string{"500/", "500/a", "500/", "500/b"}, []int{1, 2},
+		},
 	}
 	for test, tc := range tests {
 		t.Run(test, func(t *testing.T) {
@@ -97,7 +103,8 @@ func TestKindsThatAreNotServed(t *testing.T) {
 				refs = append(refs, composition(i))
 			}
 			live, err := c.Metadata(t.Context(), refs)
-			if !errors.Is(err, apply.ErrKindNotServed) || !strings.Contains(err.Error(), "Composition of apiextensions.crossplane.io/v1") {
+			if !errors.Is(err, apply.ErrKindNotServed) ||
+				!strings.Contains(err.Error(), "Composition of apiextensions.crossplane.io/v1") {
 				t.Errorf("got %v", err)
 			}
 			if diff := cmp.Diff(map[plan.Ref]plan.Live{crd: {Ref: crd, UID: "u"}}, live); diff != "" {
@@ -113,7 +120,8 @@ func TestKindsThatAreNotServed(t *testing.T) {
 func TestKindsThatNoPackageInstalls(t *testing.T) {
 	c, server := play(t, holdsObject(metav1.ObjectMeta{}))
 	for name, ref := range map[string]plan.Ref{
-		"kind": {APIVersion: "v1", Kind: "Secret", Name: "a"}, "apiVersion": {APIVersion: "a/b/c", Kind: "Composition", Name: "a"},
+		"kind":       {APIVersion: "v1", Kind: "Secret", Name: "a"},
+		"apiVersion": {APIVersion: "a/b/c", Kind: "Composition", Name: "a"},
 	} {
 		if _, err := c.Metadata(t.Context(), []plan.Ref{ref}); !errors.Is(err, apply.ErrKindUnknown) {
 			t.Errorf("read of an unknown %s: %v", name, err)
@@ -144,18 +152,22 @@ func TestContentThatCannotBeWritten(t *testing.T) {
 func TestObjectMetadataIsReadFromPages(t *testing.T) {
 	ref := definition("a.apply.test")
 	meta := metav1.ObjectMeta{
-		Name: ref.Name, UID: "u", ResourceVersion: "7", Generation: 3, Labels: map[string]string{"l": "1"}, Annotations: map[string]string{"a": "1"},
+		Name: ref.Name, UID: "u", ResourceVersion: "7", Generation: 3, Labels: map[string]string{"l": "1"},
+		Annotations:     map[string]string{"a": "1"},
 		OwnerReferences: []metav1.OwnerReference{{Kind: "Provider", Name: "p"}},
 	}
 	ours := `{"f:metadata":{"f:labels":{".":{},"f:b":{},"f:a":{}},"f:annotations":{"f:c":{}}},"f:spec":{}}`
 	own := metav1.ManagedFieldsEntry{Manager: plan.FieldManager, FieldsV1: metav1.NewFieldsV1(ours)}
 	with := func(manager, subresource, fields string) metav1.ObjectMeta {
 		m := *meta.DeepCopy()
-		m.ManagedFields = []metav1.ManagedFieldsEntry{own, {Manager: manager, Subresource: subresource, FieldsV1: metav1.NewFieldsV1(fields)}}
+		m.ManagedFields = []metav1.ManagedFieldsEntry{own, {
+			Manager: manager, Subresource: subresource, FieldsV1: metav1.NewFieldsV1(fields),
+		}}
 		return m
 	}
 	want := plan.Live{
-		Ref: ref, UID: "u", ResourceVersion: "7", Generation: 3, Labels: meta.Labels, Annotations: meta.Annotations, Owners: meta.OwnerReferences,
+		Ref: ref, UID: "u", ResourceVersion: "7", Generation: 3, Labels: meta.Labels, Annotations: meta.Annotations,
+		Owners:        meta.OwnerReferences,
 		ManagedLabels: []string{"a", "b"}, ManagedAnnotations: []string{"c"},
 	}
 	changed := want

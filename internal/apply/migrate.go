@@ -64,8 +64,8 @@ func (c *Cluster) CRDs(ctx context.Context, matches func(metav1.OwnerReference) 
 }
 
 // MigrateStorage rewrites the custom resources of a CRD in its storage version, and removes the other versions from
-// status.storedVersions. An interrupted migration is repeated: the API server does not write an object that is stored in
-// the storage version.
+// status.storedVersions. An interrupted migration is repeated: the API server does not write an object that is stored
+// in the storage version.
 func (c *Cluster) MigrateStorage(ctx context.Context, crd string, o MigrationOptions) (Migration, error) {
 	ref := crdRef(crd)
 	m := Migration{CRD: crd}
@@ -86,9 +86,13 @@ func (c *Cluster) MigrateStorage(ctx context.Context, crd string, o MigrationOpt
 	}
 	if by, err := isMigrating(ref, raw); err != nil || by {
 		return m, cmp.Or(err, error(ErrMoved.New(nil, "a StorageVersionMigration rewrites the custom resources of %s", crd).
-			WithDo("Wait for it with `kubectl wait crd %s --for condition=%s=False --timeout 10m`, and run the command again.", crd, apiextensionsv1.StorageMigrating)))
+			WithDo(
+				"Wait for it with `kubectl wait crd %s --for condition=%s=False --timeout 10m`, and run the command again.", crd,
+				apiextensionsv1.StorageMigrating,
+			)))
 	}
-	m.Storage, m.Former = live.Storage, slices.DeleteFunc(slices.Clone(live.Stored), func(v string) bool { return v == live.Storage })
+	m.Storage, m.Former = live.Storage,
+		slices.DeleteFunc(slices.Clone(live.Stored), func(v string) bool { return v == live.Storage })
 	m.Migrated = len(m.Former) == 0
 	if m.Migrated {
 		return m, nil
@@ -117,7 +121,8 @@ func (c *Cluster) MigrateStorage(ctx context.Context, crd string, o MigrationOpt
 	return m, nil
 }
 
-// isMigrating reports whether the API server rewrites the custom resources of a CRD. A change of the CRD would make it begin again.
+// isMigrating reports whether the API server rewrites the custom resources of a CRD. A change of the CRD would make it
+// begin again.
 func isMigrating(ref plan.Ref, raw []byte) (bool, error) {
 	d, err := parseDefinition(ref, raw)
 	return err == nil && slices.ContainsFunc(d.Status.Conditions, func(c definitionCondition) bool {
@@ -125,9 +130,11 @@ func isMigrating(ref plan.Ref, raw []byte) (bool, error) {
 	}), err
 }
 
-// rewriteAll rewrites all custom resources except for those that would lose fields of former versions, and returns the first error
-// after all attempts. It stops if the API server does not respond.
-func (c *Cluster) rewriteAll(ctx context.Context, d plan.Definition, version string, formers []formerSchema, o MigrationOptions, m *Migration) error {
+// rewriteAll rewrites all custom resources except for those that would lose fields of former versions, and returns the
+// first error after all attempts. It stops if the API server does not respond.
+func (c *Cluster) rewriteAll(
+	ctx context.Context, d plan.Definition, version string, formers []formerSchema, o MigrationOptions, m *Migration,
+) error {
 	var mu sync.Mutex
 	var failed, losing int
 	var first error
@@ -176,7 +183,10 @@ func (c *Cluster) rewriteAll(ctx context.Context, d plan.Definition, version str
 		return classify(first, "rewrite %d of %d custom resources of %s.%s", failed, m.Resources, d.Plural, d.Group)
 	}
 	if losing > 0 {
-		return ErrFieldsDropped.New(nil, "%s does not describe fields of %d of %d custom resources of %s.%s: %s", d.Storage, losing, m.Resources, d.Plural, d.Group, firstLoss)
+		return ErrFieldsDropped.New(
+			nil, "%s does not describe fields of %d of %d custom resources of %s.%s: %s", d.Storage, losing, m.Resources,
+			d.Plural, d.Group, firstLoss,
+		)
 	}
 	return nil
 }
@@ -190,13 +200,17 @@ func (o MigrationOptions) rewritten() {
 // partialOf returns the identity of an object.
 func partialOf(o metav1.PartialObjectMetadata) partial {
 	var p partial
-	p.Metadata.Name, p.Metadata.Namespace, p.Metadata.UID, p.Metadata.ResourceVersion = o.Name, o.Namespace, o.UID, o.ResourceVersion
+	p.Metadata.Name, p.Metadata.Namespace, p.Metadata.UID, p.Metadata.ResourceVersion = o.Name, o.Namespace, o.UID,
+		o.ResourceVersion
 	return p
 }
 
-// renamedFields returns the managed fields of an object with the storage version in place of former ones, or nil if none names a former one.
-// Without a version that managed fields name, the API server refuses every server-side apply of the object (kubernetes/kubernetes#111937).
-func renamedFields(entries []metav1.ManagedFieldsEntry, d plan.Definition, former []string) []metav1.ManagedFieldsEntry {
+// renamedFields returns the managed fields of an object with the storage version in place of former ones, or nil if
+// none names a former one. Without a version that managed fields name, the API server refuses every server-side apply
+// of the object (kubernetes/kubernetes#111937).
+func renamedFields(
+	entries []metav1.ManagedFieldsEntry, d plan.Definition, former []string,
+) []metav1.ManagedFieldsEntry {
 	var out []metav1.ManagedFieldsEntry
 	for i, e := range entries {
 		if group, version, _ := strings.Cut(e.APIVersion, "/"); group != d.Group || !slices.Contains(former, version) {
@@ -210,9 +224,11 @@ func renamedFields(entries []metav1.ManagedFieldsEntry, d plan.Definition, forme
 	return out
 }
 
-// rewrite makes the API server store an object in the storage version, with a patch that changes at most its managed fields. An
-// object that another client has written or created meanwhile is already stored in that version.
-func (c *Cluster) rewrite(ctx context.Context, folder, plural string, p partial, fields []metav1.ManagedFieldsEntry) (bool, error) {
+// rewrite makes the API server store an object in the storage version, with a patch that changes at most its managed
+// fields. An object that another client has written or created meanwhile is already stored in that version.
+func (c *Cluster) rewrite(
+	ctx context.Context, folder, plural string, p partial, fields []metav1.ManagedFieldsEntry,
+) (bool, error) {
 	path := p.pathIn(folder, plural)
 	metadata := map[string]any{"uid": p.Metadata.UID, "resourceVersion": p.Metadata.ResourceVersion}
 	if fields != nil {
@@ -241,8 +257,9 @@ func (c *Cluster) rewrite(ctx context.Context, folder, plural string, p partial,
 // finishTries is the number of attempts to write the status of a CRD that other clients change too.
 const finishTries = 5
 
-// finishMigration sets status.storedVersions to the storage version, unless another client has changed the spec of the CRD or replaced it
-// meanwhile: objects can be stored in a former version again, also if the storage version is the same now.
+// finishMigration sets status.storedVersions to the storage version, unless another client has changed the spec of the
+// CRD or replaced it meanwhile: objects can be stored in a former version again, also if the storage version is the
+// same now.
 func (c *Cluster) finishMigration(ctx context.Context, ref plan.Ref, before partial, storage string) error {
 	folder, err := collection(ref)
 	if err != nil {
@@ -269,12 +286,16 @@ func (c *Cluster) finishMigration(ctx context.Context, ref plan.Ref, before part
 }
 
 // setStoredVersions sets status.storedVersions of a CRD, and returns its metadata. The resourceVersion may be empty.
-func (c *Cluster) setStoredVersions(ctx context.Context, folder, name string, uid types.UID, resourceVersion, version string) (m partial, err error) {
+func (c *Cluster) setStoredVersions(
+	ctx context.Context, folder, name string, uid types.UID, resourceVersion, version string,
+) (m partial, err error) {
 	metadata := map[string]any{"uid": uid}
 	if resourceVersion != "" {
 		metadata["resourceVersion"] = resourceVersion
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": metadata, "status": map[string]any{"storedVersions": []string{version}}})
+	patch, err := json.Marshal(map[string]any{"metadata": metadata, "status": map[string]any{"storedVersions": []string{
+		version,
+	}}})
 	if err != nil {
 		return m, err
 	}

@@ -38,7 +38,9 @@ func storeInFormerVersion(t *testing.T, c *apply.Cluster, group string, resource
 	k := other(t)
 	for i := 1; i < resources; i++ {
 		creating.Go(func() error {
-			boat := &unstructured.Unstructured{Object: map[string]any{"apiVersion": group + "/v1", "kind": "Boat", "metadata": map[string]any{"name": fmt.Sprint("boat-", i)}}}
+			boat := &unstructured.Unstructured{Object: map[string]any{
+				"apiVersion": group + "/v1", "kind": "Boat", "metadata": map[string]any{"name": fmt.Sprint("boat-", i)},
+			}}
 			return k.Create(t.Context(), boat)
 		})
 	}
@@ -47,7 +49,9 @@ func storeInFormerVersion(t *testing.T, c *apply.Cluster, group string, resource
 	}
 	crd.Spec.Versions[0].Storage, crd.Spec.Versions[1].Storage = false, true
 	live := one(t, c, ref)
-	if err := run(t, c, marshal(t, crd), plan.Change{Action: plan.Update, Ref: ref, UID: live.UID, ResourceVersion: live.ResourceVersion}); err != nil {
+	if err := run(t, c, marshal(t, crd), plan.Change{
+		Action: plan.Update, Ref: ref, UID: live.UID, ResourceVersion: live.ResourceVersion,
+	}); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]string{"v1beta1", "v1"}, storedVersions(t, ref)); diff != "" {
@@ -108,7 +112,9 @@ func TestMigrationRewritesAllCustomResources(t *testing.T) {
 	d := &unstructured.Unstructured{}
 	d.SetGroupVersionKind(ref.GroupVersionKind())
 	d.SetName(ref.Name)
-	if err := other(t).Status().Patch(t.Context(), d, client.RawPatch(types.MergePatchType, []byte(`{"status":{"storedVersions":["v1beta1","v1"]}}`))); err != nil {
+	if err := other(t).Status().Patch(
+		t.Context(), d, client.RawPatch(types.MergePatchType, []byte(`{"status":{"storedVersions":["v1beta1","v1"]}}`)),
+	); err != nil {
 		t.Fatal(err)
 	}
 	if m, err := c.MigrateStorage(t.Context(), ref.Name, apply.MigrationOptions{}); err != nil || !m.Migrated {
@@ -117,7 +123,8 @@ func TestMigrationRewritesAllCustomResources(t *testing.T) {
 	if diff := cmp.Diff(after, resourceVersions(t, group)); diff != "" {
 		t.Errorf("the second run wrote objects again (-want +got):\n%s", diff)
 	}
-	if m, err := c.MigrateStorage(t.Context(), ref.Name, apply.MigrationOptions{}); err != nil || !m.Migrated || m.Resources != 0 {
+	if m, err := c.MigrateStorage(t.Context(), ref.Name, apply.MigrationOptions{}); err != nil || !m.Migrated ||
+		m.Resources != 0 {
 		t.Errorf("a CRD without former versions: %+v, %v", m, err)
 	}
 }
@@ -128,7 +135,9 @@ func TestMigrationSkipsResourcesThatChange(t *testing.T) {
 	ref := storeInFormerVersion(t, newCluster(t, nil), group, 4)
 	k := other(t)
 	boat := func(name string) *unstructured.Unstructured {
-		return &unstructured.Unstructured{Object: map[string]any{"apiVersion": group + "/v1", "kind": "Boat", "metadata": map[string]any{"name": name}}}
+		return &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": group + "/v1", "kind": "Boat", "metadata": map[string]any{"name": name},
+		}}
 	}
 	var done atomic.Bool
 	// The first rewrite starts after the objects were listed.
@@ -138,7 +147,10 @@ func TestMigrationSkipsResourcesThatChange(t *testing.T) {
 		}
 		changed := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"changed":"true"}}}`))
 		recreated := boat("boat-3")
-		if err := errors.Join(k.Patch(t.Context(), boat("boat-1"), changed), k.Delete(t.Context(), boat("boat-2")), k.Delete(t.Context(), recreated), k.Create(t.Context(), boat("boat-3"))); err != nil {
+		if err := errors.Join(
+			k.Patch(t.Context(), boat("boat-1"), changed), k.Delete(t.Context(), boat("boat-2")),
+			k.Delete(t.Context(), recreated), k.Create(t.Context(), boat("boat-3")),
+		); err != nil {
 			t.Error(err)
 		}
 	}))
@@ -148,8 +160,8 @@ func TestMigrationSkipsResourcesThatChange(t *testing.T) {
 	}
 }
 
-// A CRD whose storage version changes and returns during a migration can have objects that were stored in the former version meanwhile. They
-// are migrated when the migration is repeated.
+// A CRD whose storage version changes and returns during a migration can have objects that were stored in the former
+// version meanwhile. They are migrated when the migration is repeated.
 func TestMigrationNoticesAStorageVersionThatReturns(t *testing.T) {
 	const group = "returns.migrate.test"
 	ref := storeInFormerVersion(t, newCluster(t, nil), group, 2)
@@ -195,12 +207,16 @@ func TestMigrationWaitsForThatOfTheServer(t *testing.T) {
 	live.SetName(ref.Name)
 	patchStatus := func(patch string) {
 		t.Helper()
-		if err := other(t).Status().Patch(t.Context(), live, client.RawPatch(types.JSONPatchType, []byte(patch))); err != nil {
+		if err := other(t).Status().
+			Patch(t.Context(), live, client.RawPatch(types.JSONPatchType, []byte(patch))); err != nil {
 			t.Fatal(err)
 		}
 	}
-	patchStatus(`[{"op":"add","path":"/status/conditions/-","value":{"type":"StorageMigrating","status":"True","reason":"Running"}}]`)
-	if m, err := c.MigrateStorage(t.Context(), ref.Name, apply.MigrationOptions{}); !errors.Is(err, apply.ErrMoved) || m.Resources > 0 {
+	patchStatus(
+		`[{"op":"add","path":"/status/conditions/-","value":{"type":"StorageMigrating","status":"True","reason":"Running"}}]`,
+	)
+	if m, err := c.MigrateStorage(t.Context(), ref.Name, apply.MigrationOptions{}); !errors.Is(err, apply.ErrMoved) ||
+		m.Resources > 0 {
 		t.Errorf("%+v, %v", m, err)
 	}
 	patchStatus(`[{"op":"remove","path":"/status/conditions/2"}]`)
@@ -219,7 +235,9 @@ func TestMigratedResourcesCanBeAppliedWithoutTheFormerVersion(t *testing.T) {
 		boat := &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": group + "/" + version, "kind": "Boat", "metadata": map[string]any{"name": "boat-1", "labels": labels},
 		}}
-		return k.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(boat), client.FieldOwner("gitops"), client.ForceOwnership)
+		return k.Apply(
+			t.Context(), client.ApplyConfigurationFromUnstructured(boat), client.FieldOwner("gitops"), client.ForceOwnership,
+		)
 	}
 	if err := applied("v1beta1", map[string]any{"kept": "yes", "dropped": "yes"}); err != nil {
 		t.Fatal(err)
@@ -228,10 +246,14 @@ func TestMigratedResourcesCanBeAppliedWithoutTheFormerVersion(t *testing.T) {
 		t.Fatalf("%+v, %v", m, err)
 	}
 	crd := boats(group)
-	crd.Spec.Versions = slices.DeleteFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == "v1beta1" })
+	crd.Spec.Versions = slices.DeleteFunc(
+		crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == "v1beta1" },
+	)
 	crd.Spec.Versions[0].Storage = true
 	live := one(t, c, ref)
-	if err := run(t, c, marshal(t, crd), plan.Change{Action: plan.Update, Ref: ref, UID: live.UID, ResourceVersion: live.ResourceVersion}); err != nil {
+	if err := run(t, c, marshal(t, crd), plan.Change{
+		Action: plan.Update, Ref: ref, UID: live.UID, ResourceVersion: live.ResourceVersion,
+	}); err != nil {
 		t.Fatal(err)
 	}
 	wait.Until(t, limit, "the boat can be applied", func() (string, bool) {
@@ -276,7 +298,8 @@ func TestMigrationKeepsTheFormerVersionAfterAFailure(t *testing.T) {
 		})
 	})
 	m, err := c.MigrateStorage(t.Context(), ref.Name, apply.MigrationOptions{})
-	if err == nil || !strings.Contains(err.Error(), "rewrite 1 of 5 custom resources of boats."+group) || !strings.Contains(err.Error(), "boat-2") || m.Migrated || m.Rewritten != 4 {
+	if err == nil || !strings.Contains(err.Error(), "rewrite 1 of 5 custom resources of boats."+group) ||
+		!strings.Contains(err.Error(), "boat-2") || m.Migrated || m.Rewritten != 4 {
 		t.Errorf("%+v, %v", m, err)
 	}
 	if stored := storedVersions(t, ref); !slices.Contains(stored, "v1beta1") {
@@ -299,7 +322,8 @@ func TestMigrationStopsWithoutResponses(t *testing.T) {
 		})
 	})
 	m, err := c.MigrateStorage(t.Context(), ref.Name, apply.MigrationOptions{})
-	if !apply.IsUnreachable(err) || !strings.Contains(err.Error(), "rewrite 200 of 200 custom resources") || m.Migrated || m.Rewritten != 0 {
+	if !apply.IsUnreachable(err) || !strings.Contains(err.Error(), "rewrite 200 of 200 custom resources") || m.Migrated ||
+		m.Rewritten != 0 {
 		t.Errorf("%+v, %v", m, err)
 	}
 	if n := tries.Load(); n >= resources/2 {
@@ -308,20 +332,24 @@ func TestMigrationStopsWithoutResponses(t *testing.T) {
 }
 
 func TestMigrationOfAMissingCRD(t *testing.T) {
-	if _, err := newCluster(t, nil).MigrateStorage(t.Context(), "missing.migrate.test", apply.MigrationOptions{}); !errors.Is(err, apply.ErrDefinitionNotFound) {
+	if _, err := newCluster(t, nil).MigrateStorage(
+		t.Context(), "missing.migrate.test", apply.MigrationOptions{},
+	); !errors.Is(err, apply.ErrDefinitionNotFound) {
 		t.Errorf("got %v", err)
 	}
 }
 
-// A custom resource with fields that the storage version does not describe is not rewritten without consent, and all others are. If a
-// former version is not served, its fields cannot be read, so that no custom resource is rewritten.
+// A custom resource with fields that the storage version does not describe is not rewritten without consent, and all
+// others are. If a former version is not served, its fields cannot be read, so that no custom resource is rewritten.
 func TestMigrationDropsFieldsOnlyWithConsent(t *testing.T) {
 	for group, served := range map[string]bool{"served.drop.migrate.test": true, "unserved.drop.migrate.test": false} {
 		t.Run(group, func(t *testing.T) {
 			c, ref, crd := newCluster(t, nil), definition("boats."+group), boats(group)
 			text := apiextensionsv1.JSONSchemaProps{Type: "string"}
 			for i, fields := range []map[string]apiextensionsv1.JSONSchemaProps{{"sail": text, "oar": text}, {"sail": text}} {
-				crd.Spec.Versions[i].Schema.OpenAPIV3Schema.Properties = map[string]apiextensionsv1.JSONSchemaProps{"spec": {Type: "object", Properties: fields}}
+				crd.Spec.Versions[i].Schema.OpenAPIV3Schema.Properties = map[string]apiextensionsv1.JSONSchemaProps{"spec": {
+					Type: "object", Properties: fields,
+				}}
 			}
 			if err := run(t, c, marshal(t, crd), plan.Change{Action: plan.Create, Ref: ref}); err != nil {
 				t.Fatal(err)
@@ -329,7 +357,9 @@ func TestMigrationDropsFieldsOnlyWithConsent(t *testing.T) {
 			settled(t, c, ref)
 			k := other(t)
 			boat := func(version, name string, spec map[string]any) *unstructured.Unstructured {
-				return &unstructured.Unstructured{Object: map[string]any{"apiVersion": group + "/" + version, "kind": "Boat", "metadata": map[string]any{"name": name}, "spec": spec}}
+				return &unstructured.Unstructured{Object: map[string]any{
+					"apiVersion": group + "/" + version, "kind": "Boat", "metadata": map[string]any{"name": name}, "spec": spec,
+				}}
 			}
 			for name, spec := range map[string]map[string]any{"both": {"sail": "red", "oar": "long"}, "sail": {"sail": "red"}} {
 				if err := k.Create(t.Context(), boat("v1beta1", name, spec)); err != nil {
@@ -339,7 +369,9 @@ func TestMigrationDropsFieldsOnlyWithConsent(t *testing.T) {
 			crd.Spec.Versions[0].Storage, crd.Spec.Versions[1].Storage = false, true
 			crd.Spec.Versions[0].Served = served
 			live := one(t, c, ref)
-			if err := run(t, c, marshal(t, crd), plan.Change{Action: plan.Update, Ref: ref, UID: live.UID, ResourceVersion: live.ResourceVersion}); err != nil {
+			if err := run(t, c, marshal(t, crd), plan.Change{
+				Action: plan.Update, Ref: ref, UID: live.UID, ResourceVersion: live.ResourceVersion,
+			}); err != nil {
 				t.Fatal(err)
 			}
 			want, rewritten := "1 of 2 custom resources of boats."+group+": both has .spec.oar", 1
@@ -348,7 +380,8 @@ func TestMigrationDropsFieldsOnlyWithConsent(t *testing.T) {
 			}
 			for _, dryRun := range []bool{true, false} {
 				m, err := c.MigrateStorage(t.Context(), ref.Name, apply.MigrationOptions{DryRun: dryRun})
-				if !errors.Is(err, apply.ErrFieldsDropped) || !strings.Contains(err.Error(), want) || m.Migrated || !dryRun && m.Rewritten != rewritten {
+				if !errors.Is(err, apply.ErrFieldsDropped) || !strings.Contains(err.Error(), want) || m.Migrated ||
+					!dryRun && m.Rewritten != rewritten {
 					t.Errorf("dry run %t: %+v, %v", dryRun, m, err)
 				}
 				if versions := storedVersions(t, ref); len(versions) != 2 {
@@ -357,11 +390,13 @@ func TestMigrationDropsFieldsOnlyWithConsent(t *testing.T) {
 			}
 			if served {
 				kept := boat("v1beta1", "both", nil)
-				if err := k.Get(t.Context(), client.ObjectKeyFromObject(kept), kept); err != nil || fmt.Sprint(kept.Object["spec"]) != "map[oar:long sail:red]" {
+				if err := k.Get(t.Context(), client.ObjectKeyFromObject(kept), kept); err != nil ||
+					fmt.Sprint(kept.Object["spec"]) != "map[oar:long sail:red]" {
 					t.Errorf("the custom resource is %v, %v", kept.Object, err)
 				}
 			}
-			if m, err := c.MigrateStorage(t.Context(), ref.Name, apply.MigrationOptions{DropFields: true}); err != nil || !m.Migrated {
+			if m, err := c.MigrateStorage(t.Context(), ref.Name, apply.MigrationOptions{DropFields: true}); err != nil ||
+				!m.Migrated {
 				t.Errorf("with consent: %+v, %v", m, err)
 			}
 		})

@@ -41,9 +41,11 @@ func (c *Cluster) Object(ctx context.Context, ref plan.Ref) (o Object, exists bo
 	return o, err == nil, err
 }
 
-// Labelled returns the objects of a kind that have a label, in one call. Use it like Object for few objects. Their JSON has
-// no apiVersion and no kind, because the API server omits both in a list.
-func (c *Cluster) Labelled(ctx context.Context, kind schema.GroupVersionKind, label string) (map[plan.Ref]Object, error) {
+// Labelled returns the objects of a kind that have a label, in one call. Use it like Object for few objects. Their JSON
+// has no apiVersion and no kind, because the API server omits both in a list.
+func (c *Cluster) Labelled(
+	ctx context.Context, kind schema.GroupVersionKind, label string,
+) (map[plan.Ref]Object, error) {
 	ref := plan.Ref{APIVersion: kind.GroupVersion().String(), Kind: kind.Kind}
 	path, err := collection(ref)
 	if err != nil {
@@ -79,7 +81,8 @@ func decode(ref plan.Ref, raw []byte) (Object, error) {
 	ref.Name, ref.Namespace = m.Metadata.Name, m.Metadata.Namespace
 	o := Object{Live: m.live(ref), JSON: raw}
 	for _, f := range m.Metadata.ManagedFields {
-		if f.Subresource == "" && f.Manager != plan.FieldManager && f.Fields.content && (o.Writer == "" || f.Time.After(o.WrittenAt)) {
+		if f.Subresource == "" && f.Manager != plan.FieldManager && f.Fields.content &&
+			(o.Writer == "" || f.Time.After(o.WrittenAt)) {
 			o.Writer, o.WrittenAt = f.Manager, f.Time
 		}
 	}

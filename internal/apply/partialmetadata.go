@@ -41,7 +41,8 @@ type managed struct {
 func (m *partial) live(ref plan.Ref) plan.Live {
 	l := plan.Live{
 		Ref: ref, UID: m.Metadata.UID, ResourceVersion: m.Metadata.ResourceVersion, Generation: m.Metadata.Generation,
-		Deleting: m.Metadata.DeletionTimestamp != "", Labels: m.Metadata.Labels, Annotations: m.Metadata.Annotations, Owners: m.Metadata.OwnerReferences,
+		Deleting: m.Metadata.DeletionTimestamp != "", Labels: m.Metadata.Labels, Annotations: m.Metadata.Annotations,
+		Owners: m.Metadata.OwnerReferences,
 	}
 	for _, f := range m.Metadata.ManagedFields {
 		switch {
@@ -61,11 +62,13 @@ func (m *partial) live(ref plan.Ref) plan.Live {
 // from a watch. The metadata must include managed fields; otherwise no writer is recognized.
 func Known(ref plan.Ref, o metav1.Object) plan.Live {
 	var m partial
-	m.Metadata.UID, m.Metadata.ResourceVersion, m.Metadata.Generation = o.GetUID(), o.GetResourceVersion(), o.GetGeneration()
+	m.Metadata.UID, m.Metadata.ResourceVersion, m.Metadata.Generation = o.GetUID(), o.GetResourceVersion(),
+		o.GetGeneration()
 	if at := o.GetDeletionTimestamp(); at != nil {
 		m.Metadata.DeletionTimestamp = at.String()
 	}
-	m.Metadata.Labels, m.Metadata.Annotations, m.Metadata.OwnerReferences = o.GetLabels(), o.GetAnnotations(), o.GetOwnerReferences()
+	m.Metadata.Labels, m.Metadata.Annotations, m.Metadata.OwnerReferences = o.GetLabels(), o.GetAnnotations(),
+		o.GetOwnerReferences()
 	for _, f := range o.GetManagedFields() {
 		one := managed{Manager: f.Manager, Subresource: f.Subresource}
 		if f.FieldsV1 != nil && one.Fields.UnmarshalJSON(f.FieldsV1.GetRawBytes()) != nil {

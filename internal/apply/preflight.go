@@ -138,8 +138,8 @@ func (f *preflight) update(ctx context.Context, ch *plan.Change) error {
 	return nil
 }
 
-// Unserved returns a refusal for each of some CRDs that serves none of its versions. Preflight refuses them only in updates, because it
-// does not read the content of new CRDs.
+// Unserved returns a refusal for each of some CRDs that serves none of its versions. Preflight refuses them only in
+// updates, because it does not read the content of new CRDs.
 func Unserved(names []string, content Content) ([]plan.Refusal, error) {
 	var out []plan.Refusal
 	for _, name := range names {
@@ -165,8 +165,8 @@ func (f *preflight) wanted(ref plan.Ref) (plan.Definition, error) {
 	return decodeDefinition(ref, raw)
 }
 
-// names refuses new definitions with the names of another kind in their group. It reads the content of the group only if
-// the API server already serves it, or if an XRD defines kinds of it.
+// names refuses new definitions with the names of another kind in their group. It reads the content of the group only
+// if the API server already serves it, or if an XRD defines kinds of it.
 func (f *preflight) names(ctx context.Context, created []plan.Ref) error {
 	if len(created) == 0 {
 		return nil
@@ -213,12 +213,12 @@ func (c *Cluster) object(ctx context.Context, ref plan.Ref) (raw []byte, exists 
 	return raw, true, nil
 }
 
-// fewGroups is the number of groups up to which each is looked up by itself first: the document with the kinds of all groups grows with
-// the cluster.
+// fewGroups is the number of groups up to which each is looked up by itself first: the document with the kinds of all
+// groups grows with the cluster.
 const fewGroups = 3
 
-// names returns the names of the kinds that the API server serves, by group: those of some groups at least. It only reads them if the API
-// server serves one of the groups.
+// names returns the names of the kinds that the API server serves, by group: those of some groups at least. It only
+// reads them if the API server serves one of the groups.
 func (c *Cluster) names(ctx context.Context, groups map[string]bool) (map[string][]plan.Names, error) {
 	served, err := c.anyServed(ctx, groups)
 	if err != nil || !served {
@@ -245,9 +245,9 @@ func (c *Cluster) names(ctx context.Context, groups map[string]bool) (map[string
 	return out, nil
 }
 
-// anyServed reports whether the API server serves one of some groups; it may report so without a read for many groups. Reads that
-// packages share show it, unless this process has just written a definition in one of the groups: the last discovery, or the
-// APIServices, of which the API server has one for each version of a group.
+// anyServed reports whether the API server serves one of some groups; it may report so without a read for many groups.
+// Reads that packages share show it, unless this process has just written a definition in one of the groups: the last
+// discovery, or the APIServices, of which the API server has one for each version of a group.
 func (c *Cluster) anyServed(ctx context.Context, groups map[string]bool) (bool, error) {
 	if c.definitions.isQuiet(groups) {
 		if d, ok := c.served.Last(Recent); ok && !d.serves(groups) {
@@ -331,7 +331,11 @@ func withDropped(content []byte, dropped []string) ([]byte, error) {
 	}
 	out := slices.Clone(versions[:len(versions)-1])
 	for _, v := range dropped {
-		out = fmt.Appendf(out, `,{"name":%q,"served":false,"storage":false,"schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}`, v)
+		out = fmt.Appendf(
+			out,
+			`,{"name":%q,"served":false,"storage":false,"schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}`,
+			v,
+		)
 	}
 	spec["versions"] = append(out, ']')
 	raw, err := json.Marshal(spec)
@@ -357,7 +361,9 @@ func withStored(content Content, dropped []string) Content {
 // version, checks that no custom resource was created meanwhile, and removes the dropped
 // versions from status.storedVersions. It returns the change with the resourceVersion
 // after that. If it is interrupted, every version stays readable.
-func (c *Cluster) pruneStored(ctx context.Context, folder string, ch plan.Change, content Content) (plan.Change, error) {
+func (c *Cluster) pruneStored(
+	ctx context.Context, folder string, ch plan.Change, content Content,
+) (plan.Change, error) {
 	moved := ch
 	moved.PruneStored, moved.Annotations = nil, map[string]string{}
 	for k, v := range ch.Annotations {
@@ -379,7 +385,10 @@ func (c *Cluster) pruneStored(ctx context.Context, folder string, ch plan.Change
 		return ch, err
 	}
 	if !empty {
-		return ch, Refused([]plan.Refusal{plan.StoredVersions(ch.Ref, packageOf(ch), live, live, ch.PruneStored, unknown)}, "update %s", ch.Ref.Name)
+		return ch, Refused(
+			[]plan.Refusal{plan.StoredVersions(ch.Ref, packageOf(ch), live, live, ch.PruneStored, unknown)}, "update %s",
+			ch.Ref.Name,
+		)
 	}
 	m, err := c.setStoredVersions(ctx, folder, ch.Ref.Name, ch.UID, "", live.Storage)
 	if err != nil {

@@ -30,7 +30,9 @@ func boats(group string) *apiextensionsv1.CustomResourceDefinition {
 		ObjectMeta: metav1.ObjectMeta{Name: "boats." + group},
 		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
 			Group: group, Scope: apiextensionsv1.ClusterScoped,
-			Names:    apiextensionsv1.CustomResourceDefinitionNames{Kind: "Boat", ListKind: "BoatList", Plural: "boats", Singular: "boat"},
+			Names: apiextensionsv1.CustomResourceDefinitionNames{
+				Kind: "Boat", ListKind: "BoatList", Plural: "boats", Singular: "boat",
+			},
 			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{version("v1beta1", true), version("v1", false)},
 		},
 	}
@@ -67,18 +69,26 @@ func TestPreflightKnowsWhatTheAPIServerRejects(t *testing.T) {
 		want     plan.Cause
 		refused  bool
 	}{
-		"Scope":               {change: func(s *spec) { s.Scope = apiextensionsv1.NamespaceScoped }, want: plan.ImmutableField, refused: true},
-		"Kind":                {change: func(s *spec) { s.Names.Kind = "Ship" }, want: plan.ImmutableField, refused: true},
-		"ListKind":            {change: func(s *spec) { s.Names.ListKind = "Fleet" }},
-		"Singular":            {change: func(s *spec) { s.Names.Singular = "ship" }},
-		"ShortNames":          {change: func(s *spec) { s.Names.ShortNames = []string{"bt"} }},
-		"NewVersion":          {change: func(s *spec) { s.Versions = append(s.Versions, version("v2", false)) }},
-		"StorageMoves":        {change: func(s *spec) { only(s, version("v1beta1", false), version("v1", true)) }, resource: true},
-		"UnstoredDropped":     {change: func(s *spec) { only(s, version("v1beta1", true)) }, resource: true},
-		"StoredDropped":       {change: func(s *spec) { only(s, version("v1", true)) }, resource: true, want: plan.StoredVersionInUse, refused: true},
+		"Scope": {
+			change: func(s *spec) { s.Scope = apiextensionsv1.NamespaceScoped }, want: plan.ImmutableField, refused: true,
+		},
+		"Kind":       {change: func(s *spec) { s.Names.Kind = "Ship" }, want: plan.ImmutableField, refused: true},
+		"ListKind":   {change: func(s *spec) { s.Names.ListKind = "Fleet" }},
+		"Singular":   {change: func(s *spec) { s.Names.Singular = "ship" }},
+		"ShortNames": {change: func(s *spec) { s.Names.ShortNames = []string{"bt"} }},
+		"NewVersion": {change: func(s *spec) { s.Versions = append(s.Versions, version("v2", false)) }},
+		"StorageMoves": {
+			change: func(s *spec) { only(s, version("v1beta1", false), version("v1", true)) }, resource: true,
+		},
+		"UnstoredDropped": {change: func(s *spec) { only(s, version("v1beta1", true)) }, resource: true},
+		"StoredDropped": {
+			change: func(s *spec) { only(s, version("v1", true)) }, resource: true, want: plan.StoredVersionInUse, refused: true,
+		},
 		"StoredDroppedEmpty":  {change: func(s *spec) { only(s, version("v1", true)) }},
 		"StoredReplacedEmpty": {change: func(s *spec) { only(s, version("v2", true)) }},
-		"StoredReplaced":      {change: func(s *spec) { only(s, version("v2", true)) }, resource: true, want: plan.StoredVersionInUse, refused: true},
+		"StoredReplaced": {
+			change: func(s *spec) { only(s, version("v2", true)) }, resource: true, want: plan.StoredVersionInUse, refused: true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -140,11 +150,14 @@ func TestACRDThatServesNothingIsRefused(t *testing.T) {
 		crd.Spec.Versions[i].Served = false
 	}
 	dark := always(marshal(t, crd))
-	p, err := c.Preflight(t.Context(), plan.Plan{Changes: []plan.Change{{Action: plan.Update, Ref: ref, UID: live.UID, ResourceVersion: live.ResourceVersion}}}, dark)
+	p, err := c.Preflight(t.Context(), plan.Plan{Changes: []plan.Change{{
+		Action: plan.Update, Ref: ref, UID: live.UID, ResourceVersion: live.ResourceVersion,
+	}}}, dark)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(p.Refusals) != 1 || p.Refusals[0].Cause != plan.NoServedVersion || !errors.Is(apply.Refused(p.Refusals, "it"), check.ErrUnserved) {
+	if len(p.Refusals) != 1 || p.Refusals[0].Cause != plan.NoServedVersion ||
+		!errors.Is(apply.Refused(p.Refusals, "it"), check.ErrUnserved) {
 		t.Errorf("refusals: %+v", p.Refusals)
 	}
 	// The content of a new CRD is only read if the API server does not serve it.
@@ -174,7 +187,9 @@ func storedVersions(t *testing.T, ref plan.Ref) []string {
 func createBoat(t *testing.T, group string) {
 	t.Helper()
 	wait.Until(t, limit, "a boat can be created", func() (string, bool) {
-		boat := &unstructured.Unstructured{Object: map[string]any{"apiVersion": group + "/v1", "kind": "Boat", "metadata": map[string]any{"name": "one"}}}
+		boat := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": group + "/v1", "kind": "Boat", "metadata": map[string]any{"name": "one"},
+		}}
 		err := other(t).Create(t.Context(), boat)
 		return fmt.Sprint(err), err == nil
 	})
@@ -204,7 +219,8 @@ func TestTheFixOfAStoredVersionWorks(t *testing.T) {
 		return p
 	}
 	p := update(version("v1", true))
-	if len(p.Refusals) != 1 || !strings.HasPrefix(p.Refusals[0].Fix, "First update to a version of the package that still has v1beta1") {
+	if len(p.Refusals) != 1 ||
+		!strings.HasPrefix(p.Refusals[0].Fix, "First update to a version of the package that still has v1beta1") {
 		t.Fatalf("the live storage version is dropped: %+v", p.Refusals)
 	}
 	p = update(version("v1beta1", false), version("v1", true))
@@ -216,7 +232,8 @@ func TestTheFixOfAStoredVersionWorks(t *testing.T) {
 	if len(p.Refusals) != 1 || p.Refusals[0].Fix != want {
 		t.Fatalf("the live storage version stays: %+v", p.Refusals)
 	}
-	if m, err := c.MigrateStorage(t.Context(), ref.Name, apply.MigrationOptions{}); err != nil || !m.Migrated || m.Rewritten != 1 {
+	if m, err := c.MigrateStorage(t.Context(), ref.Name, apply.MigrationOptions{}); err != nil || !m.Migrated ||
+		m.Rewritten != 1 {
 		t.Fatalf("%+v, %v", m, err)
 	}
 	p = update(version("v1", true))
@@ -251,7 +268,9 @@ func TestPreflightRefusesNamesThatAreTaken(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ship := boats(group)
 			ship.Name = "ships." + group
-			ship.Spec.Names = apiextensionsv1.CustomResourceDefinitionNames{Kind: "Ship", ListKind: "ShipList", Plural: "ships", Singular: "ship"}
+			ship.Spec.Names = apiextensionsv1.CustomResourceDefinitionNames{
+				Kind: "Ship", ListKind: "ShipList", Plural: "ships", Singular: "ship",
+			}
 			tc.change(&ship.Spec.Names)
 			p := plan.Plan{Changes: []plan.Change{{Action: plan.Create, Ref: definition(ship.Name)}}}
 			p, err := c.Preflight(t.Context(), p, always(marshal(t, ship)))
@@ -284,8 +303,9 @@ func TestPreflightRefusesVersionsOfAggregatedAPIs(t *testing.T) {
 	service := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": map[string]any{"name": "v1." + group},
 		"spec": map[string]any{
-			"group": group, "version": "v1", "groupPriorityMinimum": int64(100), "versionPriority": int64(100), "insecureSkipTLSVerify": true,
-			"service": map[string]any{"namespace": "marina", "name": "boats"},
+			"group": group, "version": "v1", "groupPriorityMinimum": int64(100), "versionPriority": int64(100),
+			"insecureSkipTLSVerify": true,
+			"service":               map[string]any{"namespace": "marina", "name": "boats"},
 		},
 	}}
 	if err := other(t).Create(t.Context(), service); err != nil {
@@ -308,13 +328,16 @@ func TestPreflightRefusesVersionsOfAggregatedAPIs(t *testing.T) {
 		ref     plan.Ref
 		refused bool
 	}{
-		"CRD": {aggregated, definition(aggregated.Name), true}, "XRD": {aggregated, named("CompositeResourceDefinition"), true},
+		"CRD": {aggregated, definition(aggregated.Name), true},
+		"XRD": {aggregated, named("CompositeResourceDefinition"), true},
 		"MRD": {aggregated, named("ManagedResourceDefinition"), true}, "OtherVersion": {free, definition(free.Name), false},
 		"NotServed": {stopped, definition(stopped.Name), false}, "OtherGroup": {elsewhere, definition(elsewhere.Name), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, action := range []plan.Action{plan.Create, plan.Update} {
-				p, err := c.Preflight(t.Context(), plan.Plan{Changes: []plan.Change{{Action: action, Ref: tc.ref}}}, always(marshal(t, tc.crd)))
+				p, err := c.Preflight(
+					t.Context(), plan.Plan{Changes: []plan.Change{{Action: action, Ref: tc.ref}}}, always(marshal(t, tc.crd)),
+				)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -338,7 +361,9 @@ func TestPreflightRefusesVersionsOfAggregatedAPIs(t *testing.T) {
 		})
 	}
 	// The API server accepts the CRD, serves the other version, and sends the requests of this one to the aggregated API.
-	if err := run(t, c, marshal(t, aggregated), plan.Change{Action: plan.Create, Ref: definition(aggregated.Name)}); err != nil {
+	if err := run(t, c, marshal(t, aggregated), plan.Change{
+		Action: plan.Create, Ref: definition(aggregated.Name),
+	}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { remove(t, definition(aggregated.Name)) })
@@ -359,7 +384,8 @@ func TestPreflightRefusesVersionsOfAggregatedAPIs(t *testing.T) {
 // A refusal has its own code, and its commands are the advice.
 func TestCodesOfRefusals(t *testing.T) {
 	foreign := plan.Refusal{Holder: "Provider/other", Reason: "a"}
-	deleting, fixed := plan.Refusal{Cause: plan.Deleting, Reason: "b"}, plan.Refusal{Cause: plan.ImmutableField, Reason: "c"}
+	deleting, fixed := plan.Refusal{Cause: plan.Deleting, Reason: "b"},
+		plan.Refusal{Cause: plan.ImmutableField, Reason: "c"}
 	stored := plan.Refusal{Cause: plan.StoredVersionInUse, Reason: "d", Fix: "kubectl patch %s"}
 	for _, tc := range []struct {
 		refusals []plan.Refusal
@@ -367,7 +393,8 @@ func TestCodesOfRefusals(t *testing.T) {
 	}{
 		{[]plan.Refusal{foreign, fixed}, apply.ErrRefused}, {[]plan.Refusal{deleting}, apply.ErrDeleting},
 		{[]plan.Refusal{deleting, stored, fixed}, apply.ErrImmutable}, {[]plan.Refusal{stored}, apply.ErrStoredVersion},
-		{[]plan.Refusal{{Cause: plan.NameTaken}}, apply.ErrNameTaken}, {[]plan.Refusal{{Cause: plan.AggregatedAPI}}, apply.ErrAggregated},
+		{[]plan.Refusal{{Cause: plan.NameTaken}}, apply.ErrNameTaken},
+		{[]plan.Refusal{{Cause: plan.AggregatedAPI}}, apply.ErrAggregated},
 	} {
 		err := apply.Refused(tc.refusals, "refused")
 		if err.Code.Name != tc.want.Name {
@@ -378,9 +405,12 @@ func TestCodesOfRefusals(t *testing.T) {
 		t.Errorf("got the advice %q", err.Do)
 	}
 	for name, refusals := range map[string][]plan.Refusal{
-		"xpkg update provider/other": {foreign, foreign}, "": {foreign, {Holder: "Function/b"}}, "?": {{Holder: "Release/tools"}},
+		"xpkg update provider/other": {foreign, foreign}, "": {foreign, {Holder: "Function/b"}},
+		"?": {{Holder: "Release/tools"}},
 	} {
-		if do := apply.Refused(refusals, "refused").Do; strings.Contains(do, "`xpkg update") != (name == "xpkg update provider/other") || !strings.Contains(do, "update") {
+		if do := apply.Refused(refusals, "refused").Do; strings.Contains(
+			do, "`xpkg update",
+		) != (name == "xpkg update provider/other") || !strings.Contains(do, "update") {
 			t.Errorf("%s: got the advice %q", name, do)
 		}
 	}

@@ -75,21 +75,31 @@ func TestEveryAnswerIsClassified(t *testing.T) {
 		"too large":              {statusReply(413, metav1.StatusReasonRequestEntityTooLarge), apply.ErrRejected, nil, 1},
 		"unsupported media type": {statusReply(415, metav1.StatusReasonUnsupportedMediaType), apply.ErrServer, nil, 1},
 		"invalid":                {statusReply(422, metav1.StatusReasonInvalid), apply.ErrRejected, nil, 1},
-		"throttled":              {statusReply(429, metav1.StatusReasonTooManyRequests, "Retry-After", "1"), apply.ErrServer, nil, 6},
-		"throttled in text":      {answers(429, "text/plain", "too many requests", "Retry-After", "1"), apply.ErrServer, nil, 6},
-		"throttled, no time":     {statusReply(429, metav1.StatusReasonTooManyRequests), apply.ErrServer, nil, 6},
-		"throttled for an hour":  {statusReply(429, metav1.StatusReasonTooManyRequests, "Retry-After", "3600"), apply.ErrServer, nil, 1},
-		"internal error":         {statusReply(500, metav1.StatusReasonInternalError), apply.ErrServer, nil, 1},
-		"internal error, later":  {statusReply(500, metav1.StatusReasonServerTimeout, "Retry-After", "1"), apply.ErrServer, nil, 6},
-		"database too small":     {internalError("etcdserver: request is too large"), apply.ErrRejected, nil, 1},
-		"message too large":      {internalError("rpc error: code = ResourceExhausted desc = trying to send message larger than max (2097976 vs. 2097152)"), apply.ErrRejected, nil, 1},
-		"database full":          {internalError("etcdserver: mvcc: database space exceeded"), apply.ErrServer, nil, 1},
-		"unavailable":            {statusReply(503, metav1.StatusReasonServiceUnavailable), apply.ErrServer, nil, 1},
-		"unavailable, later":     {answers(503, "text/html", "<html>", "Retry-After", "2"), apply.ErrServer, nil, 6},
-		"timeout of the server":  {statusReply(504, metav1.StatusReasonTimeout), apply.ErrServer, nil, 1},
-		"reset":                  {loses(errors.New("connection reset by peer")), apply.ErrServer, nil, 3},
-		"truncated":              {truncated, apply.ErrServer, nil, 3},
-		"not JSON":               {answers(200, "application/json", "<html>"), apply.ErrServer, nil, 1},
+		"throttled": {
+			statusReply(429, metav1.StatusReasonTooManyRequests, "Retry-After", "1"), apply.ErrServer, nil, 6,
+		},
+		"throttled in text": {
+			answers(429, "text/plain", "too many requests", "Retry-After", "1"), apply.ErrServer, nil, 6,
+		},
+		"throttled, no time": {statusReply(429, metav1.StatusReasonTooManyRequests), apply.ErrServer, nil, 6},
+		"throttled for an hour": {
+			statusReply(429, metav1.StatusReasonTooManyRequests, "Retry-After", "3600"), apply.ErrServer, nil, 1,
+		},
+		"internal error": {statusReply(500, metav1.StatusReasonInternalError), apply.ErrServer, nil, 1},
+		"internal error, later": {
+			statusReply(500, metav1.StatusReasonServerTimeout, "Retry-After", "1"), apply.ErrServer, nil, 6,
+		},
+		"database too small": {internalError("etcdserver: request is too large"), apply.ErrRejected, nil, 1},
+		"message too large": {internalError(
+			"rpc error: code = ResourceExhausted desc = trying to send message larger than max (2097976 vs. 2097152)",
+		), apply.ErrRejected, nil, 1},
+		"database full":         {internalError("etcdserver: mvcc: database space exceeded"), apply.ErrServer, nil, 1},
+		"unavailable":           {statusReply(503, metav1.StatusReasonServiceUnavailable), apply.ErrServer, nil, 1},
+		"unavailable, later":    {answers(503, "text/html", "<html>", "Retry-After", "2"), apply.ErrServer, nil, 6},
+		"timeout of the server": {statusReply(504, metav1.StatusReasonTimeout), apply.ErrServer, nil, 1},
+		"reset":                 {loses(errors.New("connection reset by peer")), apply.ErrServer, nil, 3},
+		"truncated":             {truncated, apply.ErrServer, nil, 3},
+		"not JSON":              {answers(200, "application/json", "<html>"), apply.ErrServer, nil, 1},
 	}
 	for name, tc := range tests {
 		for operation, do := range operations {
@@ -130,8 +140,10 @@ func (broken) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 // A throttled call is repeated after the time in Retry-After and not earlier.
 func TestThrottledCallsAreMadeAgain(t *testing.T) {
 	served := map[string]reply{
-		"POST": holdsObject(metav1.ObjectMeta{UID: "u"}), "PUT": holdsObject(metav1.ObjectMeta{UID: "u"}), "PATCH": holdsObject(metav1.ObjectMeta{UID: "u"}),
-		"GET": holdsObject(metav1.ObjectMeta{UID: "u"}), "LIST": answers(200, "application/json", "{}"), "discovery": answers(200, "application/json", "{}"),
+		"POST": holdsObject(metav1.ObjectMeta{UID: "u"}), "PUT": holdsObject(metav1.ObjectMeta{UID: "u"}),
+		"PATCH": holdsObject(metav1.ObjectMeta{UID: "u"}),
+		"GET":   holdsObject(metav1.ObjectMeta{UID: "u"}), "LIST": answers(200, "application/json", "{}"),
+		"discovery": answers(200, "application/json", "{}"),
 	}
 	in := func(d time.Duration) string { return time.Now().Add(d).UTC().Format(http.TimeFormat) }
 	tests := map[string]struct {
@@ -144,8 +156,10 @@ func TestThrottledCallsAreMadeAgain(t *testing.T) {
 		"429 with a date": {func() []reply {
 			return []reply{statusReply(429, metav1.StatusReasonTooManyRequests, "Retry-After", in(20*time.Second))}
 		}, 20 * time.Second},
-		"429 without a time": {func() []reply { return []reply{statusReply(429, metav1.StatusReasonTooManyRequests)} }, time.Second},
-		"503":                {func() []reply { return []reply{answers(503, "text/plain", "", "Retry-After", "2")} }, 2 * time.Second},
+		"429 without a time": {
+			func() []reply { return []reply{statusReply(429, metav1.StatusReasonTooManyRequests)} }, time.Second,
+		},
+		"503": {func() []reply { return []reply{answers(503, "text/plain", "", "Retry-After", "2")} }, 2 * time.Second},
 		"four times": {func() []reply {
 			again := statusReply(429, metav1.StatusReasonTooManyRequests, "Retry-After", "2")
 			return []reply{again, again, again, again}

@@ -29,12 +29,15 @@ func TestPatchOfMetadata(t *testing.T) {
 	ref := definition("patches.apply.test")
 	raw := content(t, "patches", "apply.test", "one")
 	if err := run(t, c, raw, plan.Change{
-		Action: plan.Create, Ref: ref, Labels: map[string]string{"keep": "1", "set": "1", "drop": "1"}, Annotations: map[string]string{"keep": "1", "drop": "1"},
+		Action: plan.Create, Ref: ref, Labels: map[string]string{"keep": "1", "set": "1", "drop": "1"},
+		Annotations: map[string]string{"keep": "1", "drop": "1"},
 	}); err != nil {
 		t.Fatal(err)
 	}
 	before := settled(t, c, ref)
-	namespace := metav1.OwnerReference{APIVersion: "v1", Kind: "Namespace", Name: "default", UID: namespaceUID(t), Controller: new(true)}
+	namespace := metav1.OwnerReference{
+		APIVersion: "v1", Kind: "Namespace", Name: "default", UID: namespaceUID(t), Controller: new(true),
+	}
 	written, err := c.Run(t.Context(), plan.Plan{Changes: []plan.Change{{
 		Action: plan.Update, Ref: ref, MetadataOnly: true, UID: before.UID, ResourceVersion: before.ResourceVersion,
 		Labels: map[string]string{"set": "2", "new": "1"}, RemoveLabels: []string{"drop", "never there"},
@@ -66,7 +69,9 @@ func TestPatchOfMetadata(t *testing.T) {
 func TestGenerations(t *testing.T) {
 	c := newCluster(t, nil)
 	ref := definition("generations.apply.test")
-	if err := run(t, c, content(t, "generations", "apply.test", "one"), plan.Change{Action: plan.Create, Ref: ref}); err != nil {
+	if err := run(t, c, content(t, "generations", "apply.test", "one"), plan.Change{
+		Action: plan.Create, Ref: ref,
+	}); err != nil {
 		t.Fatal(err)
 	}
 	for i, description := range []string{"one", "two", "three"} {
@@ -111,7 +116,9 @@ func TestLostAnswersOfTheServer(t *testing.T) {
 	digest := func(s string) map[string]string { return map[string]string{plan.ContentDigestAnnotation: s} }
 	must := func(ch plan.Change, description string) plan.Live {
 		t.Helper()
-		written, err := c.Run(t.Context(), plan.Plan{Changes: []plan.Change{ch}}, always(content(t, "loses", "apply.test", description)))
+		written, err := c.Run(
+			t.Context(), plan.Plan{Changes: []plan.Change{ch}}, always(content(t, "loses", "apply.test", description)),
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -122,7 +129,9 @@ func TestLostAnswersOfTheServer(t *testing.T) {
 		return live
 	}
 	live := must(plan.Change{Action: plan.Create, Ref: ref, Annotations: digest("1")}, "one")
-	live = must(plan.Change{Action: plan.Update, Ref: ref, UID: live.UID, ResourceVersion: live.ResourceVersion, Annotations: digest("2")}, "two")
+	live = must(plan.Change{
+		Action: plan.Update, Ref: ref, UID: live.UID, ResourceVersion: live.ResourceVersion, Annotations: digest("2"),
+	}, "two")
 	must(plan.Change{
 		Action: plan.Own, Ref: ref, MetadataOnly: true, UID: live.UID, ResourceVersion: live.ResourceVersion,
 		Owners: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Namespace", Name: "default", UID: namespaceUID(t)}},
@@ -142,8 +151,13 @@ func TestKindsThatTheServerDoesNotServe(t *testing.T) {
 	if _, err := c.Metadata(t.Context(), []plan.Ref{ref}); !errors.Is(err, apply.ErrKindNotServed) {
 		t.Errorf("read: %v", err)
 	}
-	for _, ch := range []plan.Change{{Action: plan.Create, Ref: ref}, {Action: plan.Update, Ref: ref, UID: "u", ResourceVersion: "1"}} {
-		if _, err := c.Run(t.Context(), plan.Plan{Changes: []plan.Change{ch}}, always([]byte(`{"apiVersion":"ops.crossplane.io/v1alpha7","kind":"Operation"}`))); !errors.Is(err, apply.ErrKindNotServed) {
+	for _, ch := range []plan.Change{{Action: plan.Create, Ref: ref}, {
+		Action: plan.Update, Ref: ref, UID: "u", ResourceVersion: "1",
+	}} {
+		if _, err := c.Run(
+			t.Context(), plan.Plan{Changes: []plan.Change{ch}},
+			always([]byte(`{"apiVersion":"ops.crossplane.io/v1alpha7","kind":"Operation"}`)),
+		); !errors.Is(err, apply.ErrKindNotServed) {
 			t.Errorf("%s: %v", ch.Action, err)
 		}
 	}
@@ -164,7 +178,9 @@ func change(t *testing.T, ref plan.Ref, patch string) {
 	t.Helper()
 	o := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: ref.Name}}
 	o.SetGroupVersionKind(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind))
-	if err := other(t).Patch(t.Context(), o, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner("other-client")); err != nil {
+	if err := other(t).Patch(
+		t.Context(), o, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner("other-client"),
+	); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -193,7 +209,9 @@ func TestObjectThatIsTooLargeForTheServerIsRejected(t *testing.T) {
 	ref := definition("larges.apply.test")
 	for name, size := range map[string]int{"database": 2 << 20, "request": 4 << 20} {
 		calls.Store(0)
-		err := run(t, c, content(t, "larges", "apply.test", strings.Repeat("x", size)), plan.Change{Action: plan.Create, Ref: ref})
+		err := run(t, c, content(t, "larges", "apply.test", strings.Repeat("x", size)), plan.Change{
+			Action: plan.Create, Ref: ref,
+		})
 		if !errors.Is(err, apply.ErrRejected) {
 			t.Errorf("%s: got %v, want %s", name, err, apply.ErrRejected.Name)
 		}

@@ -21,8 +21,10 @@ func inStages() plan.Plan {
 		return plan.Change{Action: plan.Create, Ref: plan.Ref{APIVersion: api, Kind: kind, Name: name}}
 	}
 	return plan.Plan{Changes: []plan.Change{
-		create("apiextensions.k8s.io/v1", "CustomResourceDefinition", "a"), create("apiextensions.k8s.io/v1", "CustomResourceDefinition", "b"),
-		create("apiextensions.crossplane.io/v1", "Composition", "c"), create("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "d"),
+		create("apiextensions.k8s.io/v1", "CustomResourceDefinition", "a"),
+		create("apiextensions.k8s.io/v1", "CustomResourceDefinition", "b"),
+		create("apiextensions.crossplane.io/v1", "Composition", "c"),
+		create("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "d"),
 	}}
 }
 

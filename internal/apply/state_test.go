@@ -24,7 +24,9 @@ func mrd(state string) string {
 	if state != "" {
 		spec["state"] = state
 	}
-	return encode(map[string]any{"apiVersion": "apiextensions.crossplane.io/v1alpha1", "kind": "ManagedResourceDefinition", "spec": spec})
+	return encode(map[string]any{
+		"apiVersion": "apiextensions.crossplane.io/v1alpha1", "kind": "ManagedResourceDefinition", "spec": spec,
+	})
 }
 
 // The state in a package is the initial state of a managed resource definition.
@@ -78,7 +80,8 @@ func TestStateOfManagedResourceDefinitions(t *testing.T) {
 // live one.
 func TestStateIsReadOnlyForChangedSpecs(t *testing.T) {
 	for name, ch := range map[string]plan.Change{
-		"create": {Action: plan.Create, Ref: managedDefinition("a")}, "owners": {Action: plan.Own, Ref: managedDefinition("a"), MetadataOnly: true, UID: "u"},
+		"create":       {Action: plan.Create, Ref: managedDefinition("a")},
+		"owners":       {Action: plan.Own, Ref: managedDefinition("a"), MetadataOnly: true, UID: "u"},
 		"another kind": {Action: plan.Update, Ref: definition("a"), UID: "u"},
 	} {
 		c, server := play(t, holdsObject(metav1.ObjectMeta{UID: "u"}))
@@ -92,7 +95,9 @@ func TestStateIsReadOnlyForChangedSpecs(t *testing.T) {
 }
 
 func TestStateThatCannotBeRead(t *testing.T) {
-	update := plan.Plan{Changes: []plan.Change{{Action: plan.Update, Ref: managedDefinition("a"), UID: "u", ResourceVersion: "1"}}}
+	update := plan.Plan{Changes: []plan.Change{{
+		Action: plan.Update, Ref: managedDefinition("a"), UID: "u", ResourceVersion: "1",
+	}}}
 	c, _ := play(t, statusReply(404, metav1.StatusReasonNotFound))
 	if _, err := c.Run(t.Context(), update, always([]byte(mrd("")))); !errors.Is(err, apply.ErrMoved) {
 		t.Errorf("a definition that is gone: %v", err)

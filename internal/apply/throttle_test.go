@@ -43,7 +43,9 @@ func (n *narrow) answer(r *http.Request) (*http.Response, error) {
 func creates(plural string, n int) plan.Plan {
 	var p plan.Plan
 	for i := range n {
-		p.Changes = append(p.Changes, plan.Change{Action: plan.Create, Ref: definition(plural + strconv.Itoa(i) + ".apply.test")})
+		p.Changes = append(p.Changes, plan.Change{
+			Action: plan.Create, Ref: definition(plural + strconv.Itoa(i) + ".apply.test"),
+		})
 	}
 	return p
 }

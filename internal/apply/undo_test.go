@@ -36,7 +36,9 @@ func TestUndoKeepsObjectsWithOtherOwners(t *testing.T) {
 	w.Generation--
 	written[changed] = w
 	composition := plan.Ref{APIVersion: "apiextensions.crossplane.io/v1", Kind: "Composition", Name: "boats"}
-	p.Changes = append(p.Changes, plan.Change{Action: plan.Create, Ref: composition}, plan.Change{Action: plan.Create, Ref: definition("unwritten.undo.test")})
+	p.Changes = append(p.Changes, plan.Change{Action: plan.Create, Ref: composition}, plan.Change{
+		Action: plan.Create, Ref: definition("unwritten.undo.test"),
+	})
 	written[composition] = plan.Written{UID: "u", Generation: 1}
 
 	if diff := cmp.Diff([]plan.Ref{composition, changed, used}, c.Undo(t.Context(), p, written)); diff != "" {

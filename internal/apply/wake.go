@@ -40,7 +40,8 @@ func (c *Cluster) Wake(ctx context.Context, name string) error {
 	}
 	conditions := crd.Status.Conditions
 	at := slices.IndexFunc(conditions, func(cond apiextensionsv1.CustomResourceDefinitionCondition) bool {
-		return cond.Type == apiextensionsv1.Established && cond.Status == apiextensionsv1.ConditionFalse && cond.Reason == installing
+		return cond.Type == apiextensionsv1.Established && cond.Status == apiextensionsv1.ConditionFalse &&
+			cond.Reason == installing
 	})
 	if at < 0 {
 		return nil

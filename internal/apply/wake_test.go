@@ -19,23 +19,41 @@ import (
 // A real API server leaves a definition half established only when it ends at the
 // right moment (test/program does that), so this one is played.
 func TestWake(t *testing.T) {
-	accepted := apiextensionsv1.CustomResourceDefinitionCondition{Type: apiextensionsv1.NamesAccepted, Status: apiextensionsv1.ConditionTrue}
-	half := apiextensionsv1.CustomResourceDefinitionCondition{Type: apiextensionsv1.Established, Status: apiextensionsv1.ConditionFalse, Reason: "Installing", Message: "first"}
-	whole := apiextensionsv1.CustomResourceDefinitionCondition{Type: apiextensionsv1.Established, Status: apiextensionsv1.ConditionTrue, Reason: "InitialNamesAccepted"}
-	conflict := apiextensionsv1.CustomResourceDefinitionCondition{Type: apiextensionsv1.Established, Status: apiextensionsv1.ConditionFalse, Reason: "NotAccepted"}
+	accepted := apiextensionsv1.CustomResourceDefinitionCondition{
+		Type: apiextensionsv1.NamesAccepted, Status: apiextensionsv1.ConditionTrue,
+	}
+	half := apiextensionsv1.CustomResourceDefinitionCondition{
+		Type: apiextensionsv1.Established, Status: apiextensionsv1.ConditionFalse, Reason: "Installing", Message: "first",
+	}
+	whole := apiextensionsv1.CustomResourceDefinitionCondition{
+		Type: apiextensionsv1.Established, Status: apiextensionsv1.ConditionTrue, Reason: "InitialNamesAccepted",
+	}
+	conflict := apiextensionsv1.CustomResourceDefinitionCondition{
+		Type: apiextensionsv1.Established, Status: apiextensionsv1.ConditionFalse, Reason: "NotAccepted",
+	}
 	tests := map[string]struct {
 		conditions []apiextensionsv1.CustomResourceDefinitionCondition
 		answer     int
 		patches    int
 		fails      bool
 	}{
-		"not looked at yet":        {nil, http.StatusOK, 0, false},
-		"established":              {[]apiextensionsv1.CustomResourceDefinitionCondition{accepted, whole}, http.StatusOK, 0, false},
-		"names in conflict":        {[]apiextensionsv1.CustomResourceDefinitionCondition{conflict}, http.StatusOK, 0, false},
-		"half established":         {[]apiextensionsv1.CustomResourceDefinitionCondition{accepted, half}, http.StatusOK, 1, false},
-		"changed by somebody else": {[]apiextensionsv1.CustomResourceDefinitionCondition{accepted, half}, http.StatusConflict, 1, false},
-		"gone meanwhile":           {[]apiextensionsv1.CustomResourceDefinitionCondition{accepted, half}, http.StatusNotFound, 1, false},
-		"server that cannot":       {[]apiextensionsv1.CustomResourceDefinitionCondition{accepted, half}, http.StatusInternalServerError, 1, true},
+		"not looked at yet": {nil, http.StatusOK, 0, false},
+		"established": {
+			[]apiextensionsv1.CustomResourceDefinitionCondition{accepted, whole}, http.StatusOK, 0, false,
+		},
+		"names in conflict": {[]apiextensionsv1.CustomResourceDefinitionCondition{conflict}, http.StatusOK, 0, false},
+		"half established": {
+			[]apiextensionsv1.CustomResourceDefinitionCondition{accepted, half}, http.StatusOK, 1, false,
+		},
+		"changed by somebody else": {
+			[]apiextensionsv1.CustomResourceDefinitionCondition{accepted, half}, http.StatusConflict, 1, false,
+		},
+		"gone meanwhile": {
+			[]apiextensionsv1.CustomResourceDefinitionCondition{accepted, half}, http.StatusNotFound, 1, false,
+		},
+		"server that cannot": {
+			[]apiextensionsv1.CustomResourceDefinitionCondition{accepted, half}, http.StatusInternalServerError, 1, true,
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -60,10 +78,14 @@ func TestWake(t *testing.T) {
 
 // Waking twice changes something twice, since only a change wakes.
 func TestWakeAgain(t *testing.T) {
-	half := apiextensionsv1.CustomResourceDefinitionCondition{Type: apiextensionsv1.Established, Status: apiextensionsv1.ConditionFalse, Reason: "Installing", Message: "first"}
+	half := apiextensionsv1.CustomResourceDefinitionCondition{
+		Type: apiextensionsv1.Established, Status: apiextensionsv1.ConditionFalse, Reason: "Installing", Message: "first",
+	}
 	server := &stuckServer{answer: http.StatusOK, live: &apiextensionsv1.CustomResourceDefinition{
 		ObjectMeta: metav1.ObjectMeta{Name: "things.wake.test", ResourceVersion: "7"},
-		Status:     apiextensionsv1.CustomResourceDefinitionStatus{Conditions: []apiextensionsv1.CustomResourceDefinitionCondition{half}},
+		Status: apiextensionsv1.CustomResourceDefinitionStatus{
+			Conditions: []apiextensionsv1.CustomResourceDefinitionCondition{half},
+		},
 	}}
 	c := newStuck(t, server)
 	for range 3 {

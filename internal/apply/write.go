@@ -30,7 +30,9 @@ func (c *Cluster) write(ctx context.Context, ch plan.Change, content Content) (p
 }
 
 // carryOut makes the calls of one change. It also returns the new resourceVersion, which is empty if it is unknown.
-func (c *Cluster) carryOut(ctx context.Context, ch plan.Change, content Content) (w plan.Written, version string, err error) {
+func (c *Cluster) carryOut(
+	ctx context.Context, ch plan.Change, content Content,
+) (w plan.Written, version string, err error) {
 	path, err := collection(ch.Ref)
 	if err != nil {
 		return plan.Written{}, "", err
@@ -158,8 +160,8 @@ func mapPatch(put map[string]string, remove []string) map[string]any {
 	return out
 }
 
-// DeleteAll deletes the objects of changes as Delete does, with concurrent calls. When a call fails, pending calls finish and no
-// others start.
+// DeleteAll deletes the objects of changes as Delete does, with concurrent calls. When a call fails, pending calls
+// finish and no others start.
 func (c *Cluster) DeleteAll(ctx context.Context, changes []plan.Change) error {
 	group, going := errgroup.WithContext(ctx)
 	group.SetLimit(limiter.MaxLimit)
@@ -188,7 +190,8 @@ func (c *Cluster) Delete(ctx context.Context, ref plan.Ref, uid types.UID, resou
 		return err
 	}
 	_, _, err = c.call(ctx, limiter.WriteMetadata, func() (*rest.Request, int, error) {
-		req := c.rest.Delete().AbsPath(path, ref.Name).SetHeader("Accept", metadataObject).SetHeader("Content-Type", runtime.ContentTypeJSON)
+		req := c.rest.Delete().AbsPath(path, ref.Name).SetHeader("Accept", metadataObject).
+			SetHeader("Content-Type", runtime.ContentTypeJSON)
 		return req.Body(options), len(options), nil
 	})
 	end("", err)

@@ -17,11 +17,15 @@ import (
 // above, and publishes these packages at that version.
 func (s *testEnv) dependent(t *testing.T, name, needed, version string) v1.Package {
 	t.Helper()
-	text := fmt.Sprintf("apiVersion: meta.pkg.crossplane.io/v1\nkind: Configuration\nmetadata:\n  name: %s\nspec:\n  dependsOn:\n", name)
+	text := fmt.Sprintf(
+		"apiVersion: meta.pkg.crossplane.io/v1\nkind: Configuration\nmetadata:\n  name: %s\nspec:\n  dependsOn:\n", name,
+	)
 	for _, kind := range v1.PackageKinds() {
 		of := needed + "-" + strings.ToLower(kind)
 		ref := s.Push(t, "bootstrap/"+of, version, stream(kind, of+"-"+strings.ReplaceAll(version, ".", "-")))
-		text += fmt.Sprintf("  - %s: %s\n    version: \">=%s\"\n", strings.ToLower(kind), strings.TrimSuffix(ref, ":"+version), version)
+		text += fmt.Sprintf(
+			"  - %s: %s\n    version: \">=%s\"\n", strings.ToLower(kind), strings.TrimSuffix(ref, ":"+version), version,
+		)
 	}
 	return env.NewPackage(v1.ConfigurationKind, name, s.Push(t, "bootstrap/"+name, "v1.0.0", text))
 }
@@ -33,7 +37,8 @@ func (s *testEnv) needsKind(t *testing.T) {
 	p := env.NewPackage(v1.ConfigurationKind, "needs-kind", s.Push(t, "bootstrap/needs-kind", "v1.0.0", text))
 	s.EnsureCreated(t, p)
 	s.WaitReady(t, p)
-	if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil || !strings.Contains(p.GetAnnotations()[graph.AnnotationKindProviders], "bootstrap/few-provider") {
+	if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil ||
+		!strings.Contains(p.GetAnnotations()[graph.AnnotationKindProviders], "bootstrap/few-provider") {
 		t.Errorf("the annotations are %v (%v)", p.GetAnnotations(), err)
 	}
 }

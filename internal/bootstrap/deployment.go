@@ -19,8 +19,8 @@ const (
 
 	cacheVolume, cacheMount = "cache", "/cache"
 
-	// indexKeysAnnotation on the pods of the manager has the keys of indexes, which are mounted as a file. Unlike a ConfigMap, it needs no
-	// permissions of its own, and a change restarts the manager.
+	// indexKeysAnnotation on the pods of the manager has the keys of indexes, which are mounted as a file. Unlike a
+	// ConfigMap, it needs no permissions of its own, and a change restarts the manager.
 	indexKeysAnnotation = "xpkg.dev/index-keys"
 	// The volume of the keys.
 	indexKeysVolume, indexKeysMount, indexKeysFile = "index-keys", "/index-keys", "keys.pem"
@@ -48,7 +48,9 @@ func (o Options) deployment() Object {
 }
 
 func (o Options) podAnnotations() map[string]string {
-	out := map[string]string{"prometheus.io/scrape": "true", "prometheus.io/port": fmt.Sprint(metricsPort), "prometheus.io/path": "/metrics"}
+	out := map[string]string{
+		"prometheus.io/scrape": "true", "prometheus.io/port": fmt.Sprint(metricsPort), "prometheus.io/path": "/metrics",
+	}
 	if o.IndexKeys != "" {
 		out[indexKeysAnnotation] = o.IndexKeys
 	}
@@ -80,7 +82,8 @@ func (o Options) pod() corev1.PodSpec {
 	return pod
 }
 
-// MemoryLimitVariable has the memory limit of the container in bytes. The manager collects garbage more often before it reaches the limit.
+// MemoryLimitVariable has the memory limit of the container in bytes. The manager collects garbage more often before it
+// reaches the limit.
 const MemoryLimitVariable = "XPKG_MEMORY_LIMIT"
 
 func (o Options) container() corev1.Container {
@@ -93,8 +96,12 @@ func (o Options) container() corev1.Container {
 			"--log-format=json",
 		}, o.chosenArgs(), o.Args),
 		Env: []corev1.EnvVar{
-			{Name: "POD_NAMESPACE", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.namespace"}}},
-			{Name: MemoryLimitVariable, ValueFrom: &corev1.EnvVarSource{ResourceFieldRef: &corev1.ResourceFieldSelector{Resource: "limits.memory"}}},
+			{Name: "POD_NAMESPACE", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{
+				FieldPath: "metadata.namespace",
+			}}},
+			{Name: MemoryLimitVariable, ValueFrom: &corev1.EnvVarSource{ResourceFieldRef: &corev1.ResourceFieldSelector{
+				Resource: "limits.memory",
+			}}},
 			// The folder stays empty; some libraries fail without HOME.
 			{Name: "HOME", Value: cacheMount},
 		},
@@ -107,7 +114,8 @@ func (o Options) container() corev1.Container {
 		ReadinessProbe: probe("/readyz"),
 		Resources:      o.Resources,
 		SecurityContext: &corev1.SecurityContext{
-			AllowPrivilegeEscalation: new(false), Privileged: new(false), ReadOnlyRootFilesystem: new(true), RunAsNonRoot: new(true),
+			AllowPrivilegeEscalation: new(false), Privileged: new(false), ReadOnlyRootFilesystem: new(true),
+			RunAsNonRoot: new(true),
 			Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 		},
 		VolumeMounts: o.mounts(),
@@ -136,7 +144,9 @@ func (o Options) volumes() []corev1.Volume {
 	}
 	key := &corev1.ObjectFieldSelector{FieldPath: "metadata.annotations['" + indexKeysAnnotation + "']"}
 	return append(out, corev1.Volume{Name: indexKeysVolume, VolumeSource: corev1.VolumeSource{
-		DownwardAPI: &corev1.DownwardAPIVolumeSource{Items: []corev1.DownwardAPIVolumeFile{{Path: indexKeysFile, FieldRef: key}}},
+		DownwardAPI: &corev1.DownwardAPIVolumeSource{Items: []corev1.DownwardAPIVolumeFile{{
+			Path: indexKeysFile, FieldRef: key,
+		}}},
 	}})
 }
 

@@ -85,7 +85,10 @@ const policy = "policy"
 // options returns the options of the manager of these tests: it may grant the permissions
 // that the packages of the tests need.
 func options() bootstrap.Options {
-	return bootstrap.Options{Version: "test", PackageGroups: []string{"bootstrap.example.org", "hello.xpkg.dev"}, PermissionPolicy: policy, RemoveOrphans: true}
+	return bootstrap.Options{
+		Version: "test", PackageGroups: []string{"bootstrap.example.org", "hello.xpkg.dev"}, PermissionPolicy: policy,
+		RemoveOrphans: true,
+	}
 }
 
 // install creates the objects that the manager needs, with the given grants.
@@ -116,7 +119,9 @@ func (s *testEnv) install(t *testing.T, grants []bootstrap.Grant) {
 		Data:       map[string]string{rbac.PolicyKey: "deny: [{name: no-secrets, resources: [secrets]}]"},
 	})
 	wait.Until(t, env.Limit, "the package API is served", func() (string, bool) {
-		err := errors.Join(s.Client.List(t.Context(), &v1.ProviderList{}), s.Client.List(t.Context(), &v1beta1.ImageConfigList{}))
+		err := errors.Join(
+			s.Client.List(t.Context(), &v1.ProviderList{}), s.Client.List(t.Context(), &v1beta1.ImageConfigList{}),
+		)
 		return fmt.Sprint(err), err == nil
 	})
 }
@@ -136,12 +141,15 @@ func (s *testEnv) run(t *testing.T) (*calls, func()) {
 		defer close(ended)
 		for ctx.Err() == nil {
 			err := controller.Run(ctx, controller.Options{
-				Config: cfg, Content: source, Images: source, Namespace: s.namespace, InUse: content.Cache.Use, Log: slog.New(slog.DiscardHandler),
+				Config: cfg, Content: source, Images: source, Namespace: s.namespace, InUse: content.Cache.Use,
+				Log:            slog.New(slog.DiscardHandler),
 				Permissions:    &controller.Permissions{Policy: permission.PolicySource{ConfigMap: policy}},
 				Runtimes:       runtime.Everywhere(runtime.Deployment),
 				Settle:         time.Second,
 				LeaderElection: &leader.Election{Identity: t.Name()},
-				Dependencies:   &controller.Dependencies{Registry: source, Upgrades: graph.UpgradeOrDowngrade, Removal: graph.RemoveOrphans},
+				Dependencies: &controller.Dependencies{
+					Registry: source, Upgrades: graph.UpgradeOrDowngrade, Removal: graph.RemoveOrphans,
+				},
 			})
 			if err != nil && ctx.Err() == nil {
 				// The kubelet would restart the manager.
@@ -184,5 +192,8 @@ func stream(kind, name string, objects ...string) string {
 	if kind == v1.ProviderKind {
 		requests = "  controller:\n    permissionRequests:\n    - {apiGroups: [bootstrap.example.org], resources: [others], verbs: [delete]}\n"
 	}
-	return fmt.Sprintf("apiVersion: meta.pkg.crossplane.io/v1\nkind: %s\nmetadata:\n  name: %s\nspec:\n  crossplane:\n    version: \">=1.0.0\"\n%s---\n%s", kind, name, requests, strings.Join(objects, "---\n"))
+	return fmt.Sprintf(
+		"apiVersion: meta.pkg.crossplane.io/v1\nkind: %s\nmetadata:\n  name: %s\nspec:\n  crossplane:\n    version: \">=1.0.0\"\n%s---\n%s",
+		kind, name, requests, strings.Join(objects, "---\n"),
+	)
 }

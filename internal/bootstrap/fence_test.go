@@ -35,7 +35,8 @@ func TestManagerKeepsTheFencesOfTheManifests(t *testing.T) {
 		names = append(names, o.GetName())
 	}
 	if !slices.Equal(names, []string{
-		fence.RuntimesName, fence.RuntimesName, fence.ConsentsName, fence.ConsentsName, fence.TransactionsName, fence.TransactionsName,
+		fence.RuntimesName, fence.RuntimesName, fence.ConsentsName, fence.ConsentsName, fence.TransactionsName,
+		fence.TransactionsName,
 	}) {
 		t.Fatalf("the manifests have the policies %v", fences)
 	}
@@ -50,7 +51,10 @@ func TestManagerKeepsTheFencesOfTheManifests(t *testing.T) {
 	}
 	s.run(t)
 	// The manager compares the fence before it reconciles packages.
-	p := env.NewPackage(v1.FunctionKind, "after-the-fence", s.Push(t, "bootstrap/after-the-fence", "v1.0.0", stream("Function", "after-the-fence")))
+	p := env.NewPackage(
+		v1.FunctionKind, "after-the-fence",
+		s.Push(t, "bootstrap/after-the-fence", "v1.0.0", stream("Function", "after-the-fence")),
+	)
 	s.EnsureCreated(t, p)
 	s.WaitReady(t, p)
 	for _, o := range fences {

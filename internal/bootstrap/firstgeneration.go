@@ -6,17 +6,22 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// FirstGenerationRules returns the rules of the API of the first generation of packages: the install objects, the Providers
-// that the manager maintains for them, and the controllers that run in their namespaces.
+// FirstGenerationRules returns the rules of the API of the first generation of packages: the install objects, the
+// Providers that the manager maintains for them, and the controllers that run in their namespaces.
 func FirstGenerationRules() []rbacv1.PolicyRule {
 	const group, earlier = "packages.crossplane.io", "stacks.crossplane.io"
 	return []rbacv1.PolicyRule{
 		rule(group, words("clusterpackageinstalls", "packageinstalls"), slices.Concat(read, words("update"))),
 		rule(group, words("packages"), slices.Concat(read, words("create", "update", "delete"))),
 		rule(group, words("clusterpackageinstalls/status", "packageinstalls/status", "packages/status"), words("update")),
-		rule(group, words("clusterpackageinstalls/finalizers", "packageinstalls/finalizers", "packages/finalizers"), words("update")),
+		rule(
+			group, words("clusterpackageinstalls/finalizers", "packageinstalls/finalizers", "packages/finalizers"),
+			words("update"),
+		),
 		// The manager reads StackDefinitions in both groups, and grants this to templating controllers.
-		{APIGroups: []string{group, earlier}, Resources: words("stackdefinitions"), Verbs: slices.Concat(read, words("create", "update", "delete"))},
+		{APIGroups: []string{
+			group, earlier,
+		}, Resources: words("stackdefinitions"), Verbs: slices.Concat(read, words("create", "update", "delete"))},
 		rule(group, words("stackdefinitions/finalizers"), words("update")),
 		rule(packages, words("providers"), words("delete")),
 		rule(packages, words("deploymentruntimeconfigs"), words("get", "create", "update", "delete")),

@@ -82,8 +82,14 @@ func Grants() []Grant {
 			Name: "revisions", Scope: Everywhere,
 			Reason: "Create revisions, activate them, and garbage-collect old ones. Revision and package are read again before a runtime starts, and the revision before it releases objects.",
 			Rules: []rbacv1.PolicyRule{
-				rule(packages, words("providerrevisions", "configurationrevisions", "functionrevisions"), slices.Concat(words("create", "update", "delete"), read)),
-				rule(packages, words("providerrevisions/status", "configurationrevisions/status", "functionrevisions/status"), words("update")),
+				rule(
+					packages, words("providerrevisions", "configurationrevisions", "functionrevisions"),
+					slices.Concat(words("create", "update", "delete"), read),
+				),
+				rule(
+					packages, words("providerrevisions/status", "configurationrevisions/status", "functionrevisions/status"),
+					words("update"),
+				),
 			},
 		},
 		{
@@ -91,7 +97,9 @@ func Grants() []Grant {
 			Reason: "Set blockOwnerDeletion in owner references on clusters with the admission plugin OwnerReferencesPermissionEnforcement, such as OpenShift.",
 			Rules: []rbacv1.PolicyRule{
 				rule(packages, words("providers/finalizers", "configurations/finalizers", "functions/finalizers"), words("update")),
-				rule(packages, words("providerrevisions/finalizers", "configurationrevisions/finalizers", "functionrevisions/finalizers"), words("update")),
+				rule(packages, words(
+					"providerrevisions/finalizers", "configurationrevisions/finalizers", "functionrevisions/finalizers",
+				), words("update")),
 				rule(composition, words("compositeresourcedefinitions/finalizers"), words("update")),
 			},
 		},
@@ -106,7 +114,9 @@ func Grants() []Grant {
 		{
 			Name: "settings", Scope: Everywhere,
 			Reason: "Read the configuration of images and runtimes.",
-			Rules:  []rbacv1.PolicyRule{rule(packages, words("imageconfigs", "deploymentruntimeconfigs", "controllerconfigs"), follow)},
+			Rules: []rbacv1.PolicyRule{
+				rule(packages, words("imageconfigs", "deploymentruntimeconfigs", "controllerconfigs"), follow),
+			},
 		},
 		{
 			Name: "crds", Scope: Everywhere,
@@ -126,15 +136,23 @@ func Grants() []Grant {
 			Reason: "Install the objects of Configurations for a composition engine, and correct drift. Grant it and users the permissions for the resources of every XRD.",
 			Rules: []rbacv1.PolicyRule{
 				rule(composition, words("compositeresourcedefinitions", "compositions"), slices.Concat(read, write)),
-				rule(composition, words("managedresourcedefinitions", "managedresourceactivationpolicies"), slices.Concat(words("get", "list"), write)),
-				rule(operations, words("operations", "cronoperations", "watchoperations"), slices.Concat(words("get", "list"), write)),
+				rule(
+					composition, words("managedresourcedefinitions", "managedresourceactivationpolicies"),
+					slices.Concat(words("get", "list"), write),
+				),
+				rule(
+					operations, words("operations", "cronoperations", "watchoperations"), slices.Concat(words("get", "list"), write),
+				),
 			},
 		},
 		{
 			Name: "webhooks", Scope: Everywhere,
 			Reason: "Install the webhook configurations of packages, set their CA bundles, and remove configurations whose runtime does not serve.",
 			Rules: []rbacv1.PolicyRule{
-				rule("admissionregistration.k8s.io", words("validatingwebhookconfigurations", "mutatingwebhookconfigurations"), slices.Concat(words("delete"), read, write)),
+				rule(
+					"admissionregistration.k8s.io", words("validatingwebhookconfigurations", "mutatingwebhookconfigurations"),
+					slices.Concat(words("delete"), read, write),
+				),
 			},
 		},
 		{
@@ -142,7 +160,10 @@ func Grants() []Grant {
 			Reason: "Detect a Crossplane core that would write the same objects: whether its ServiceAccount may write packages, and the policy that denies it.",
 			Rules: []rbacv1.PolicyRule{
 				rule("authorization.k8s.io", words("subjectaccessreviews"), words("create")),
-				named(rule("admissionregistration.k8s.io", words("validatingadmissionpolicies", "validatingadmissionpolicybindings"), words("get")), crossplane.FenceName),
+				named(rule(
+					"admissionregistration.k8s.io", words("validatingadmissionpolicies", "validatingadmissionpolicybindings"),
+					words("get"),
+				), crossplane.FenceName),
 			},
 		},
 		{
@@ -151,8 +172,13 @@ func Grants() []Grant {
 				"Without the latter, the manager accepts no consents in annotations of packages. The list also shows whether another policy applies to the objects of packages, " +
 				"so that an update of which it denies an object writes nothing.",
 			Rules: []rbacv1.PolicyRule{
-				rule("admissionregistration.k8s.io", words("validatingadmissionpolicies", "validatingadmissionpolicybindings"), follow),
-				named(rule("admissionregistration.k8s.io", words("validatingadmissionpolicies", "validatingadmissionpolicybindings"), words("create", "patch")),
+				rule(
+					"admissionregistration.k8s.io", words("validatingadmissionpolicies", "validatingadmissionpolicybindings"), follow,
+				),
+				named(rule(
+					"admissionregistration.k8s.io", words("validatingadmissionpolicies", "validatingadmissionpolicybindings"),
+					words("create", "patch"),
+				),
 					fence.RuntimesName, fence.ConsentsName, fence.TransactionsName),
 			},
 		},
@@ -189,14 +215,19 @@ func Grants() []Grant {
 			Name: "roles", Scope: Everywhere,
 			Reason: "Grant runtimes and users permissions for the resources of packages. Without the verbs escalate and bind, the manager can only grant permissions that it holds itself.",
 			Rules: []rbacv1.PolicyRule{
-				rule(rbacv1.GroupName, words("clusterroles", "clusterrolebindings"), slices.Concat(read, words("create", "update", "patch", "delete"))),
+				rule(
+					rbacv1.GroupName, words("clusterroles", "clusterrolebindings"),
+					slices.Concat(read, words("create", "update", "patch", "delete")),
+				),
 			},
 		},
 		{
 			Name: "roles-within", Scope: Within,
 			Reason: "Grant namespaced permissions in the namespace of the runtimes.",
 			Rules: []rbacv1.PolicyRule{
-				rule(rbacv1.GroupName, words("roles", "rolebindings"), slices.Concat(read, words("create", "update", "patch", "delete"))),
+				rule(rbacv1.GroupName, words(
+					"roles", "rolebindings",
+				), slices.Concat(read, words("create", "update", "patch", "delete"))),
 			},
 		},
 		{

@@ -145,7 +145,9 @@ func TestEveryGrantIsNeeded(t *testing.T) {
 	n := 0
 	for _, without := range options().Grants() {
 		if onlyUnproven(without) {
-			t.Logf("%s: not shown here, as %s", without.Name, unproven[without.Rules[0].Verbs[0]+" "+without.Rules[0].Resources[0]])
+			t.Logf(
+				"%s: not shown here, as %s", without.Name, unproven[without.Rules[0].Verbs[0]+" "+without.Rules[0].Resources[0]],
+			)
 			continue
 		}
 		t.Run(without.Name, func(t *testing.T) {
@@ -159,7 +161,10 @@ func TestEveryGrantIsNeeded(t *testing.T) {
 			n++
 			name := fmt.Sprintf("needs-%d", n)
 			s.EnsureCreated(t, s.pullSecret(name))
-			provider := env.NewPackage(v1.ProviderKind, name+"-provider", s.Push(t, "bootstrap/"+name+"-p", "v1.0.0", stream("Provider", name, definition(name, "a"), webhook("ValidatingWebhookConfiguration", name, "a"))))
+			provider := env.NewPackage(v1.ProviderKind, name+"-provider", s.Push(
+				t, "bootstrap/"+name+"-p", "v1.0.0",
+				stream("Provider", name, definition(name, "a"), webhook("ValidatingWebhookConfiguration", name, "a")),
+			))
 			provider.PackageSpec().PackagePullSecrets = []corev1.LocalObjectReference{{Name: name}}
 			s.EnsureCreated(t, provider)
 			dependent := s.dependent(t, name+"-dependent", name+"-needed", "v1.0.0")
@@ -168,10 +173,15 @@ func TestEveryGrantIsNeeded(t *testing.T) {
 				s.WaitReady(t, dependent)
 				s.deleteAll(t, dependent)
 			}
-			s.EnsureCreated(t, env.NewPackage(v1.ConfigurationKind, name, s.Push(t, "bootstrap/"+name+"-c", "v1.0.0", stream("Configuration", name, xrd(name, "a")))))
+			s.EnsureCreated(t, env.NewPackage(
+				v1.ConfigurationKind, name,
+				s.Push(t, "bootstrap/"+name+"-c", "v1.0.0", stream("Configuration", name, xrd(name, "a"))),
+			))
 			// A function has certificates, but no permissions that the manager would have
 			// to hold.
-			s.EnsureCreated(t, env.NewPackage(v1.FunctionKind, name, s.Push(t, "bootstrap/"+name+"-f", "v1.0.0", stream("Function", name))))
+			s.EnsureCreated(
+				t, env.NewPackage(v1.FunctionKind, name, s.Push(t, "bootstrap/"+name+"-f", "v1.0.0", stream("Function", name))),
+			)
 			wait.Until(t, env.Limit, "a request of the manager is denied", func() (string, bool) {
 				denials := seen.denials()
 				if without.Name == held {
@@ -218,7 +228,8 @@ func onlyUnproven(g bootstrap.Grant) bool {
 func (s *testEnv) examples(t *testing.T) {
 	t.Helper()
 	for folder, kind := range map[string]string{
-		"provider-hello/package": v1.ProviderKind, "function-greet/package": v1.FunctionKind, "configuration-hello": v1.ConfigurationKind,
+		"provider-hello/package": v1.ProviderKind, "function-greet/package": v1.FunctionKind,
+		"configuration-hello": v1.ConfigurationKind,
 	} {
 		name, _, _ := strings.Cut(folder, "/")
 		p := env.NewPackage(kind, name, s.Push(t, "bootstrap/"+name, "v1.0.0", example(t, folder)))
@@ -238,7 +249,9 @@ func (s *testEnv) everything(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "private"},
 		Spec: v1beta1.ImageConfigSpec{
 			MatchImages: []v1beta1.ImageMatch{{Type: v1beta1.Prefix, Prefix: s.Registry}},
-			Registry:    &v1beta1.RegistryConfig{Authentication: &v1beta1.RegistryAuthentication{PullSecretRef: corev1.LocalObjectReference{Name: "registry"}}},
+			Registry: &v1beta1.RegistryConfig{Authentication: &v1beta1.RegistryAuthentication{
+				PullSecretRef: corev1.LocalObjectReference{Name: "registry"},
+			}},
 		},
 	})
 	for _, kind := range v1.PackageKinds() {
@@ -251,7 +264,9 @@ func (s *testEnv) everything(t *testing.T) {
 		p := env.NewPackage(kind, few, s.Push(t, "bootstrap/"+few, "v1.0.0", stream(kind, few, all(kind, few, 1)...)))
 		s.EnsureCreated(t, p)
 		s.WaitReady(t, p)
-		p = env.NewPackage(kind, name, s.Push(t, "bootstrap/"+name, "v1.0.0", stream(kind, name, all(kind, "first", many)...)))
+		p = env.NewPackage(
+			kind, name, s.Push(t, "bootstrap/"+name, "v1.0.0", stream(kind, name, all(kind, "first", many)...)),
+		)
 		// The permissions of the previous version are compared.
 		p.SetAnnotations(map[string]string{permission.AnnotationIncrease: string(controller.ApproveIncrease)})
 		s.EnsureCreated(t, p)
@@ -262,7 +277,8 @@ func (s *testEnv) everything(t *testing.T) {
 			s.change(t, p, func(spec *v1.PackageSpec) { spec.CommonLabels = map[string]string{"label": label} })
 		}
 		if kind == v1.ProviderKind {
-			last := s.Push(t, "bootstrap/"+name, "v3.0.0", stream(kind, name+"-3", definition(fmt.Sprintf("of%d-0", many), "third")))
+			last := s.Push(t, "bootstrap/"+
+				name, "v3.0.0", stream(kind, name+"-3", definition(fmt.Sprintf("of%d-0", many), "third")))
 			s.change(t, p, func(spec *v1.PackageSpec) { spec.Package = last })
 			s.Delete(t, p)
 			s.WaitGone(t, p)
@@ -296,8 +312,10 @@ func all(kind, text string, n int) []string {
 		}
 		out = append(out, xrd(name, text))
 		for _, gvk := range [][2]string{
-			{"apiextensions.crossplane.io/v1", "Composition"}, {"apiextensions.crossplane.io/v1alpha1", "ManagedResourceActivationPolicy"},
-			{"ops.crossplane.io/v1alpha1", "Operation"}, {"ops.crossplane.io/v1alpha1", "CronOperation"}, {"ops.crossplane.io/v1alpha1", "WatchOperation"},
+			{"apiextensions.crossplane.io/v1", "Composition"},
+			{"apiextensions.crossplane.io/v1alpha1", "ManagedResourceActivationPolicy"},
+			{"ops.crossplane.io/v1alpha1", "Operation"}, {"ops.crossplane.io/v1alpha1", "CronOperation"},
+			{"ops.crossplane.io/v1alpha1", "WatchOperation"},
 		} {
 			out = append(out, object(gvk[0], gvk[1], name, text))
 		}
@@ -315,7 +333,8 @@ var specs = map[string]string{
 }
 
 func object(apiVersion, kind, name, text string) string {
-	return fmt.Sprintf("apiVersion: %s\nkind: %s\nmetadata:\n  name: %s\nspec: "+specs[kind]+"\n", apiVersion, kind, name, text)
+	return fmt.Sprintf("apiVersion: %s\nkind: %s\nmetadata:\n  name: %s\nspec: "+specs[kind]+
+		"\n", apiVersion, kind, name, text)
 }
 
 // managed returns the ManagedResourceDefinition of a kind.
@@ -352,7 +371,9 @@ webhooks:
 }
 
 func definition(name, text string) string {
-	return strings.TrimPrefix(publish.Definition("bootstrap.example.org", "K"+strings.ReplaceAll(name, "-", ""), text), "---\n")
+	return strings.TrimPrefix(
+		publish.Definition("bootstrap.example.org", "K"+strings.ReplaceAll(name, "-", ""), text), "---\n",
+	)
 }
 
 func xrd(name, text string) string {
@@ -374,7 +395,9 @@ spec:
 func (s *testEnv) pullSecret(name string) client.Object {
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name}, Type: corev1.SecretTypeDockerConfigJson,
-		StringData: map[string]string{corev1.DockerConfigJsonKey: fmt.Sprintf(`{"auths":{%q:{"username":"u","password":"p"}}}`, s.Registry)},
+		StringData: map[string]string{
+			corev1.DockerConfigJsonKey: fmt.Sprintf(`{"auths":{%q:{"username":"u","password":"p"}}}`, s.Registry),
+		},
 	}
 }
 
@@ -383,14 +406,18 @@ func (s *testEnv) createCore(t *testing.T) {
 	t.Helper()
 	selector := map[string]string{"app": "crossplane"}
 	s.EnsureCreated(t, &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "crossplane", Labels: map[string]string{"app.kubernetes.io/version": "2.0.0"}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "crossplane", Labels: map[string]string{
+			"app.kubernetes.io/version": "2.0.0",
+		}},
 		Spec: appsv1.DeploymentSpec{
 			Selector: &metav1.LabelSelector{MatchLabels: selector},
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: selector},
 				Spec: corev1.PodSpec{
 					ServiceAccountName: "crossplane",
-					Containers:         []corev1.Container{{Name: "crossplane", Image: "crossplane:v2.0.0", Args: []string{"--package-runtime=External"}}},
+					Containers: []corev1.Container{{Name: "crossplane", Image: "crossplane:v2.0.0", Args: []string{
+						"--package-runtime=External",
+					}}},
 				},
 			},
 		},
@@ -410,7 +437,9 @@ func (s *testEnv) createCore(t *testing.T) {
 // example returns the package.yaml of an example, as built by `xpkg build`.
 func example(t *testing.T, folder string) string {
 	t.Helper()
-	files, err := xpkg.ReadFolder(os.DirFS(filepath.Join("..", "..", "examples", filepath.FromSlash(folder))), xpkg.FolderOptions{})
+	files, err := xpkg.ReadFolder(
+		os.DirFS(filepath.Join("..", "..", "examples", filepath.FromSlash(folder))), xpkg.FolderOptions{},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -75,7 +75,9 @@ func CoreFence(accounts ...types.NamespacedName) []Object {
 }
 
 // labeled returns the objects of a fence with the labels of the manager.
-func labeled(policy *admissionv1.ValidatingAdmissionPolicy, binding *admissionv1.ValidatingAdmissionPolicyBinding) []Object {
+func labeled(
+	policy *admissionv1.ValidatingAdmissionPolicy, binding *admissionv1.ValidatingAdmissionPolicyBinding,
+) []Object {
 	policy.Labels, binding.Labels = labels(), labels()
 	return []Object{policy, binding}
 }
@@ -108,11 +110,15 @@ func Definitions() ([]Object, error) {
 }
 
 func (o Options) namespace() Object {
-	return &corev1.Namespace{TypeMeta: typeMeta(corev1.SchemeGroupVersion, "Namespace"), ObjectMeta: metav1.ObjectMeta{Name: o.Namespace}}
+	return &corev1.Namespace{TypeMeta: typeMeta(corev1.SchemeGroupVersion, "Namespace"), ObjectMeta: metav1.ObjectMeta{
+		Name: o.Namespace,
+	}}
 }
 
 func (o Options) serviceAccount() Object {
-	return &corev1.ServiceAccount{TypeMeta: typeMeta(corev1.SchemeGroupVersion, "ServiceAccount"), ObjectMeta: o.metadata(Name)}
+	return &corev1.ServiceAccount{
+		TypeMeta: typeMeta(corev1.SchemeGroupVersion, "ServiceAccount"), ObjectMeta: o.metadata(Name),
+	}
 }
 
 func (o Options) metadata(name string) metav1.ObjectMeta {

@@ -94,9 +94,13 @@ func TestNoTwoObjectsOfOneName(t *testing.T) {
 // do.
 func TestManifestsAreAccepted(t *testing.T) {
 	s := newEnv(t)
-	strict := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "strict", Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}}}
+	strict := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "strict", Labels: map[string]string{
+		"pod-security.kubernetes.io/enforce": "restricted",
+	}}}
 	s.EnsureCreated(t, strict)
-	all, err := bootstrap.Manifests(bootstrap.Options{Namespace: "strict", Version: "v1.0.0", Args: []string{"--verbose"}, ImagePullSecrets: []string{"x"}})
+	all, err := bootstrap.Manifests(bootstrap.Options{
+		Namespace: "strict", Version: "v1.0.0", Args: []string{"--verbose"}, ImagePullSecrets: []string{"x"},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,9 @@ func (o Options) metricsService() Object {
 		TypeMeta: typeMeta(corev1.SchemeGroupVersion, "Service"), ObjectMeta: o.metadata(Name + "-metrics"),
 		Spec: corev1.ServiceSpec{
 			ClusterIP: corev1.ClusterIPNone, Selector: labels(),
-			Ports: []corev1.ServicePort{{Name: "metrics", Protocol: corev1.ProtocolTCP, Port: metricsPort, TargetPort: intstr.FromString("metrics")}},
+			Ports: []corev1.ServicePort{{
+				Name: "metrics", Protocol: corev1.ProtocolTCP, Port: metricsPort, TargetPort: intstr.FromString("metrics"),
+			}},
 		},
 	}
 }
@@ -44,8 +46,12 @@ func (o Options) networkPolicy() Object {
 		Spec: networkingv1.NetworkPolicySpec{
 			PodSelector: metav1.LabelSelector{MatchLabels: labels()},
 			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress},
-			Ingress:     []networkingv1.NetworkPolicyIngressRule{{Ports: []networkingv1.NetworkPolicyPort{port(tcp, metricsPort), port(tcp, healthPort)}}},
-			Egress:      []networkingv1.NetworkPolicyEgressRule{{Ports: []networkingv1.NetworkPolicyPort{{Protocol: tcp}, port(udp, 53)}}},
+			Ingress: []networkingv1.NetworkPolicyIngressRule{{Ports: []networkingv1.NetworkPolicyPort{
+				port(tcp, metricsPort), port(tcp, healthPort),
+			}}},
+			Egress: []networkingv1.NetworkPolicyEgressRule{{Ports: []networkingv1.NetworkPolicyPort{
+				{Protocol: tcp}, port(udp, 53),
+			}}},
 		},
 	}
 }

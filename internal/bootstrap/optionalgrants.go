@@ -32,7 +32,8 @@ func (o Options) Grants() []Grant {
 			Name: "package-groups", Scope: scope,
 			Reason: "Hold the permissions that runtimes are granted, for resources of the allowed API groups.",
 			Rules: append([]rbacv1.PolicyRule{{
-				APIGroups: slices.Sorted(slices.Values(o.PackageGroups)), Resources: []string{rbacv1.ResourceAll}, Verbs: []string{rbacv1.VerbAll},
+				APIGroups: slices.Sorted(slices.Values(o.PackageGroups)), Resources: []string{rbacv1.ResourceAll},
+				Verbs: []string{rbacv1.VerbAll},
 			}}, rbac.Common()...),
 		})
 	}

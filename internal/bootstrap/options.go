@@ -132,7 +132,8 @@ func (o Options) checkNames() error {
 	}
 	namespaces := []string{o.Namespace}
 	for _, account := range o.CoreAccounts {
-		namespaces, names["ServiceAccount"] = append(namespaces, account.Namespace), append(names["ServiceAccount"], account.Name)
+		namespaces, names["ServiceAccount"] = append(namespaces, account.Namespace),
+			append(names["ServiceAccount"], account.Name)
 	}
 	for _, name := range namespaces {
 		if len(validation.IsDNS1123Label(name)) > 0 {
@@ -146,7 +147,9 @@ func (o Options) checkNames() error {
 			}
 		}
 	}
-	if _, err := oci.ParseReference(o.Image, oci.ParseOptions{DefaultRegistry: "docker.io", AllowUntagged: true}); err != nil {
+	if _, err := oci.ParseReference(o.Image, oci.ParseOptions{
+		DefaultRegistry: "docker.io", AllowUntagged: true,
+	}); err != nil {
 		return ErrOption.New(err, "%.80q is not a valid image reference", o.Image)
 	}
 	return nil

@@ -19,13 +19,20 @@ func Reference(w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	chosen := append(Options{PackageGroups: []string{"GROUP"}, PermissionPolicy: "NAME", RemoveOrphans: true, FirstGeneration: true}.Grants(), Options{PackageGroups: []string{rbacv1.APIGroupAll}}.Grants()...)
+	chosen := append(Options{
+		PackageGroups: []string{"GROUP"}, PermissionPolicy: "NAME", RemoveOrphans: true, FirstGeneration: true,
+	}.Grants(), Options{PackageGroups: []string{rbacv1.APIGroupAll}}.Grants()...)
 	for _, g := range unique(chosen) {
-		if _, err := fmt.Fprintf(w, "\n## %s\n\n%s These permissions apply %s.\n\n| API group | resources | verbs |\n|---|---|---|\n", g.Name, g.Reason, g.Scope); err != nil {
+		if _, err := fmt.Fprintf(
+			w, "\n## %s\n\n%s These permissions apply %s.\n\n| API group | resources | verbs |\n|---|---|---|\n", g.Name,
+			g.Reason, g.Scope,
+		); err != nil {
 			return err
 		}
 		for _, r := range g.Rules {
-			if _, err := fmt.Fprintf(w, "| %s | %s | %s |\n", groupOf(r), resourcesOf(r), strings.Join(r.Verbs, ", ")); err != nil {
+			if _, err := fmt.Fprintf(
+				w, "| %s | %s | %s |\n", groupOf(r), resourcesOf(r), strings.Join(r.Verbs, ", "),
+			); err != nil {
 				return err
 			}
 		}

@@ -20,7 +20,9 @@ func (s *testEnv) checkDriftIsReverted(t *testing.T) {
 	t.Helper()
 	text := func(requests string) string {
 		all := stream(v1.ProviderKind, "drifted", definition("drifted", requests))
-		return strings.Replace(all, "  name: drifted\n", "  name: drifted\n  annotations: {meta.xpkg.dev/permissions: minimal}\n", 1)
+		return strings.Replace(
+			all, "  name: drifted\n", "  name: drifted\n  annotations: {meta.xpkg.dev/permissions: minimal}\n", 1,
+		)
 	}
 	p := env.NewPackage(v1.ProviderKind, "drifted", s.Push(t, "bootstrap/drifted", "v1.0.0", text("a")))
 	s.EnsureCreated(t, p)
@@ -29,10 +31,17 @@ func (s *testEnv) checkDriftIsReverted(t *testing.T) {
 	within := client.ObjectKey{Namespace: s.namespace, Name: everywhere.Name}
 	nobody := []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "nobody"}}
 	disown := func(o client.Object) { o.SetOwnerReferences(nil) }
-	s.checkReverted(t, everywhere, &rbacv1.ClusterRole{}, disown, func(o client.Object) { o.(*rbacv1.ClusterRole).Rules = nil })
-	s.checkReverted(t, everywhere, &rbacv1.ClusterRoleBinding{}, disown, func(o client.Object) { o.(*rbacv1.ClusterRoleBinding).Subjects = nobody })
+	s.checkReverted(
+		t, everywhere, &rbacv1.ClusterRole{}, disown, func(o client.Object) { o.(*rbacv1.ClusterRole).Rules = nil },
+	)
+	s.checkReverted(
+		t, everywhere, &rbacv1.ClusterRoleBinding{}, disown,
+		func(o client.Object) { o.(*rbacv1.ClusterRoleBinding).Subjects = nobody },
+	)
 	s.checkReverted(t, within, &rbacv1.Role{}, disown, func(o client.Object) { o.(*rbacv1.Role).Rules = nil })
-	s.checkReverted(t, within, &rbacv1.RoleBinding{}, disown, func(o client.Object) { o.(*rbacv1.RoleBinding).Subjects = nobody })
+	s.checkReverted(
+		t, within, &rbacv1.RoleBinding{}, disown, func(o client.Object) { o.(*rbacv1.RoleBinding).Subjects = nobody },
+	)
 	second := s.Push(t, "bootstrap/drifted", "v2.0.0", text("b"))
 	s.change(t, p, func(spec *v1.PackageSpec) { spec.Package = second })
 	for _, o := range []client.Object{&rbacv1.Role{}, &rbacv1.RoleBinding{}} {

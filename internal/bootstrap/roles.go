@@ -30,7 +30,10 @@ func bound(scope Scope, rules []rbacv1.PolicyRule, namespace string) []Object {
 	if scope == Everywhere {
 		return []Object{
 			&rbacv1.ClusterRole{TypeMeta: typeMeta(rbacv1.SchemeGroupVersion, "ClusterRole"), ObjectMeta: meta, Rules: rules},
-			&rbacv1.ClusterRoleBinding{TypeMeta: typeMeta(rbacv1.SchemeGroupVersion, "ClusterRoleBinding"), ObjectMeta: meta, RoleRef: ref, Subjects: manager},
+			&rbacv1.ClusterRoleBinding{
+				TypeMeta: typeMeta(rbacv1.SchemeGroupVersion, "ClusterRoleBinding"), ObjectMeta: meta, RoleRef: ref,
+				Subjects: manager,
+			},
 		}
 	}
 	meta.Namespace = namespace
@@ -41,6 +44,8 @@ func bound(scope Scope, rules []rbacv1.PolicyRule, namespace string) []Object {
 	ref.Kind, ref.Name = "Role", meta.Name
 	return []Object{
 		&rbacv1.Role{TypeMeta: typeMeta(rbacv1.SchemeGroupVersion, "Role"), ObjectMeta: meta, Rules: rules},
-		&rbacv1.RoleBinding{TypeMeta: typeMeta(rbacv1.SchemeGroupVersion, "RoleBinding"), ObjectMeta: meta, RoleRef: ref, Subjects: manager},
+		&rbacv1.RoleBinding{
+			TypeMeta: typeMeta(rbacv1.SchemeGroupVersion, "RoleBinding"), ObjectMeta: meta, RoleRef: ref, Subjects: manager,
+		},
 	}
 }

@@ -16,7 +16,10 @@ import (
 // makesTransaction proves that the manager carries out a transaction.
 func (s *testEnv) makesTransaction(t *testing.T) {
 	t.Helper()
-	ref := s.Push(t, "transaction", "v1.0.0", "apiVersion: meta.pkg.crossplane.io/v1\nkind: Configuration\nmetadata: {name: transaction}\n")
+	ref := s.Push(
+		t, "transaction", "v1.0.0",
+		"apiVersion: meta.pkg.crossplane.io/v1\nkind: Configuration\nmetadata: {name: transaction}\n",
+	)
 	x := &v1alpha1.Transaction{
 		ObjectMeta: metav1.ObjectMeta{Name: "permissions"},
 		Spec: v1alpha1.TransactionSpec{Remove: []v1alpha1.RemovedPackage{}, Packages: []v1alpha1.WantedPackage{{

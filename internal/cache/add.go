@@ -63,7 +63,9 @@ func Check(ctx context.Context, a oci.Artifact, limits oci.Limits, source string
 }
 
 // read returns the canonical names and the summary of a package.
-func read(ctx context.Context, a oci.Artifact, limits oci.Limits, source string, names []string) ([]string, summary, error) {
+func read(
+	ctx context.Context, a oci.Artifact, limits oci.Limits, source string, names []string,
+) ([]string, summary, error) {
 	keys, err := keysOf(names, a.Root().Digest)
 	if err != nil {
 		return nil, summary{}, err

@@ -104,7 +104,9 @@ func openCache(dir string, o Options) (*Cache, error) {
 	if c.root, err = os.OpenRoot(dir); err != nil {
 		return nil, store.ErrStoreWrite.New(err, "cannot open the package cache %s", dir)
 	}
-	c.store, err = store.Open(filepath.Join(dir, storeDir), store.Options{Now: c.now, MakeRoom: c.makeRoom, Before: o.Before})
+	c.store, err = store.Open(filepath.Join(dir, storeDir), store.Options{
+		Now: c.now, MakeRoom: c.makeRoom, Before: o.Before,
+	})
 	if err != nil {
 		return nil, errors.Join(err, c.root.Close())
 	}
@@ -128,7 +130,8 @@ func checkAncestors(dir string) error {
 	err := fileutil.CheckAncestors(filepath.Join(dir, storeDir))
 	var replaceable *fileutil.ReplaceableError
 	if errors.As(err, &replaceable) {
-		return store.ErrUnsafeStore.New(err, "another user can replace the package cache %s", dir).WithDo("%s", replaceable.Do("--cache-dir"))
+		return store.ErrUnsafeStore.New(err, "another user can replace the package cache %s", dir).
+			WithDo("%s", replaceable.Do("--cache-dir"))
 	}
 	// Every other error occurs again when the directory is used.
 	return nil

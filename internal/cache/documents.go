@@ -16,7 +16,9 @@ type documents struct {
 
 // of returns the references of the documents among the entries. Other entries are absent
 // from the result. A document that cannot be read has no references and is quarantined.
-func (d *documents) of(ctx context.Context, s *store.Store, entries []store.Entry, limits oci.Limits) (map[oci.Digest][]oci.Digest, error) {
+func (d *documents) of(
+	ctx context.Context, s *store.Store, entries []store.Entry, limits oci.Limits,
+) (map[oci.Digest][]oci.Digest, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	known := make(map[oci.Digest][]oci.Digest, len(entries))

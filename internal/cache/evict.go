@@ -14,7 +14,10 @@ func (c *Cache) makeRoom(ctx context.Context, need store.Need, reserve func() er
 		return reserve()
 	}
 	if need.Bytes > c.limit {
-		return ErrCacheFull.New(nil, "the package cache %s is limited to %s (--cache-limit), but the package needs %s", c.dir, amount(c.limit), amount(need.Bytes))
+		return ErrCacheFull.New(
+			nil, "the package cache %s is limited to %s (--cache-limit), but the package needs %s", c.dir, amount(c.limit),
+			amount(need.Bytes),
+		)
 	}
 	return c.store.Exclusive(ctx, func() error {
 		if c.fits(need) {
@@ -27,7 +30,8 @@ func (c *Cache) makeRoom(ctx context.Context, need store.Need, reserve func() er
 	})
 }
 
-// fits reports whether a write fits within the limit for certain, without a measurement of the cache, and counts the write.
+// fits reports whether a write fits within the limit for certain, without a measurement of the cache, and counts the
+// write.
 func (c *Cache) fits(need store.Need) bool {
 	t, ok := c.store.Tally()
 	// Some writes are larger than their reservation.
@@ -98,12 +102,16 @@ func (c *Cache) noRoom(s *snapshot, need store.Need, missing int64) error {
 	if recent >= missing {
 		return c.busy(need, fmt.Sprintf("%s were used within the last %d minutes", amount(recent), int(grace.Minutes())))
 	}
-	return ErrCacheFull.New(nil, "the package cache %s is limited to %s (--cache-limit); %s more are needed, and packages in use or with a name exceed the limit by %s",
+	return ErrCacheFull.New(nil,
+		"the package cache %s is limited to %s (--cache-limit); %s more are needed, and packages in use or with a name exceed the limit by %s",
 		c.dir, amount(c.limit), amount(need.Bytes), amount(missing-recent))
 }
 
 func (c *Cache) busy(need store.Need, why string) error {
-	return ErrCacheBusy.New(nil, "the package cache %s is limited to %s (--cache-limit) and has no room for %s yet: %s", c.dir, amount(c.limit), amount(need.Bytes), why)
+	return ErrCacheBusy.New(
+		nil, "the package cache %s is limited to %s (--cache-limit) and has no room for %s yet: %s", c.dir, amount(c.limit),
+		amount(need.Bytes), why,
+	)
 }
 
 func withoutLastResort(all []candidate) []candidate {

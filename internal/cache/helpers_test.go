@@ -70,7 +70,10 @@ func buildImage(ctx context.Context, name string, size int) (*ociimage.Image, er
 	copy(seed[:], name)
 	noise := make([]byte, size/2)
 	_, _ = rand.NewChaCha8(seed).Read(noise)
-	stream := fmt.Sprintf("apiVersion: meta.pkg.crossplane.io/v1\nkind: Configuration\nmetadata:\n  name: %s\n  annotations:\n    noise: %x\n", name, noise)
+	stream := fmt.Sprintf(
+		"apiVersion: meta.pkg.crossplane.io/v1\nkind: Configuration\nmetadata:\n  name: %s\n  annotations:\n    noise: %x\n",
+		name, noise,
+	)
 	return ociimage.Build(ctx, ociimage.Input{PackageYAML: []byte(stream)})
 }
 

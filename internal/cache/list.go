@@ -30,11 +30,13 @@ type Entry struct {
 	LastUsed time.Time `json:"lastUsed,omitzero"`
 	// InUse lists the owners that use the package.
 	InUse []string `json:"inUse,omitempty"`
-	// Users are the names of the owners for people: data directories and addresses of control planes, as far as they are known.
+	// Users are the names of the owners for people: data directories and addresses of control planes, as far as they are
+	// known.
 	Users []string `json:"users,omitempty"`
 	// Type is the artifact type of content that is not a package, such as the index of a registry.
 	Type string `json:"type,omitempty"`
-	// Partial reports whether only parts of the package were read, as an index and a solution of dependencies need. They are not damaged.
+	// Partial reports whether only parts of the package were read, as an index and a solution of dependencies need. They
+	// are not damaged.
 	Partial bool `json:"partial,omitempty"`
 	// Problem is the reason why the package cannot be read.
 	Problem string `json:"problem,omitempty"`
@@ -69,7 +71,10 @@ func (c *Cache) List(ctx context.Context) ([]Entry, error) {
 		return nil, errors.Join(err, ctx.Err())
 	}
 	slices.SortStableFunc(all, func(a, b Entry) int {
-		return cmp.Or(compareBool(a.Kind == "", b.Kind == ""), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Package, b.Package), slices.Compare(a.Names, b.Names))
+		return cmp.Or(
+			compareBool(a.Kind == "", b.Kind == ""), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Package, b.Package),
+			slices.Compare(a.Names, b.Names),
+		)
 	})
 	return all, ctx.Err()
 }
@@ -82,7 +87,9 @@ func (c *Cache) Size(ctx context.Context) (has, limit int64, err error) {
 
 // describe returns the entry of a package without its metadata.
 func (s *snapshot) describe(h *holding, owners map[oci.Digest][]*holding) Entry {
-	return Entry{Digest: h.root, Names: h.names, LastUsed: h.lastUsed, InUse: h.owners, Users: s.users[h.root], Size: s.own(h, owners)}
+	return Entry{
+		Digest: h.root, Names: h.names, LastUsed: h.lastUsed, InUse: h.owners, Users: s.users[h.root], Size: s.own(h, owners),
+	}
 }
 
 // read adds the metadata of the package to its entry, or what else the content is.
@@ -136,7 +143,8 @@ func (c *Cache) entry(ctx context.Context, root oci.Digest) (Entry, error) {
 	holdings := s.holdings()
 	i := slices.IndexFunc(holdings, func(h *holding) bool { return h.root == root })
 	if i < 0 {
-		return Entry{}, ErrNotInCache.New(nil, "%s was removed from the package cache %s while it was being added", root, c.dir)
+		return Entry{},
+			ErrNotInCache.New(nil, "%s was removed from the package cache %s while it was being added", root, c.dir)
 	}
 	e := s.describe(holdings[i], byDigest(holdings))
 	c.read(ctx, &e, holdings[i])

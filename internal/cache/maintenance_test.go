@@ -127,7 +127,8 @@ func TestVerify(t *testing.T) {
 			must(t, err)
 			for _, e := range listed {
 				for _, f := range r.Missing {
-					if slices.ContainsFunc(f.Names, func(name string) bool { return slices.Contains(e.Names, name) }) && len(e.Missing) == 0 && e.Problem == "" {
+					if slices.ContainsFunc(f.Names, func(name string) bool { return slices.Contains(e.Names, name) }) &&
+						len(e.Missing) == 0 && e.Problem == "" {
 						t.Errorf("%s lacks %s and is listed as complete", e.Digest, f.What)
 					}
 				}
@@ -262,9 +263,13 @@ func TestList(t *testing.T) {
 		}
 		start := newClock().now
 		want = []Entry{
-			{Digest: d["a"], Kind: "Configuration", Package: "a", LastUsed: start, InUse: []string{"cluster"}, Users: []string{"cluster"}},
+			{Digest: d["a"], Kind: "Configuration", Package: "a", LastUsed: start, InUse: []string{"cluster"}, Users: []string{
+				"cluster",
+			}},
 			{Digest: d["b"], Kind: "Configuration", Package: "b", Files: []string{"dropped.xpkg"}, LastUsed: time.Time{}},
-			{Digest: d["c"], Kind: "Configuration", Package: "c", Names: []string{"one", "two"}, Files: []string{"same.tar"}, LastUsed: start.Add(time.Hour)},
+			{Digest: d["c"], Kind: "Configuration", Package: "c", Names: []string{
+				"one", "two",
+			}, Files: []string{"same.tar"}, LastUsed: start.Add(time.Hour)},
 			{Files: []string{"packed.xpkg.gz"}},
 			{Files: []string{"rubbish.xpkg"}, Problem: "something"},
 		}
@@ -327,7 +332,9 @@ func TestPartsAndOtherArtifactsAreSound(t *testing.T) {
 	for _, e := range r.Removed {
 		kinds[firstOf(e.Package, e.Type, fmt.Sprint(e.Partial))] = true
 	}
-	if want := map[string]bool{"complete": true, "named": true, catalog.ArtifactType: true, "true": true}; !maps.Equal(want, kinds) {
+	if want := map[string]bool{
+		"complete": true, "named": true, catalog.ArtifactType: true, "true": true,
+	}; !maps.Equal(want, kinds) {
 		t.Errorf("a prune would remove %v, want %v", kinds, want)
 	}
 }

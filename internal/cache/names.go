@@ -51,7 +51,8 @@ func (c *Cache) Named(ctx context.Context, name string) (oci.Digest, error) {
 	if !errors.Is(err, ociarchive.ErrArchiveNotFound) {
 		return d, err
 	}
-	return oci.Digest{}, c.notFound(ctx, key, fmt.Sprintf("there is no file %s and no folder %s in it", strings.Join(filesOf(key), ", "), key))
+	return oci.Digest{},
+		c.notFound(ctx, key, fmt.Sprintf("there is no file %s and no folder %s in it", strings.Join(filesOf(key), ", "), key))
 }
 
 // added returns the content with a name from Add. It fails with ErrBlobNotFound if there
@@ -66,7 +67,9 @@ func (c *Cache) added(ctx context.Context, key string) (oci.Digest, error) {
 		return oci.Digest{}, err
 	}
 	if !c.has(n.Parts) {
-		return oci.Digest{}, ErrNotInCache.New(nil, "%q was added to the package cache %s as %s, but its content is incomplete", key, c.dir, n.Digest).
+		return oci.Digest{}, ErrNotInCache.New(
+			nil, "%q was added to the package cache %s as %s, but its content is incomplete", key, c.dir, n.Digest,
+		).
 			WithDo("Add it again with `xpkg cache add %s`.", wording.ShellWord(key+".xpkg")+" --as "+wording.ShellWord(key))
 	}
 	return n.Digest, nil
@@ -89,7 +92,9 @@ func (c *Cache) has(parts []oci.Digest) bool {
 // notFound returns an error with the places where a name was looked up and similar names.
 func (c *Cache) notFound(ctx context.Context, key, why string) error {
 	failure := ErrNotInCache.New(errors.New(why), "%q is not in the package cache %s", key, c.dir).
-		WithDo("Add the package of a file such as package.xpkg with `xpkg cache add package.xpkg --as %s`.", wording.ShellWord(key))
+		WithDo(
+			"Add the package of a file such as package.xpkg with `xpkg cache add package.xpkg --as %s`.", wording.ShellWord(key),
+		)
 	if alike := c.alike(ctx, key); len(alike) > 0 {
 		return failure.WithDo("Did you mean %s? %s", strings.Join(alike, " or "), failure.Do)
 	}

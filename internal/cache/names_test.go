@@ -47,7 +47,8 @@ func TestNamedEndings(t *testing.T) {
 		must(t, err)
 	}
 	for _, name := range []string{
-		"plain", "plain.xpkg", "gz", "gz.xpkg.gz", "saved", "saved.tar", "v1.0", "v1.0.xpkg", "hidden-gz", "link", "layout", "dotted", "dotted.xpkg",
+		"plain", "plain.xpkg", "gz", "gz.xpkg.gz", "saved", "saved.tar", "v1.0", "v1.0.xpkg", "hidden-gz", "link", "layout",
+		"dotted", "dotted.xpkg",
 	} {
 		c := open(t, dir, Options{})
 		if got, err := c.Named(t.Context(), name); got != img.Digest() || err != nil {
@@ -101,7 +102,8 @@ func TestNamedPrefersAdded(t *testing.T) {
 	}
 	must(t, c.Close())
 	c = open(t, dir, Options{})
-	for _, name := range []string{"pkg", ref, ref + "@" + added.String(), "registry.example.com/acme/other@" + added.String()} {
+	for _, name := range []string{"pkg", ref, ref + "@" + added.String(), "registry.example.com/acme/other@" +
+		added.String()} {
 		if got, err := c.Named(t.Context(), name); got != added || err != nil {
 			t.Errorf("%s is %s (%v), want %s", name, got, err, added)
 		}
@@ -123,7 +125,10 @@ func TestAddNames(t *testing.T) {
 	}
 	_, err := c.Add(t.Context(), file, "registry.example.com/acme/pkg@"+d.String())
 	must(t, err)
-	for _, bad := range []string{"", ".", "..", "a/b", "../../x", "a b", "-a", "acme/pkg:v1", "registry.example.com/acme/pkg", "x\x00", strings.Repeat("a", 300)} {
+	for _, bad := range []string{
+		"", ".", "..", "a/b", "../../x", "a b", "-a", "acme/pkg:v1", "registry.example.com/acme/pkg", "x\x00",
+		strings.Repeat("a", 300),
+	} {
 		_, err := c.Add(t.Context(), file, bad)
 		wantCode(t, err, ErrCacheName)
 		_, err = c.Named(t.Context(), bad)
@@ -156,8 +161,10 @@ func TestSideloadedFileThatIsNotAPackage(t *testing.T) {
 	good := writePackage(t, filepath.Join(dir, "good.xpkg"), "good", 10)
 	c := open(t, dir, Options{})
 	for name, code := range map[string]errcode.Code{
-		"text": ociarchive.ErrNotAnArchive, "half": oci.ErrBrokenLayer, "half-gz": ociarchive.ErrNotAnArchive, "noending": ErrNotInCache, "escape": ociarchive.ErrNotAnArchive,
-		"etc": ErrNotInCache, "pipe": ociarchive.ErrNotAnArchive, "empty": ociarchive.ErrNotAnArchive, "pipes": ociarchive.ErrNotAnArchive, storeDir: ErrNotInCache,
+		"text": ociarchive.ErrNotAnArchive, "half": oci.ErrBrokenLayer, "half-gz": ociarchive.ErrNotAnArchive,
+		"noending": ErrNotInCache, "escape": ociarchive.ErrNotAnArchive,
+		"etc": ErrNotInCache, "pipe": ociarchive.ErrNotAnArchive, "empty": ociarchive.ErrNotAnArchive,
+		"pipes": ociarchive.ErrNotAnArchive, storeDir: ErrNotInCache,
 	} {
 		if _, err := c.Named(t.Context(), name); !errors.Is(err, code) {
 			t.Errorf("%s: got %v, want %s", name, err, code.Name)
@@ -188,7 +195,10 @@ func FuzzNamed(f *testing.F) {
 	f.Cleanup(func() { _ = c.Close() })
 	writePackage(f, filepath.Join(outside, "secret.xpkg"), "secret", 10)
 	writePackage(f, filepath.Join(dir, "inside.xpkg"), "inside", 10)
-	for _, s := range []string{"inside", "inside.xpkg", "../secret", "..", "/etc/passwd", "store", "a/../b", "inside\x00", "registry.example.com/a/b:v1", "a@sha256:", "%2e%2e/secret", `..\secret`, "INSIDE"} {
+	for _, s := range []string{
+		"inside", "inside.xpkg", "../secret", "..", "/etc/passwd", "store", "a/../b", "inside\x00",
+		"registry.example.com/a/b:v1", "a@sha256:", "%2e%2e/secret", `..\secret`, "INSIDE",
+	} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, name string) {

@@ -16,7 +16,9 @@ import (
 func d(name string) oci.Digest { return oci.DigestOf([]byte(name)) }
 
 func entry(now time.Time, name, derived string, hours float64) store.Entry {
-	return store.Entry{Digest: d(name), Name: derived, Size: 1, LastUsed: now.Add(-time.Duration(hours * float64(time.Hour)))}
+	return store.Entry{
+		Digest: d(name), Name: derived, Size: 1, LastUsed: now.Add(-time.Duration(hours * float64(time.Hour))),
+	}
 }
 
 func TestCandidates(t *testing.T) {
@@ -54,7 +56,10 @@ func TestCandidates(t *testing.T) {
 			[]string{"A/about", "A/index", "a", "A"},
 		},
 		"UsedAndRecentStaysWhole": {
-			snapshot{entries: []store.Entry{at("B", "", 0.1), at("b", "", 8), at("B", "index", 8)}, docs: docs, owners: map[oci.Digest][]string{d("B"): {"cluster"}}},
+			snapshot{
+				entries: []store.Entry{at("B", "", 0.1), at("b", "", 8), at("B", "index", 8)}, docs: docs,
+				owners: map[oci.Digest][]string{d("B"): {"cluster"}},
+			},
 			nil,
 		},
 		"SharedWithUsedStays": {

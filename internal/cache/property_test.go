@@ -126,7 +126,8 @@ func (m *model) actions() map[string]func(*rapid.T) {
 		},
 		"prune": func(t *rapid.T) {
 			_, err := m.cache.Prune(t.Context(), PruneOptions{
-				MaxBytes: int64(rapid.IntRange(0, 5000).Draw(t, "bytes")), OlderThan: time.Duration(rapid.IntRange(0, 20).Draw(t, "minutes")) * time.Minute,
+				MaxBytes:  int64(rapid.IntRange(0, 5000).Draw(t, "bytes")),
+				OlderThan: time.Duration(rapid.IntRange(0, 20).Draw(t, "minutes")) * time.Minute,
 			})
 			must(t, err)
 		},

@@ -95,7 +95,8 @@ func (c *Cache) removed(ctx context.Context, s *snapshot, lost map[oci.Digest]bo
 	owners := byDigest(holdings)
 	var all []Entry
 	for _, h := range holdings {
-		if !h.isPackage || !slices.ContainsFunc(slices.Collect(maps.Keys(h.digests)), func(d oci.Digest) bool { return lost[d] }) {
+		if !h.isPackage ||
+			!slices.ContainsFunc(slices.Collect(maps.Keys(h.digests)), func(d oci.Digest) bool { return lost[d] }) {
 			continue
 		}
 		e := s.describe(h, owners)

@@ -73,15 +73,21 @@ func decodeUse(r store.Record) (useRecord, error) {
 
 // names returns the name records, ordered by name.
 func (c *Cache) names(ctx context.Context) ([]nameRecord, error) {
-	return readRecords(ctx, c.store, namesKind, decodeName, func(a, b nameRecord) int { return cmp.Compare(a.Name, b.Name) })
+	return readRecords(
+		ctx, c.store, namesKind, decodeName, func(a, b nameRecord) int { return cmp.Compare(a.Name, b.Name) },
+	)
 }
 
 // uses returns the use records, ordered by owner.
 func (c *Cache) uses(ctx context.Context) ([]useRecord, error) {
-	return readRecords(ctx, c.store, usesKind, decodeUse, func(a, b useRecord) int { return cmp.Compare(a.Owner, b.Owner) })
+	return readRecords(
+		ctx, c.store, usesKind, decodeUse, func(a, b useRecord) int { return cmp.Compare(a.Owner, b.Owner) },
+	)
 }
 
-func readRecords[T any](ctx context.Context, s *store.Store, kind string, decode func(store.Record) (T, error), order func(a, b T) int) ([]T, error) {
+func readRecords[T any](
+	ctx context.Context, s *store.Store, kind string, decode func(store.Record) (T, error), order func(a, b T) int,
+) ([]T, error) {
 	records, err := s.Records(ctx, kind)
 	if err != nil {
 		return nil, err
@@ -96,8 +102,8 @@ func readRecords[T any](ctx context.Context, s *store.Store, kind string, decode
 	return all, nil
 }
 
-// Forget deletes the records of owners, which can be named by [Options].User too. It returns the names without a record, and deletes
-// nothing if there are any.
+// Forget deletes the records of owners, which can be named by [Options].User too. It returns the names without a
+// record, and deletes nothing if there are any.
 func (c *Cache) Forget(ctx context.Context, names ...string) (unknown []string, err error) {
 	uses, err := c.uses(ctx)
 	if err != nil {

@@ -29,7 +29,8 @@ type imported struct {
 
 // current reports whether the file is unchanged since it was imported.
 func (i imported) current(now fs.FileInfo) bool {
-	return i.info != nil && os.SameFile(i.info, now) && i.info.Size() == now.Size() && i.info.ModTime().Equal(now.ModTime())
+	return i.info != nil && os.SameFile(i.info, now) && i.info.Size() == now.Size() &&
+		i.info.ModTime().Equal(now.ModTime())
 }
 
 // stem returns a file name without its extension.
@@ -68,11 +69,13 @@ func (c *Cache) sideloaded(ctx context.Context, name string) (oci.Digest, error)
 	}
 	if info, err := c.root.Stat(name); err == nil && info.IsDir() && name != storeDir {
 		if info, err = c.root.Stat(path.Join(name, layoutIndex)); err != nil {
-			return oci.Digest{}, ociarchive.ErrNotAnArchive.New(err, "the folder %s of the package cache %s is not an OCI layout", name, c.dir)
+			return oci.Digest{},
+				ociarchive.ErrNotAnArchive.New(err, "the folder %s of the package cache %s is not an OCI layout", name, c.dir)
 		}
 		return c.importFile(ctx, name, info)
 	}
-	return oci.Digest{}, ociarchive.ErrArchiveNotFound.New(nil, "the package cache %s contains no package named %s", c.dir, name)
+	return oci.Digest{},
+		ociarchive.ErrArchiveNotFound.New(nil, "the package cache %s contains no package named %s", c.dir, name)
 }
 
 // importFile copies the content of a file that an install needs into the store, unless it

@@ -26,7 +26,10 @@ type snapshot struct {
 
 // scan reads the state of the store.
 func (c *Cache) scan(ctx context.Context) (*snapshot, error) {
-	s := &snapshot{now: c.now(), names: map[oci.Digest][]string{}, owners: map[oci.Digest][]string{}, users: map[oci.Digest][]string{}, parts: map[oci.Digest][]oci.Digest{}}
+	s := &snapshot{
+		now: c.now(), names: map[oci.Digest][]string{}, owners: map[oci.Digest][]string{}, users: map[oci.Digest][]string{},
+		parts: map[oci.Digest][]oci.Digest{},
+	}
 	var err error
 	if s.entries, err = c.store.Entries(ctx); err != nil {
 		return nil, err
@@ -82,7 +85,9 @@ func (s *snapshot) holdings() []*holding {
 	reached := map[oci.Digest]bool{}
 	take := func(root oci.Digest) {
 		_, isPackage := s.docs[root]
-		h := &holding{root: root, isPackage: isPackage, digests: map[oci.Digest]bool{}, names: s.names[root], owners: s.owners[root]}
+		h := &holding{
+			root: root, isPackage: isPackage, digests: map[oci.Digest]bool{}, names: s.names[root], owners: s.owners[root],
+		}
 		s.collect(root, h.digests)
 		for d := range h.digests {
 			reached[d] = true

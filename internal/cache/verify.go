@@ -146,7 +146,8 @@ func (c *Cache) lacking(ctx context.Context, s *snapshot, h *holding) []Fault {
 	if err != nil {
 		return faults // The damage is already reported.
 	}
-	if m, err := oci.FindManifest(ctx, a, oci.Platform{}, c.limits); err == nil && m.Base != nil && !slices.Contains(s.parts[h.root], m.Base.Digest) {
+	if m, err := oci.FindManifest(ctx, a, oci.Platform{}, c.limits); err == nil && m.Base != nil &&
+		!slices.Contains(s.parts[h.root], m.Base.Digest) {
 		lacks(m.Base.Digest, "layer "+m.Base.Digest.String())
 	} else if errors.Is(err, oci.ErrBlobNotFound) {
 		faults = append(faults, fault(h.root, "manifest below "+h.root.String(), []*holding{h}))

@@ -54,7 +54,8 @@ func (w *simulation) rotatedOnce() {
 		w.t.Errorf("%d authorities have signed", len(authorities))
 	}
 	for _, x := range wanted {
-		if firstCertificate(w.secret(x.Secret).Data[KeyCertificate]).CheckSignatureFrom(firstCertificate(s.Data[KeyCertificate])) != nil {
+		if firstCertificate(w.secret(x.Secret).Data[KeyCertificate]).
+			CheckSignatureFrom(firstCertificate(s.Data[KeyCertificate])) != nil {
 			w.t.Errorf("%s goes by the former authority", x.Secret)
 		}
 	}

@@ -95,7 +95,8 @@ func TestReplacedCAIsTrusted(t *testing.T) {
 	})
 	for _, x := range wanted {
 		s := w.secret(x.Secret)
-		if !bytes.Equal(s.Data[KeyBundle], certificatePEM(other.cert)) || firstCertificate(s.Data[KeyCertificate]).CheckSignatureFrom(other.cert) != nil {
+		if !bytes.Equal(s.Data[KeyBundle], certificatePEM(other.cert)) ||
+			firstCertificate(s.Data[KeyCertificate]).CheckSignatureFrom(other.cert) != nil {
 			t.Errorf("%s does not go by the new authority", x.Secret)
 		}
 	}
@@ -106,8 +107,9 @@ func foreignSecrets(t *testing.T, n int) crossplane {
 	t.Helper()
 	key := rsaKeys()[n]
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "another CA"}, NotBefore: start.Add(-day), NotAfter: start.AddDate(1, n, 0),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "another CA"}, NotBefore: start.Add(-day),
+		NotAfter: start.AddDate(1, n, 0),
+		IsCA:     true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 	}
 	return crossplane{key, mustSign(t, template, template, key, key)}
 }
@@ -127,7 +129,8 @@ func TestForeignCertificatesAreUsedUnchanged(t *testing.T) {
 			want := wanted[0]
 			want.Owner = requester("Provider", "a", "a-1")
 			issued, next := w.ensure(want, wanted[2])
-			if diff := cmp.Diff(theirs.Data[KeyCertificate], issued[want.Secret].Cert); diff != "" || next.After(start.Add(day)) {
+			if diff := cmp.Diff(theirs.Data[KeyCertificate], issued[want.Secret].Cert); diff != "" ||
+				next.After(start.Add(day)) {
 				t.Errorf("not used, or not looked at again before %s", next)
 			}
 			if !bytes.Equal(issued[want.Secret].Bundle, theirs.Data[KeyBundle]) {
@@ -214,9 +217,13 @@ func TestSecretsWithOtherContent(t *testing.T) {
 		t.Errorf("the error %q lacks %q", err, want)
 	}
 
-	w = newSimulation(t, secretOf(wanted[0].Secret, map[string][]byte{"password": []byte("x")}), secretOf(wanted[1].Secret, map[string][]byte{"password": []byte("x")}))
+	w = newSimulation(
+		t, secretOf(wanted[0].Secret, map[string][]byte{"password": []byte("x")}),
+		secretOf(wanted[1].Secret, map[string][]byte{"password": []byte("x")}),
+	)
 	_, _, err = w.store().Ensure(t.Context(), wanted)
-	if message := fmt.Sprint(err); !strings.Contains(message, wanted[0].Secret) || !strings.Contains(message, wanted[1].Secret) || strings.Contains(message, "\n") {
+	if message := fmt.Sprint(err); !strings.Contains(message, wanted[0].Secret) ||
+		!strings.Contains(message, wanted[1].Secret) || strings.Contains(message, "\n") {
 		t.Errorf("two Secrets: %q", message)
 	}
 }

@@ -24,7 +24,8 @@ type crossplane struct {
 }
 
 var crossplaneName = pkix.Name{
-	CommonName: "Crossplane", Organization: []string{"Crossplane"}, Country: []string{"Earth"}, Province: []string{"Earth"}, Locality: []string{"Earth"},
+	CommonName: "Crossplane", Organization: []string{"Crossplane"}, Country: []string{"Earth"},
+	Province: []string{"Earth"}, Locality: []string{"Earth"},
 }
 
 // rsaKeys are made once for the whole test: they are slow to make.
@@ -85,7 +86,9 @@ func (x crossplane) leafUntil(t testing.TB, w Requirement, end time.Time) *corev
 		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment | x509.KeyUsageDataEncipherment,
 		ExtKeyUsage: []x509.ExtKeyUsage{w.Usage.extended()}, BasicConstraintsValid: true,
 	}, x.cert, key, x.key)
-	return secretOf(w.Secret, map[string][]byte{KeyCertificate: certificatePEM(c), keyPrivate: rsaPEM(key), KeyBundle: certificatePEM(x.cert)})
+	return secretOf(w.Secret, map[string][]byte{
+		KeyCertificate: certificatePEM(c), keyPrivate: rsaPEM(key), KeyBundle: certificatePEM(x.cert),
+	})
 }
 
 // ourSecrets are made once: making an authority is slow.

@@ -137,7 +137,9 @@ func commonName(names []string) string {
 	return names[0]
 }
 
-func sign(template, parent *x509.Certificate, public crypto.PublicKey, key crypto.Signer, random io.Reader) (*x509.Certificate, error) {
+func sign(
+	template, parent *x509.Certificate, public crypto.PublicKey, key crypto.Signer, random io.Reader,
+) (*x509.Certificate, error) {
 	raw, err := x509.CreateCertificate(random, template, parent, public, key)
 	if err != nil {
 		return nil, err

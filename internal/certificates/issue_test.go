@@ -78,8 +78,10 @@ func (w *simulation) keep() time.Time {
 // Damaged Secrets are repaired by each process alone, and the CA is found again.
 func TestIssueRepairs(t *testing.T) {
 	for name, damage := range map[string]func(*simulation){
-		"half a Secret": func(w *simulation) { w.edit(wanted[0].Secret, func(s *corev1.Secret) { delete(s.Data, keyPrivate) }) },
-		"no authority":  func(w *simulation) { _ = w.client.Delete(t.Context(), w.secret(RootSecret)) },
+		"half a Secret": func(w *simulation) {
+			w.edit(wanted[0].Secret, func(s *corev1.Secret) { delete(s.Data, keyPrivate) })
+		},
+		"no authority": func(w *simulation) { _ = w.client.Delete(t.Context(), w.secret(RootSecret)) },
 		"another authority": func(w *simulation) {
 			w.edit(RootSecret, func(s *corev1.Secret) { s.Data = newCrossplane(t, 0).root().Data })
 		},

@@ -36,8 +36,8 @@ type Leaf struct {
 	Unowned bool
 }
 
-// coreSecrets are the Secrets of Crossplane core, which have no owners and the names of those of a package "crossplane". With
-// the client certificate, core calls Functions.
+// coreSecrets are the Secrets of Crossplane core, which have no owners and the names of those of a package
+// "crossplane". With the client certificate, core calls Functions.
 var coreSecrets = []string{v1.TLSServerSecretName("crossplane"), v1.TLSClientSecretName("crossplane")}
 
 // readLeaf reads a Secret; nil if it does not exist.
@@ -57,11 +57,13 @@ func readLeaf(name string, secret *corev1.Secret, want *Requirement, ca CA, now 
 	leaf.Taken = !ours && len(secret.Data) > 0 && !hasAny(secret, KeyCertificate, keyPrivate, KeyBundle)
 	leaf.Foreign = ofCertManager(secret) || leaf.Certificate != nil && !ours && !akin(leaf.Issuer, ca, now)
 	if isOfPackage {
-		if _, holder := manifests.Claim(secret, want.Owner); holder != nil && (!leaf.Foreign || manifests.IsPackage(*holder)) {
+		if _, holder := manifests.Claim(secret, want.Owner); holder != nil &&
+			(!leaf.Foreign || manifests.IsPackage(*holder)) {
 			leaf.Taken, leaf.Holder = true, holder.Kind+"/"+holder.Name
 		}
 	}
-	leaf.Unowned = want != nil && !leaf.Foreign && !manifests.EqualOwners(want.owners(secret.OwnerReferences), secret.OwnerReferences)
+	leaf.Unowned = want != nil && !leaf.Foreign &&
+		!manifests.EqualOwners(want.owners(secret.OwnerReferences), secret.OwnerReferences)
 	if want != nil && leaf.Certificate != nil {
 		leaf.Unnamed = unnamed(leaf.Certificate, want.DNSNames, ours)
 	}
@@ -89,7 +91,9 @@ func akin(issuer *x509.Certificate, ca CA, now time.Time) bool {
 }
 
 // usable returns the certificate and its issuer, or the reason why the certificate cannot be used now.
-func usable(secret *corev1.Secret, want *Requirement, ca CA, now time.Time) (c, issuer *x509.Certificate, fault string) {
+func usable(
+	secret *corev1.Secret, want *Requirement, ca CA, now time.Time,
+) (c, issuer *x509.Certificate, fault string) {
 	c = firstCertificate(secret.Data[KeyCertificate])
 	if c == nil {
 		return nil, nil, "the Secret contains no certificate"

@@ -20,19 +20,25 @@ func TestHalfFilledSecrets(t *testing.T) {
 		// keeps reports that the certificate itself stays.
 		keeps bool
 	}{
-		"no data":                 {do: func(s *corev1.Secret) { s.Data = nil }},
-		"no certificate":          {do: func(s *corev1.Secret) { delete(s.Data, KeyCertificate) }},
-		"no key":                  {do: func(s *corev1.Secret) { delete(s.Data, keyPrivate) }},
-		"no bundle":               {do: func(s *corev1.Secret) { delete(s.Data, KeyBundle) }, keeps: true},
-		"only a bundle":           {do: func(s *corev1.Secret) { s.Data = map[string][]byte{KeyBundle: s.Data[KeyBundle]} }},
-		"empty values":            {do: func(s *corev1.Secret) { s.Data[KeyCertificate], s.Data[keyPrivate] = nil, []byte{} }},
+		"no data":        {do: func(s *corev1.Secret) { s.Data = nil }},
+		"no certificate": {do: func(s *corev1.Secret) { delete(s.Data, KeyCertificate) }},
+		"no key":         {do: func(s *corev1.Secret) { delete(s.Data, keyPrivate) }},
+		"no bundle":      {do: func(s *corev1.Secret) { delete(s.Data, KeyBundle) }, keeps: true},
+		"only a bundle":  {do: func(s *corev1.Secret) { s.Data = map[string][]byte{KeyBundle: s.Data[KeyBundle]} }},
+		"empty values": {
+			do: func(s *corev1.Secret) { s.Data[KeyCertificate], s.Data[keyPrivate] = nil, []byte{} },
+		},
 		"garbage":                 {do: func(s *corev1.Secret) { s.Data[KeyCertificate] = []byte("garbage") }},
 		"a cut key":               {do: func(s *corev1.Secret) { s.Data[keyPrivate] = s.Data[keyPrivate][:100] }},
 		"another's key":           {do: func(s *corev1.Secret) { s.Data[keyPrivate] = rsaPEM(rsaKeys()[1]) }},
 		"a certificate as bundle": {do: func(s *corev1.Secret) { s.Data[KeyBundle] = s.Data[KeyCertificate] }, keeps: true},
-		"another's bundle":        {do: func(s *corev1.Secret) { s.Data[KeyBundle] = certificatePEM(other.cert) }, keeps: true},
-		"for clients":             {do: func(s *corev1.Secret) { use(s, newCrossplane(t, 0).leaf(t, wanted[1])) }},
-		"expired":                 {do: func(s *corev1.Secret) { use(s, newCrossplane(t, 0).leafUntil(t, wanted[0], start.Add(-time.Hour))) }},
+		"another's bundle": {
+			do: func(s *corev1.Secret) { s.Data[KeyBundle] = certificatePEM(other.cert) }, keeps: true,
+		},
+		"for clients": {do: func(s *corev1.Secret) { use(s, newCrossplane(t, 0).leaf(t, wanted[1])) }},
+		"expired": {
+			do: func(s *corev1.Secret) { use(s, newCrossplane(t, 0).leafUntil(t, wanted[0], start.Add(-time.Hour))) },
+		},
 	} {
 		for whose, w := range map[string]*simulation{"ours": ourWorld(t), "crossplane": newCrossplaneSimulation(t)} {
 			t.Run(name+"/"+whose, func(t *testing.T) {
@@ -81,8 +87,10 @@ func TestDamagedCA(t *testing.T) {
 		"another's key":          {do: func(s *corev1.Secret) { s.Data[keyPrivate] = rsaPEM(rsaKeys()[1]) }},
 		"both of a server":       {do: func(s *corev1.Secret) { use(s, newCrossplane(t, 0).leaf(t, wanted[0])) }},
 		"a damaged next":         {do: func(s *corev1.Secret) { s.Data[keyNextCertificate] = []byte("x") }, same: true},
-		"a next without its key": {do: func(s *corev1.Secret) { s.Data[keyNextCertificate] = certificatePEM(newCrossplane(t, 1).cert) }, same: true},
-		"trusted garbage":        {do: func(s *corev1.Secret) { s.Data[keyTrusted] = []byte("x") }, same: true},
+		"a next without its key": {
+			do: func(s *corev1.Secret) { s.Data[keyNextCertificate] = certificatePEM(newCrossplane(t, 1).cert) }, same: true,
+		},
+		"trusted garbage": {do: func(s *corev1.Secret) { s.Data[keyTrusted] = []byte("x") }, same: true},
 		"marks that cannot be read": {do: func(s *corev1.Secret) {
 			s.Annotations = map[string]string{annotationCADistributedAt: "x", annotationCARotatedAt: "y"}
 		}, same: true},
@@ -109,7 +117,8 @@ func TestDamagedCA(t *testing.T) {
 				t.Errorf("it is the same authority: %v", same)
 			}
 			for _, x := range wanted {
-				if firstCertificate(w.secret(x.Secret).Data[KeyCertificate]).CheckSignatureFrom(firstCertificate(s.Data[KeyCertificate])) != nil {
+				if firstCertificate(w.secret(x.Secret).Data[KeyCertificate]).
+					CheckSignatureFrom(firstCertificate(s.Data[KeyCertificate])) != nil {
 					t.Errorf("%s goes by another authority", x.Secret)
 				}
 			}
@@ -122,7 +131,8 @@ func TestCAWithoutSigningUsageIsReplaced(t *testing.T) {
 	key := rsaKeys()[0]
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: crossplaneName, NotBefore: start.Add(-day), NotAfter: start.AddDate(1, 0, 0),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign, PermittedDNSDomains: []string{"example.org"}, PermittedDNSDomainsCritical: true,
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+		PermittedDNSDomains: []string{"example.org"}, PermittedDNSDomainsCritical: true,
 	}
 	x := crossplane{key, mustSign(t, template, template, key, key)}
 	w := newSimulation(t, x.root())
@@ -133,7 +143,8 @@ func TestCAWithoutSigningUsageIsReplaced(t *testing.T) {
 
 func future(s *corev1.Secret) {
 	s.Annotations = map[string]string{
-		AnnotationRotate: "", annotationCADistributedAt: Mark{fingerprint(), start.Add(day)}.String(), annotationCARotatedAt: Mark{fingerprint(), start.Add(day)}.String(),
+		AnnotationRotate: "", annotationCADistributedAt: Mark{fingerprint(), start.Add(day)}.String(),
+		annotationCARotatedAt: Mark{fingerprint(), start.Add(day)}.String(),
 	}
 	delete(s.Annotations, AnnotationRotate)
 }
@@ -157,7 +168,8 @@ func TestParseMark(t *testing.T) {
 	if diff := cmp.Diff(m, parseMark(m.String())); diff != "" {
 		t.Error(diff)
 	}
-	for _, text := range []string{"", "x", m.Fingerprint, m.Fingerprint + " ", m.Fingerprint + "x2026-01-01T00:00:00Z", m.String() + "x"} {
+	for _, text := range []string{"", "x", m.Fingerprint, m.Fingerprint + " ", m.Fingerprint +
+		"x2026-01-01T00:00:00Z", m.String() + "x"} {
 		if got := parseMark(text); got != (Mark{}) {
 			t.Errorf("%q: %v", text, got)
 		}
@@ -174,7 +186,8 @@ func FuzzReadSecrets(f *testing.F) {
 	f.Add(root[KeyCertificate], rsaPEM(rsaKeys()[0]), []byte("x"), "y")
 	f.Fuzz(func(t *testing.T, certificate, key, bundle []byte, mark string) {
 		secret := secretOf("x", map[string][]byte{
-			KeyCertificate: certificate, keyPrivate: key, KeyBundle: bundle, keyTrusted: bundle, keyNextCertificate: certificate, keyNextPrivate: key,
+			KeyCertificate: certificate, keyPrivate: key, KeyBundle: bundle, keyTrusted: bundle, keyNextCertificate: certificate,
+			keyNextPrivate: key,
 		})
 		secret.Annotations = map[string]string{annotationCADistributedAt: mark, annotationCARotatedAt: mark}
 		ca := readCA(secret, start)

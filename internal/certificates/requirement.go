@@ -43,8 +43,8 @@ type Requirement struct {
 	// DNSNames are the names in the certificate; see [ServerNames]. The certificate of a client has the name of its
 	// revision.
 	DNSNames []string
-	// Owner is the active revision whose runtime needs the certificate, and its package, which become the owners of the Secret.
-	// Without it, the Secret has no owners.
+	// Owner is the active revision whose runtime needs the certificate, and its package, which become the owners of the
+	// Secret. Without it, the Secret has no owners.
 	Owner plan.Requester
 }
 
@@ -53,7 +53,9 @@ func (r Requirement) owners(live []metav1.OwnerReference) []metav1.OwnerReferenc
 	if r.Owner.Package.Name == "" {
 		return live
 	}
-	return manifests.Hold(live, r.Owner, []metav1.OwnerReference{r.Owner.Revision.Reference(true), r.Owner.Package.Reference(false)})
+	return manifests.Hold(live, r.Owner, []metav1.OwnerReference{
+		r.Owner.Revision.Reference(true), r.Owner.Package.Reference(false),
+	})
 }
 
 // Issued is a certificate that is in place, each part in PEM.

@@ -62,7 +62,10 @@ func TestManagersStartAtOnceOnTheAPIServer(t *testing.T) {
 		for i, from := range results {
 			for _, to := range results {
 				a, b := from[server.Secret], to[wanted[3].Secret]
-				err := connect(map[string][]byte{KeyCertificate: a.Cert, keyPrivate: a.Key, KeyBundle: a.Bundle}, map[string][]byte{KeyCertificate: b.Cert, keyPrivate: b.Key, KeyBundle: b.Bundle}, time.Now())
+				err := connect(
+					map[string][]byte{KeyCertificate: a.Cert, keyPrivate: a.Key, KeyBundle: a.Bundle},
+					map[string][]byte{KeyCertificate: b.Cert, keyPrivate: b.Key, KeyBundle: b.Bundle}, time.Now(),
+				)
 				if err != nil {
 					t.Errorf("manager %d: %v", i, err)
 				}
@@ -78,7 +81,8 @@ func TestWithoutANamespace(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := &Store{Client: api, Namespace: "certificates-nowhere", Now: time.Now, Random: rand.Reader}
-	if _, _, err := s.Issue(t.Context(), wanted[:1]); err == nil || !strings.Contains(err.Error(), `namespaces "certificates-nowhere" not found`) {
+	if _, _, err := s.Issue(t.Context(), wanted[:1]); err == nil ||
+		!strings.Contains(err.Error(), `namespaces "certificates-nowhere" not found`) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -103,9 +107,13 @@ func newHook(t *testing.T, api client.Client, namespace string) *hook {
 	// Each call makes a new connection, and so looks at the certificate anew.
 	h.server.Config.SetKeepAlivesEnabled(false)
 	h.server.Config.ErrorLog = log.New(io.Discard, "", 0)
-	h.server.TLS = &tls.Config{MinVersion: tls.VersionTLS12, GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+	h.server.TLS = &tls.Config{MinVersion: tls.VersionTLS12, GetConfigForClient: func(*tls.ClientHelloInfo) (
+		*tls.Config, error,
+	) {
 		s := &corev1.Secret{}
-		if err := api.Get(context.WithoutCancel(t.Context()), client.ObjectKey{Namespace: namespace, Name: wanted[0].Secret}, s); err != nil {
+		if err := api.Get(
+			context.WithoutCancel(t.Context()), client.ObjectKey{Namespace: namespace, Name: wanted[0].Secret}, s,
+		); err != nil {
 			return nil, err
 		}
 		c, err := tls.X509KeyPair(s.Data[KeyCertificate], s.Data[keyPrivate])
@@ -133,7 +141,9 @@ func (h *hook) answer(w http.ResponseWriter, r *http.Request) {
 }
 
 // configure sets the address and the CA bundle of the webhook in the API server.
-func (h *hook) configure(ctx context.Context, name, path string, operation admissionregistrationv1.OperationType, bundle []byte) error {
+func (h *hook) configure(
+	ctx context.Context, name, path string, operation admissionregistrationv1.OperationType, bundle []byte,
+) error {
 	url := fmt.Sprintf("https://localhost:%d%s", h.server.Listener.Addr().(*net.TCPAddr).Port, path)
 	fail, none := admissionregistrationv1.Fail, admissionregistrationv1.SideEffectClassNone
 	webhook := admissionregistrationv1.ValidatingWebhook{
@@ -141,7 +151,9 @@ func (h *hook) configure(ctx context.Context, name, path string, operation admis
 		ClientConfig: admissionregistrationv1.WebhookClientConfig{URL: &url, CABundle: bundle},
 		Rules: []admissionregistrationv1.RuleWithOperations{{
 			Operations: []admissionregistrationv1.OperationType{operation},
-			Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
+			Rule: admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{
+				"configmaps",
+			}},
 		}},
 		FailurePolicy: &fail, SideEffects: &none, AdmissionReviewVersions: []string{"v1"},
 		NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": h.namespace}},
@@ -170,7 +182,9 @@ func (h *hook) settle(t *testing.T, bundle []byte) (bool, error) {
 	}
 	wait.Until(t, patience, "the API server goes by the new configuration", func() (string, bool) {
 		// Whether this update succeeds is another question.
-		_ = h.api.Update(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "there"}}, client.DryRunAll)
+		_ = h.api.Update(
+			ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "there"}}, client.DryRunAll,
+		)
 		seen := h.marker.Load().(string)
 		return seen, seen == path
 	})
@@ -182,13 +196,17 @@ func (h *hook) settle(t *testing.T, bundle []byte) (bool, error) {
 func TestNoWebhookFailsDuringARotation(t *testing.T) {
 	const namespace = "certificates-webhook"
 	api := newAPI(t, namespace)
-	if err := api.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "there"}}); err != nil {
+	if err := api.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+		Namespace: namespace, Name: "there",
+	}}); err != nil {
 		t.Fatal(err)
 	}
 	h := newHook(t, api, namespace)
 	store := &Store{Client: api, Namespace: namespace, Now: time.Now, Random: rand.Reader, Overlap: time.Nanosecond}
 	store.Settled = func(_ context.Context, bundle []byte) (bool, error) { return h.settle(t, bundle) }
-	want := Requirement{Secret: wanted[0].Secret, Usage: Server, DNSNames: append(ServerNames("hook", namespace), "localhost")}
+	want := Requirement{
+		Secret: wanted[0].Secret, Usage: Server, DNSNames: append(ServerNames("hook", namespace), "localhost"),
+	}
 	if _, _, err := store.Ensure(t.Context(), []Requirement{want}); err != nil {
 		t.Fatal(err)
 	}
@@ -238,7 +256,8 @@ func TestNoWebhookFailsDuringARotation(t *testing.T) {
 			if err := api.Get(t.Context(), client.ObjectKeyFromObject(root), root); err != nil {
 				t.Fatal(err)
 			}
-			return fmt.Sprint(len(root.Data), root.Annotations), len(root.Data) == 2 && !authorities[string(root.Data[KeyCertificate])]
+			return fmt.Sprint(len(root.Data), root.Annotations),
+				len(root.Data) == 2 && !authorities[string(root.Data[KeyCertificate])]
 		})
 		if h.calls.Load() == calls {
 			t.Error("no call was made during the rotation")

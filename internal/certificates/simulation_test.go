@@ -67,9 +67,13 @@ type simulation struct {
 var errCrash = errors.New("the process was killed")
 
 func newSimulation(t testing.TB, secrets ...client.Object) *simulation {
-	w := &simulation{t: t, overlap: time.Hour, clock: clock.New(), versions: map[string][]version{}, talked: map[[2]string]bool{}}
+	w := &simulation{
+		t: t, overlap: time.Hour, clock: clock.New(), versions: map[string][]version{}, talked: map[[2]string]bool{},
+	}
 	w.client = interceptor.NewClient(fake.NewClientBuilder().WithObjects(secrets...).Build(), interceptor.Funcs{
-		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+		Get: func(
+			ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption,
+		) error {
 			w.mu.Lock()
 			w.reads++
 			w.mu.Unlock()
@@ -200,7 +204,8 @@ func (w *simulation) verify(v version, bundle []byte, usage x509.ExtKeyUsage, no
 	w.t.Helper()
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(bundle)
-	if _, err := firstCertificate(v.data[KeyCertificate]).Verify(x509.VerifyOptions{Roots: roots, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{usage}}); err != nil {
+	if _, err := firstCertificate(v.data[KeyCertificate]).
+		Verify(x509.VerifyOptions{Roots: roots, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{usage}}); err != nil {
 		w.t.Fatalf("at %s a certificate is not trusted: %v", now, err)
 	}
 }
@@ -208,7 +213,8 @@ func (w *simulation) verify(v version, bundle []byte, usage x509.ExtKeyUsage, no
 // handshake lets two programs speak over mutual TLS, once for each pair.
 func (w *simulation) handshake(server, clientSide version, now time.Time) {
 	w.t.Helper()
-	pair := [2]string{string(server.data[KeyCertificate]) + string(server.data[KeyBundle]), string(clientSide.data[KeyCertificate]) + string(clientSide.data[KeyBundle])}
+	pair := [2]string{string(server.data[KeyCertificate]) +
+		string(server.data[KeyBundle]), string(clientSide.data[KeyCertificate]) + string(clientSide.data[KeyBundle])}
 	if w.talked[pair] {
 		return
 	}
@@ -237,8 +243,13 @@ func connect(server, clientSide map[string][]byte, now time.Time) error {
 	at := func() time.Time { return now }
 	name := firstCertificate(server[KeyCertificate]).DNSNames[0]
 	here, there := net.Pipe()
-	s := tls.Server(here, &tls.Config{Certificates: []tls.Certificate{serverCert}, ClientCAs: clientCAs, ClientAuth: tls.RequireAndVerifyClientCert, Time: at, MinVersion: tls.VersionTLS12})
-	c := tls.Client(there, &tls.Config{Certificates: []tls.Certificate{clientCert}, RootCAs: roots, ServerName: name, Time: at, MinVersion: tls.VersionTLS12})
+	s := tls.Server(here, &tls.Config{
+		Certificates: []tls.Certificate{serverCert}, ClientCAs: clientCAs, ClientAuth: tls.RequireAndVerifyClientCert,
+		Time: at, MinVersion: tls.VersionTLS12,
+	})
+	c := tls.Client(there, &tls.Config{
+		Certificates: []tls.Certificate{clientCert}, RootCAs: roots, ServerName: name, Time: at, MinVersion: tls.VersionTLS12,
+	})
 	done := make(chan error, 1)
 	go func() {
 		_, err := s.Write([]byte("x"))

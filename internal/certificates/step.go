@@ -55,7 +55,9 @@ func (s *Store) changed(v *view, step Step) (CA, error) {
 	case MarkReplaced:
 		ca.Replaced = Mark{fingerprint(ca.Current.Certificate), v.now}
 	case Retire:
-		ca.Trusted = slices.DeleteFunc(ca.Trusted, func(c *x509.Certificate) bool { return slices.ContainsFunc(step.Certificates, c.Equal) })
+		ca.Trusted = slices.DeleteFunc(
+			ca.Trusted, func(c *x509.Certificate) bool { return slices.ContainsFunc(step.Certificates, c.Equal) },
+		)
 	}
 	return ca, nil
 }

@@ -175,7 +175,9 @@ func (v *view) refusals() error {
 		switch {
 		case l.Required == nil:
 		case l.Holder != "":
-			all = append(all, ErrSecretTaken.New(nil, "cannot put a certificate into Secret %s, which belongs to %s", l.Secret, l.Holder))
+			all = append(
+				all, ErrSecretTaken.New(nil, "cannot put a certificate into Secret %s, which belongs to %s", l.Secret, l.Holder),
+			)
 		case l.Taken:
 			taken = append(taken, l.Secret)
 		case l.Foreign && l.Certificate == nil:
@@ -183,7 +185,9 @@ func (v *view) refusals() error {
 		}
 	}
 	if len(taken) > 0 {
-		all = append(all, ErrSecretTaken.New(nil, "cannot put a certificate into Secret %s, which has other content", strings.Join(taken, " and ")))
+		all = append(all, ErrSecretTaken.New(
+			nil, "cannot put a certificate into Secret %s, which has other content", strings.Join(taken, " and "),
+		))
 	}
 	if len(all) == 1 {
 		return all[0]

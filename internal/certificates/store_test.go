@@ -29,7 +29,9 @@ func TestNewCertificates(t *testing.T) {
 	serials := map[string]bool{}
 	for _, x := range wanted {
 		s := w.secret(x.Secret)
-		if diff := cmp.Diff(issued[x.Secret], Issued{Cert: s.Data[KeyCertificate], Key: s.Data[keyPrivate], Bundle: s.Data[KeyBundle]}); diff != "" {
+		if diff := cmp.Diff(issued[x.Secret], Issued{
+			Cert: s.Data[KeyCertificate], Key: s.Data[keyPrivate], Bundle: s.Data[KeyBundle],
+		}); diff != "" {
 			t.Error(diff)
 		}
 		c := firstCertificate(s.Data[KeyCertificate])
@@ -70,7 +72,9 @@ func TestNothingToDoCostsNoWrite(t *testing.T) {
 }
 
 func TestNames(t *testing.T) {
-	if diff := cmp.Diff([]string{"svc", "svc.ns", "svc.ns.svc", "svc.ns.svc.cluster.local"}, ServerNames("svc", "ns")); diff != "" {
+	if diff := cmp.Diff(
+		[]string{"svc", "svc.ns", "svc.ns.svc", "svc.ns.svc.cluster.local"}, ServerNames("svc", "ns"),
+	); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -99,7 +103,9 @@ func requester(kind, pkg, revision string) plan.Requester {
 	owner := func(kind, name string) plan.Owner {
 		return plan.Owner{APIVersion: "pkg.crossplane.io/v1", Kind: kind, Name: name, UID: types.UID("uid-" + name)}
 	}
-	return plan.Requester{Package: owner(kind, pkg), Revision: owner(kind+"Revision", revision), Siblings: []string{pkg + "-1", pkg + "-2"}}
+	return plan.Requester{Package: owner(kind, pkg), Revision: owner(kind+"Revision", revision), Siblings: []string{
+		pkg + "-1", pkg + "-2",
+	}}
 }
 
 func TestOwnersHandOver(t *testing.T) {
@@ -154,7 +160,9 @@ func TestSecretsOfCoreAreNotThoseOfAPackage(t *testing.T) {
 // A certificate is neither written into a Secret of another owner nor read from it.
 func TestSecretsOfOtherOwners(t *testing.T) {
 	other := requester("Function", "provider-a", "provider-a-1")
-	release := metav1.OwnerReference{APIVersion: "example.org/v1", Kind: "Release", Name: "tools", UID: "helm", Controller: new(true)}
+	release := metav1.OwnerReference{
+		APIVersion: "example.org/v1", Kind: "Release", Name: "tools", UID: "helm", Controller: new(true),
+	}
 	for name, owners := range map[string][]metav1.OwnerReference{
 		"FunctionRevision/provider-a-1": {other.Revision.Reference(true), other.Package.Reference(false)},
 		"Function/provider-a":           {other.Package.Reference(false)},
@@ -334,7 +342,8 @@ func TestRotationRenewsCertificatesOfOtherPackages(t *testing.T) {
 		return next, err
 	})
 	c := firstCertificate(w.secret(wanted[3].Secret).Data[KeyCertificate])
-	if err := c.CheckSignatureFrom(firstCertificate(w.secret(RootSecret).Data[KeyCertificate])); err != nil || c.DNSNames[0] != "crossplane" {
+	if err := c.CheckSignatureFrom(firstCertificate(w.secret(RootSecret).Data[KeyCertificate])); err != nil ||
+		c.DNSNames[0] != "crossplane" {
 		t.Errorf("it was left behind: %v", err)
 	}
 }

@@ -153,7 +153,9 @@ func (t *turn) carryOut(ctx context.Context, v *view, step Step) error {
 	if existed {
 		secret = secret.DeepCopy()
 	} else {
-		secret = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: t.store.Namespace, Name: step.Secret}, Type: corev1.SecretTypeOpaque}
+		secret = &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: t.store.Namespace, Name: step.Secret}, Type: corev1.SecretTypeOpaque,
+		}
 	}
 	if err := t.store.apply(v, step, secret); err != nil {
 		return err

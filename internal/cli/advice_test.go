@@ -27,7 +27,8 @@ func parseAdvice(t *testing.T, command string) (err error) {
 	return err
 }
 
-// TestAdvisedCommandsParse checks that the commands in messages exist with the arguments and flags that the messages name.
+// TestAdvisedCommandsParse checks that the commands in messages exist with the arguments and flags that the messages
+// name.
 func TestAdvisedCommandsParse(t *testing.T) {
 	race.SkipSequential(t)
 	checked := 0

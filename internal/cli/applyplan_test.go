@@ -91,14 +91,17 @@ type ended struct {
 // run runs a command of the user, also in a cleanup.
 func (b bench) run(t *testing.T, kubeconfig string, args ...string) ended {
 	t.Helper()
-	return b.runUntil(context.WithoutCancel(t.Context()), kubeconfig, args...) // Cleanups run commands after the end of the context.
+	// Cleanups run commands after the end of the context.
+	return b.runUntil(context.WithoutCancel(t.Context()), kubeconfig, args...)
 }
 
 // runUntil runs a command, which the end of ctx interrupts.
 func (b bench) runUntil(ctx context.Context, kubeconfig string, args ...string) ended {
 	var out, errs bytes.Buffer
 	env := &cli.Env{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs}
-	args = append([]string{"xpkg"}, append(args, "--kubeconfig", kubeconfig, "--cache-dir", filepath.Join(b.dir, "user"))...)
+	args = append(
+		[]string{"xpkg"}, append(args, "--kubeconfig", kubeconfig, "--cache-dir", filepath.Join(b.dir, "user"))...,
+	)
 	code := cli.Main(ctx, args, env)
 	return ended{code, out.String(), errs.String()}
 }
@@ -118,7 +121,10 @@ func (b bench) plain(t *testing.T, code int, args ...string) ended {
 	t.Helper()
 	var out, errs bytes.Buffer
 	env := &cli.Env{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs}
-	e := ended{cli.Main(t.Context(), append([]string{"xpkg"}, append(args, "--kubeconfig", b.kubeconfig)...), env), out.String(), errs.String()}
+	e := ended{
+		cli.Main(t.Context(), append([]string{"xpkg"}, append(args, "--kubeconfig", b.kubeconfig)...), env), out.String(),
+		errs.String(),
+	}
 	if e.code != code {
 		t.Fatalf("xpkg %q: exit code %d, want %d\n%s%s", args, e.code, code, e.out, e.errors)
 	}
@@ -216,10 +222,13 @@ func TestApplyRefusesAChangedPlan(t *testing.T) {
 			crd := definition("addeds." + name + ".apply.test")
 			crd.Spec = apiextensionsv1.CustomResourceDefinitionSpec{
 				Group: name + ".apply.test", Scope: apiextensionsv1.ClusterScoped,
-				Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: "Added", ListKind: "AddedList", Plural: "addeds", Singular: "added"},
-				Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1", Served: true, Storage: true, Schema: &apiextensionsv1.CustomResourceValidation{
-					OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object"},
-				}}},
+				Names: apiextensionsv1.CustomResourceDefinitionNames{
+					Kind: "Added", ListKind: "AddedList", Plural: "addeds", Singular: "added",
+				},
+				Versions: []apiextensionsv1.CustomResourceDefinitionVersion{
+					{Name: "v1", Served: true, Storage: true, Schema: &apiextensionsv1.CustomResourceValidation{
+						OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object"},
+					}}},
 			}
 			if err := b.client.Create(t.Context(), crd); err != nil {
 				t.Fatal(err)
@@ -227,7 +236,9 @@ func TestApplyRefusesAChangedPlan(t *testing.T) {
 			t.Cleanup(func() { _ = b.client.Delete(t.Context(), crd) })
 		}, "exists and belongs to no package"},
 		"revision": {update, func(t *testing.T, name string) {
-			rev := &v1.ProviderRevision{ObjectMeta: metav1.ObjectMeta{Name: name + "-000000000000", Labels: map[string]string{v1.LabelPackage: name}}}
+			rev := &v1.ProviderRevision{ObjectMeta: metav1.ObjectMeta{Name: name + "-000000000000", Labels: map[string]string{
+				v1.LabelPackage: name,
+			}}}
 			rev.Spec.DesiredState, rev.Spec.Image, rev.Spec.Revision = v1.RevisionInactive, other, 0
 			if err := b.client.Create(t.Context(), rev); err != nil {
 				t.Fatal(err)
@@ -299,7 +310,8 @@ func TestApplyRefusesAPlanOfAnotherCluster(t *testing.T) {
 	if err := os.WriteFile(file, raw, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if e := b.must(t, 9, "apply", file); !strings.Contains(e.errors, "the cluster was "+string(p.Cluster)) || !strings.Contains(e.errors, "error: PlanMoved: ") {
+	if e := b.must(t, 9, "apply", file); !strings.Contains(e.errors, "the cluster was "+string(p.Cluster)) ||
+		!strings.Contains(e.errors, "error: PlanMoved: ") {
 		t.Errorf("the error does not name the cluster:\n%s", e.errors)
 	}
 	if err := b.client.Get(t.Context(), client.ObjectKey{Name: "elsewhere"}, &v1.Provider{}); !apierrors.IsNotFound(err) {
@@ -307,8 +319,9 @@ func TestApplyRefusesAPlanOfAnotherCluster(t *testing.T) {
 	}
 }
 
-// The plans of several packages are saved, reviewed and applied as one. They are carried out only if all of them are as they were planned, a
-// second time changes nothing, and the rest is carried out if some of them are carried out already.
+// The plans of several packages are saved, reviewed and applied as one. They are carried out only if all of them are as
+// they were planned, a second time changes nothing, and the rest is carried out if some of them are carried out
+// already.
 func TestPlansOfSeveralPackagesAreAppliedTogether(t *testing.T) {
 	b := newBench(t)
 	first, second := b.push(t, "boat", "v1", "Kept"), b.push(t, "raft", "v1", "Kept")
@@ -326,12 +339,15 @@ func TestPlansOfSeveralPackagesAreAppliedTogether(t *testing.T) {
 	}
 	file := filepath.Join(t.TempDir(), "plans.json")
 	e := b.must(t, 2, "plan", "update", "boat@v2", "raft@v2", "--out", file, "-o", "markdown")
-	if !strings.Contains(e.out, "### Plan: update provider/boat") || !strings.Contains(e.out, "### Plan: update provider/raft") || !strings.Contains(e.errors, "apply it with `xpkg apply ") {
+	if !strings.Contains(e.out, "### Plan: update provider/boat") ||
+		!strings.Contains(e.out, "### Plan: update provider/raft") ||
+		!strings.Contains(e.errors, "apply it with `xpkg apply ") {
 		t.Errorf("the plans:\n%s%s", e.out, e.errors)
 	}
 
 	b.must(t, 0, "update", "raft", "--revision-history-limit", "3", "--yes")
-	if e := b.must(t, 9, "apply", file); !strings.Contains(e.errors, "error: PlanMoved: ") || !strings.Contains(e.errors, "Make the plans again") {
+	if e := b.must(t, 9, "apply", file); !strings.Contains(e.errors, "error: PlanMoved: ") ||
+		!strings.Contains(e.errors, "Make the plans again") {
 		t.Errorf("stale plans:\n%s", e.errors)
 	}
 	if !strings.HasSuffix(version("boat"), ":v1") {
@@ -345,7 +361,8 @@ func TestPlansOfSeveralPackagesAreAppliedTogether(t *testing.T) {
 			t.Errorf("%s is at %s", name, got)
 		}
 	}
-	if e := b.must(t, 0, "apply", file); !strings.Contains(e.errors, "already applied") || strings.Contains(e.out, "updated") {
+	if e := b.must(t, 0, "apply", file); !strings.Contains(e.errors, "already applied") ||
+		strings.Contains(e.out, "updated") {
 		t.Errorf("a second time:\n%s%s", e.out, e.errors)
 	}
 
@@ -584,7 +601,9 @@ func TestApplyCutOffAtEveryCall(t *testing.T) {
 			after := b.provider(t, "cut")
 			writes, dead := g.saw()
 			if writes > 1 || after.Generation-before.Generation != int64(writes) {
-				t.Errorf("call %d: %d writes, and the generation went from %d to %d", n, writes, before.Generation, after.Generation)
+				t.Errorf(
+					"call %d: %d writes, and the generation went from %d to %d", n, writes, before.Generation, after.Generation,
+				)
 			}
 			if dead == (e.code == 0) {
 				t.Errorf("call %d, cut off %v: exit code %d\n%s", n, dead, e.code, e.errors)
@@ -593,7 +612,8 @@ func TestApplyCutOffAtEveryCall(t *testing.T) {
 				continue // The next apply finds everything as it was.
 			}
 			b.must(t, 0, "apply", plan, "--wait", "1m")
-			if is := b.provider(t, "cut"); !strings.HasPrefix(is.Spec.Package, strings.TrimSuffix(v1, "v1")+"v2@sha256:") || is.Generation != after.Generation {
+			if is := b.provider(t, "cut"); !strings.HasPrefix(is.Spec.Package, strings.TrimSuffix(v1, "v1")+"v2@sha256:") ||
+				is.Generation != after.Generation {
 				t.Errorf("call %d: in the end there is %s", n, is.Spec.Package)
 			}
 			b.must(t, 0, "uninstall", "provider", "cut", "--wait", "1m")

@@ -16,7 +16,8 @@ import (
 // packageArgument is the value of the struct tag `complete` for arguments that name an installed package.
 const packageArgument = "package"
 
-// updateArgument is the value of the struct tag `complete` for arguments that name installed packages, or the version of one.
+// updateArgument is the value of the struct tag `complete` for arguments that name installed packages, or the version
+// of one.
 const updateArgument = "package-or-version"
 
 // namesPackage reports whether an argument names an installed package.
@@ -62,8 +63,8 @@ func withoutXpkg(args []string) []string {
 	return args
 }
 
-// renderOf returns the arguments of `alpha render`, `beta render` or `composition render` as those of render. Rendering an Operation is a command
-// of its own.
+// renderOf returns the arguments of `alpha render`, `beta render` or `composition render` as those of render. Rendering
+// an Operation is a command of its own.
 func renderOf(args []string) []string {
 	if args[0] != "alpha" || len(args) < 3 || args[2] != "op" && args[2] != "xr" {
 		return args[1:]
@@ -74,14 +75,14 @@ func renderOf(args []string) []string {
 	return slices.Concat(args[1:2], args[3:])
 }
 
-// normalize returns the arguments in the only form that the grammar accepts: with KIND/NAME for an installed package, with the words of
-// a list in one place, and with a kind, possibly empty, before the reference of a package to install.
+// normalize returns the arguments in the only form that the grammar accepts: with KIND/NAME for an installed package,
+// with the words of a list in one place, and with a kind, possibly empty, before the reference of a package to install.
 func normalize(app *kong.Application, args []string) []string {
 	return addKind(app, joinKinds(app, joinWords(app, withoutEquals(app, args))))
 }
 
-// joinWords returns the arguments of a command that accepts any number of words with all words in one place: kong ends such a list at
-// the first flag.
+// joinWords returns the arguments of a command that accepts any number of words with all words in one place: kong ends
+// such a list at the first flag.
 func joinWords(app *kong.Application, args []string) []string {
 	command, rest := commandOf(app, args)
 	words := positionals(command, rest)
@@ -121,7 +122,8 @@ func withoutEquals(app *kong.Application, args []string) []string {
 	return out
 }
 
-// shortWithValue returns the index of the short flag in a group of short flags whose value follows, such as 2 for -yw2m, or 0.
+// shortWithValue returns the index of the short flag in a group of short flags whose value follows, such as 2 for
+// -yw2m, or 0.
 func shortWithValue(command *kong.Node, word string) int {
 	if !isFlag(word) || strings.HasPrefix(word, "--") {
 		return 0
@@ -143,7 +145,8 @@ func shortWithValue(command *kong.Node, word string) int {
 // kind before it and there is none.
 func addKind(app *kong.Application, args []string) []string {
 	command, rest := commandOf(app, args)
-	if len(command.Positional) < 2 || !command.Positional[0].Tag.Optional || command.Positional[0].Tag.Get(completion.Tag) != installArgument {
+	if len(command.Positional) < 2 || !command.Positional[0].Tag.Optional ||
+		command.Positional[0].Tag.Get(completion.Tag) != installArgument {
 		return args
 	}
 	words := positionals(command, rest)
@@ -198,7 +201,9 @@ func positionals(command *kong.Node, args []string) []int {
 func commandOf(app *kong.Application, args []string) (*kong.Node, []string) {
 	node := app.Node
 	for len(args) > 0 {
-		i := slices.IndexFunc(node.Children, func(c *kong.Node) bool { return c.Name == args[0] || slices.Contains(c.Aliases, args[0]) })
+		i := slices.IndexFunc(
+			node.Children, func(c *kong.Node) bool { return c.Name == args[0] || slices.Contains(c.Aliases, args[0]) },
+		)
 		if i < 0 {
 			break
 		}
@@ -230,8 +235,8 @@ func takesNext(command *kong.Node, word string) bool {
 	})
 }
 
-// checkEmpty returns an error for an empty argument, or an empty path or address in a flag: an unset shell variable must
-// not select a default, such as all packages, the current folder, another cluster or another registry.
+// checkEmpty returns an error for an empty argument, or an empty path or address in a flag: an unset shell variable
+// must not select a default, such as all packages, the current folder, another cluster or another registry.
 func checkEmpty(app *kong.Application, args []string) error {
 	command, rest := commandOf(app, args)
 	for _, at := range positionals(command, rest) {
@@ -255,7 +260,8 @@ func checkEmpty(app *kong.Application, args []string) error {
 }
 
 func emptyValue(what string) error {
-	return terminal.ErrUsage.New(nil, "%s is empty", what).WithDo("Pass a value, or omit it. An unset shell variable is empty.")
+	return terminal.ErrUsage.New(nil, "%s is empty", what).
+		WithDo("Pass a value, or omit it. An unset shell variable is empty.")
 }
 
 // needsValue reports whether the value of a flag is a file, a folder, or the address of a server.

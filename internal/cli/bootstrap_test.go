@@ -30,12 +30,15 @@ import (
 func bootstrapped(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	code = Main(t.Context(), append([]string{"xpkg", "bootstrap"}, args...), &terminal.Env{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs})
+	code = Main(t.Context(), append([]string{"xpkg", "bootstrap"}, args...), &terminal.Env{
+		Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs,
+	})
 	return code, out.String(), errs.String()
 }
 
 func TestBootstrapPrints(t *testing.T) {
-	code, out, errs := bootstrapped(t, "--namespace", "ns", "--image", "example.org/xpkg@sha256:"+strings.Repeat("1", 64), "--manager-arg=--verbose", "--no-network-policy")
+	code, out, errs := bootstrapped(t, "--namespace", "ns", "--image", "example.org/xpkg@sha256:"+
+		strings.Repeat("1", 64), "--manager-arg=--verbose", "--no-network-policy")
 	if code != 0 {
 		t.Fatal(errs)
 	}
@@ -55,7 +58,8 @@ func TestBootstrapPrints(t *testing.T) {
 	if got := strings.Join(kinds, " "); got != want {
 		t.Errorf("printed:\n%s\nwant:\n%s", got, want)
 	}
-	for _, part := range []string{"image: example.org/xpkg@sha256:" + strings.Repeat("1", 64) + "\n", "- --verbose\n", "namespace: ns\n"} {
+	for _, part := range []string{"image: example.org/xpkg@sha256:" + strings.Repeat("1", 64) +
+		"\n", "- --verbose\n", "namespace: ns\n"} {
 		if !strings.Contains(out, part) {
 			t.Errorf("%q is missing", part)
 		}
@@ -85,7 +89,9 @@ func TestBootstrapPassesTheFlagsOfTheFirstGeneration(t *testing.T) {
 	if _, out, _ := bootstrapped(t); strings.Contains(out, "--index") || strings.Contains(out, "--first-generation") {
 		t.Error("the default manager has flags of the first generation")
 	}
-	for _, wrong := range []string{"registry.example.org/index", "registry.example.org/index:v1,high", "Not A Reference:v1"} {
+	for _, wrong := range []string{
+		"registry.example.org/index", "registry.example.org/index:v1,high", "Not A Reference:v1",
+	} {
 		if code, out, _ := bootstrapped(t, "--index="+wrong); code == 0 || out != "" {
 			t.Errorf("--index=%s: exit %d and %d bytes of output", wrong, code, len(out))
 		}
@@ -140,7 +146,9 @@ func TestBootstrapRefusesUnusableKeysOfIndexes(t *testing.T) {
 
 // Nothing is printed of options that make no sense.
 func TestBootstrapRefuses(t *testing.T) {
-	for _, arg := range []string{"--replicas=0", "--replicas=-1", "--package-group=rbac.authorization.k8s.io", "--package-group=no group"} {
+	for _, arg := range []string{
+		"--replicas=0", "--replicas=-1", "--package-group=rbac.authorization.k8s.io", "--package-group=no group",
+	} {
 		code, out, errs := bootstrapped(t, arg)
 		if code != errcode.Usage.Exit || out != "" || !strings.HasPrefix(errs, "error: BootstrapOption: ") {
 			t.Errorf("%s: exit %d, %q, %q", arg, code, out, errs)
@@ -160,7 +168,9 @@ func TestBootstrapApplies(t *testing.T) {
 	}
 	t.Cleanup(func() { deleteDeployments(t, c, "applied", "xpkg") })
 	args := []string{"--apply", "--kubeconfig", kubeconfig, "--namespace", "applied"}
-	foreign := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "providers.pkg.crossplane.io"}}
+	foreign := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{
+		Name: "providers.pkg.crossplane.io",
+	}}
 	ours := c.Get(t.Context(), client.ObjectKeyFromObject(foreign), foreign) == nil
 	if !ours {
 		definitions, err := crds.Packages()
@@ -175,7 +185,8 @@ func TestBootstrapApplies(t *testing.T) {
 		if err := c.Create(t.Context(), foreign); err != nil {
 			t.Fatal(err)
 		}
-		if code, _, errs := bootstrapped(t, args...); code != errcode.Conflict.Exit || !strings.Contains(errs, packageapi.ErrForeignControlPlane.Name) {
+		if code, _, errs := bootstrapped(t, args...); code != errcode.Conflict.Exit ||
+			!strings.Contains(errs, packageapi.ErrForeignControlPlane.Name) {
 			t.Errorf("a cluster of another user: exit code %d, %s", code, errs)
 		}
 		args = append(args, "--take-over")
@@ -197,11 +208,13 @@ func TestBootstrapApplies(t *testing.T) {
 	if code, _, errs := bootstrapped(t, args...); code != 0 {
 		t.Fatalf("exit code %d: %s", code, errs)
 	}
-	if err := c.Get(t.Context(), key, d); err != nil || strings.Contains(d.Spec.Template.Spec.Containers[0].Image, "somebody") {
+	if err := c.Get(t.Context(), key, d); err != nil ||
+		strings.Contains(d.Spec.Template.Spec.Containers[0].Image, "somebody") {
 		t.Errorf("image %s, %v", d.Spec.Template.Spec.Containers[0].Image, err)
 	}
 	// There is no node for the manager here.
-	if code, _, errs := bootstrapped(t, append(args, "--wait", "1s")...); code != errcode.Timeout.Exit || !strings.Contains(errs, manager.ErrManagerNotReady.Name) {
+	if code, _, errs := bootstrapped(t, append(args, "--wait", "1s")...); code != errcode.Timeout.Exit ||
+		!strings.Contains(errs, manager.ErrManagerNotReady.Name) {
 		t.Errorf("waited for a manager that does not come: exit code %d, %s", code, errs)
 	}
 }

@@ -130,8 +130,9 @@ type grammar struct {
 	RuntimeInit manager.RuntimeInitCmd `cmd:"" hidden:""`
 }
 
-// grammarOf returns the part of the grammar that a command line needs: the first command, the outline for the list of all commands, or
-// everything if the first argument is neither. Reading the whole grammar takes as long as all other work of a short command.
+// grammarOf returns the part of the grammar that a command line needs: the first command, the outline for the list of
+// all commands, or everything if the first argument is neither. Reading the whole grammar takes as long as all other
+// work of a short command.
 func grammarOf(args []string) any {
 	if len(args) == 0 || args[0] == "" {
 		return &grammar{}
@@ -197,7 +198,10 @@ func Main(ctx context.Context, argv []string, env *terminal.Env) (exit int) {
 	if program == kubectlCompletion {
 		args = append([]string{completion.Request}, args...)
 	}
-	env = &terminal.Env{Context: ctx, Stdin: env.Stdin, Stdout: stdout, Stderr: stderr, Executable: env.Executable, Frontend: firstgen.Frontend(), Args: args}
+	env = &terminal.Env{
+		Context: ctx, Stdin: env.Stdin, Stdout: stdout, Stderr: stderr, Executable: env.Executable,
+		Frontend: firstgen.Frontend(), Args: args,
+	}
 	colorBeforeParsing(env)
 	err := run(env, program)
 	err = commandError(ctx, err, stdout.Err())
@@ -214,8 +218,8 @@ func Main(ctx context.Context, argv []string, env *terminal.Env) (exit int) {
 	return report(env.Stderr, err)
 }
 
-// commandError returns the error of a command that returned err and whose output failed. A closed terminal fails the output
-// and ends the context: this is no failure, because the command ended in order and nothing can read its output.
+// commandError returns the error of a command that returned err and whose output failed. A closed terminal fails the
+// output and ends the context: this is no failure, because the command ended in order and nothing can read its output.
 func commandError(ctx context.Context, err, failed error) error {
 	hangup := ctx.Err() != nil && errors.Is(failed, syscall.EIO)
 	switch {
@@ -278,7 +282,9 @@ func run(env *terminal.Env, name string) error {
 	showExamples(parser.Model)
 	if completion.IsRequest(args) {
 		words, kind := completionWords(parser.Model, args[1:])
-		return completion.Complete(env, completion.Tree(parser.Model, completionValues(env, kind)), append([]string{args[0]}, words...))
+		return completion.Complete(
+			env, completion.Tree(parser.Model, completionValues(env, kind)), append([]string{args[0]}, words...),
+		)
 	}
 	if err := checkEmpty(parser.Model, args); err != nil {
 		return err
@@ -305,7 +311,8 @@ func exitOrNil(code int) error {
 	return terminal.ExitCode(code)
 }
 
-// classified returns a failure with its code. A full device has its own code where a failure has none, or one that blames the command line.
+// classified returns a failure with its code. A full device has its own code where a failure has none, or one that
+// blames the command line.
 func classified(err error) *errcode.Error {
 	f := errcode.From(err)
 	if !fileutil.IsFull(err) || f.Code.Name != errcode.Unknown.Name && f.Code.Class.Name != errcode.Usage.Name {

@@ -30,6 +30,8 @@ func init() {
 // Codes returns the error codes of all commands.
 func Codes() []errcode.Code {
 	return slices.Concat(
-		apiserver.Codes(), artifact.Codes(), author.Codes(), compose.Codes(), config.Codes(), connection.Codes(), controlplane.Codes(), dependencies.Codes(), flags.Codes(), inventory.Codes(), location.Codes(), manager.Codes(), operation.Codes(), packages.Codes(), terminal.Codes(), versions.Codes(),
+		apiserver.Codes(), artifact.Codes(), author.Codes(), compose.Codes(), config.Codes(), connection.Codes(),
+		controlplane.Codes(), dependencies.Codes(), flags.Codes(), inventory.Codes(), location.Codes(), manager.Codes(),
+		operation.Codes(), packages.Codes(), terminal.Codes(), versions.Codes(),
 	)
 }

@@ -58,12 +58,15 @@ func completionValues(env *terminal.Env, kind string) map[string]completion.Valu
 		return append(cachedReferences(ctx, configured[flags.CacheFlags](env)), taggedReferences(ctx, line.Word)...)
 	}
 	return map[string]completion.Values{
-		packageArgument: installed, updateArgument: packageOrVersion, kindArgument: packageKinds, installArgument: func(ctx context.Context, line completion.Line) []string {
+		packageArgument: installed, updateArgument: packageOrVersion, kindArgument: packageKinds, installArgument: func(
+			ctx context.Context, line completion.Line,
+		) []string {
 			return append(packageKinds(ctx, line), references(ctx, line)...)
 		}, "reference": references,
 		"version": packageVersions, "revision": packageRevisions, "context": kubeconfigContexts,
 		"object-format": fixed(view.ObjectFormats()), "list-format": fixed(view.ListFormats()),
-		"runtime": fixed(manager.Runtimes), "local-runtime": fixed(manager.LocalRuntimes), "privilege": fixed(append(manifests.AllPrivileges(), "*")), "action": fixed(access.Actions()),
+		"runtime": fixed(manager.Runtimes), "local-runtime": fixed(manager.LocalRuntimes),
+		"privilege": fixed(append(manifests.AllPrivileges(), "*")), "action": fixed(access.Actions()),
 		"index-name": func(ctx context.Context, line completion.Line) []string {
 			return indexes.Names(ctx, configured[indexes.Flags](env), line.Word)
 		},
@@ -82,8 +85,8 @@ func fixed[T ~string](values []T) completion.Values {
 	return func(context.Context, completion.Line) []string { return out }
 }
 
-// configured returns flags with their values in the environment and in the configuration file, or the zero value if these are not
-// valid, because completion reports no errors.
+// configured returns flags with their values in the environment and in the configuration file, or the zero value if
+// these are not valid, because completion reports no errors.
 func configured[T any](env *terminal.Env) T {
 	var flags struct {
 		Of T `embed:""`
@@ -103,8 +106,9 @@ func configured[T any](env *terminal.Env) T {
 	return flags.Of
 }
 
-// completionWords returns the words of a command line, without the word `xpkg` of the Crossplane CLI, and with KIND/NAME for each installed package. If the last word is the
-// name after a kind, it returns the words without the kind, and the kind.
+// completionWords returns the words of a command line, without the word `xpkg` of the Crossplane CLI, and with
+// KIND/NAME for each installed package. If the last word is the name after a kind, it returns the words without the
+// kind, and the kind.
 func completionWords(app *kong.Application, words []string) (_ []string, kind string) {
 	if len(words) == 0 {
 		return words, ""
@@ -146,11 +150,15 @@ func cachedReferences(ctx context.Context, f flags.CacheFlags) []string {
 
 // clusterOf returns the packages of the cluster of a command line.
 func clusterOf(ctx context.Context, line completion.Line) (client.Client, *inventory.Inventory, error) {
-	return selection.Read(ctx, connection.ClusterFlags{Kubeconfig: line.Flags["kubeconfig"], Context: line.Flags["context"]}, inventory.LoadPackages)
+	return selection.Read(
+		ctx, connection.ClusterFlags{Kubeconfig: line.Flags["kubeconfig"], Context: line.Flags["context"]},
+		inventory.LoadPackages,
+	)
 }
 
-// installedPackages returns KIND/NAME of the packages of a cluster, and the names that only one package has; or the names of the
-// packages of one kind; with their references. It returns nil if the cluster cannot be read, because completion reports no errors.
+// installedPackages returns KIND/NAME of the packages of a cluster, and the names that only one package has; or the
+// names of the packages of one kind; with their references. It returns nil if the cluster cannot be read, because
+// completion reports no errors.
 func installedPackages(ctx context.Context, line completion.Line, kind string) []string {
 	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
 	defer cancel()
@@ -208,10 +216,12 @@ func versionsIn(ctx context.Context, repository string) []string {
 	return versions
 }
 
-// taggedReferences returns the references with the versions in a repository, newest first, once its name with a registry and a colon is written.
+// taggedReferences returns the references with the versions in a repository, newest first, once its name with a
+// registry and a colon is written.
 func taggedReferences(ctx context.Context, word string) []string {
 	colon, slash := strings.LastIndexByte(word, ':'), strings.LastIndexByte(word, '/')
-	if slash < 0 || colon < slash || strings.Contains(word, "@") || !strings.ContainsAny(word[:strings.IndexByte(word, '/')], ".:") {
+	if slash < 0 || colon < slash || strings.Contains(word, "@") ||
+		!strings.ContainsAny(word[:strings.IndexByte(word, '/')], ".:") {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, completionTimeout)

@@ -51,8 +51,8 @@ func TestCompletionCoversTheGrammar(t *testing.T) {
 	}
 }
 
-// TestFixedValuesAreCompleted checks that the flags and arguments with a fixed set of values that the parser does not know complete it, and
-// that every completion of the grammar exists.
+// TestFixedValuesAreCompleted checks that the flags and arguments with a fixed set of values that the parser does not
+// know complete it, and that every completion of the grammar exists.
 func TestFixedValuesAreCompleted(t *testing.T) {
 	parser, err := kong.New(&grammar{}, kong.Name("xpkg"))
 	if err != nil {
@@ -98,7 +98,9 @@ func completions(t *testing.T, app *kong.Application, words ...string) []string 
 	t.Helper()
 	var out, discarded bytes.Buffer
 	env := &terminal.Env{Context: t.Context(), Stdout: &out, Stderr: &discarded}
-	if err := completion.Complete(env, completion.Tree(app, completionValues(env, "")), append([]string{completion.Request}, words...)); err != nil {
+	if err := completion.Complete(
+		env, completion.Tree(app, completionValues(env, "")), append([]string{completion.Request}, words...),
+	); err != nil {
 		t.Fatalf("%q: %v", words, err)
 	}
 	var names []string

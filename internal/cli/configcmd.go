@@ -59,7 +59,10 @@ func (c configViewCmd) Run(env *terminal.Env) error {
 		table.Rows = append(table.Rows, []string{name, text, s.Origin, s.Variable, flags[name].Help})
 	}
 	if _, err := os.Stat(file.Path); err != nil && c.Output == "" && invalid == nil {
-		fmt.Fprintf(env.Stderr, "note: no configuration file exists; it would be %s\n", terminal.Safe(cmp.Or(file.Path, "in a home folder")))
+		fmt.Fprintf(
+			env.Stderr, "note: no configuration file exists; it would be %s\n",
+			terminal.Safe(cmp.Or(file.Path, "in a home folder")),
+		)
 	}
 	return cmp.Or(c.Print(env.Stdout, view.List{Value: settings, Names: names, Table: table}), invalid)
 }
@@ -98,8 +101,8 @@ func readConfig(env *terminal.Env) (config.File, error) {
 	return file, file.Check(flags)
 }
 
-// configOf returns the configuration of a command. The manager takes its configuration only from its flags: it runs for a
-// cluster and not for a user.
+// configOf returns the configuration of a command. The manager takes its configuration only from its flags: it runs for
+// a cluster and not for a user.
 func configOf(env *terminal.Env, args []string) (config.File, error) {
 	if len(args) > 0 && slices.Contains([]string{"manager", "runtime-init", "__complete", "__completeNoDesc"}, args[0]) {
 		return config.File{}, nil

@@ -36,9 +36,12 @@ func (n note) Open(_ context.Context, d oci.Descriptor) (io.ReadCloser, error) {
 func newNote(t *testing.T, subject oci.Descriptor, artifactType string) note {
 	t.Helper()
 	const empty = "{}"
-	config := oci.Descriptor{MediaType: "application/vnd.oci.empty.v1+json", Digest: oci.DigestOf([]byte(empty)), Size: int64(len(empty))}
+	config := oci.Descriptor{
+		MediaType: "application/vnd.oci.empty.v1+json", Digest: oci.DigestOf([]byte(empty)), Size: int64(len(empty)),
+	}
 	raw, err := json.Marshal(oci.Document{
-		SchemaVersion: 2, MediaType: oci.MediaTypeOCIManifest, ArtifactType: artifactType, Config: &config, Layers: []oci.Descriptor{config},
+		SchemaVersion: 2, MediaType: oci.MediaTypeOCIManifest, ArtifactType: artifactType, Config: &config,
+		Layers:  []oci.Descriptor{config},
 		Subject: &oci.Descriptor{MediaType: subject.MediaType, Digest: subject.Digest, Size: subject.Size},
 	})
 	if err != nil {
@@ -188,7 +191,8 @@ func TestCopyNamesWhatIsLeft(t *testing.T) {
 		plain.ServeHTTP(w, r)
 	})).URL, "http://")
 	code, stdout, stderr := commands.Output(t, "copy", ref.String(), host+"/c/d:v1")
-	if code == 0 || !strings.Contains(stdout, want.root.String()) || !strings.Contains(stderr, "the package is copied, but not ") {
+	if code == 0 || !strings.Contains(stdout, want.root.String()) ||
+		!strings.Contains(stderr, "the package is copied, but not ") {
 		t.Errorf("exit code %d: %s%s", code, stdout, stderr)
 	}
 	_, left, _ := strings.Cut(stderr, "the package is copied, but not ")

@@ -27,22 +27,33 @@ func TestOutputContainsNoCredentials(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	write(lock, "apiVersion: xpkg.dev/v1alpha1\nkind: PackageLock\nroots:\n- package: "+at+"/a/b\n  version: v1\npackages: []\n")
-	write(filepath.Join(folder, "crossplane.yaml"), "apiVersion: meta.pkg.crossplane.io/v1\nkind: Configuration\nmetadata: {name: x}\nspec:\n  dependsOn:\n  - {provider: "+at+"/a/b, version: v1}\n")
+	write(lock, "apiVersion: xpkg.dev/v1alpha1\nkind: PackageLock\nroots:\n- package: "+at+
+		"/a/b\n  version: v1\npackages: []\n")
+	write(
+		filepath.Join(folder, "crossplane.yaml"),
+		"apiVersion: meta.pkg.crossplane.io/v1\nkind: Configuration\nmetadata: {name: x}\nspec:\n  dependsOn:\n  - {provider: "+
+			at+"/a/b, version: v1}\n",
+	)
 	for _, line := range []string{
-		"pull " + at + "/a/b:v1", "inspect " + at + "/a/b:v1", "extract https://" + at + "/a/b:v1", "diff " + at + "/a/b:v1 " + at + "/a/b:v2", "copy " + at + "/a/b:v1 " + at + "/a/c:v1",
-		"lint " + at + "/a/b:v1", "convert " + at + "/a/b:v1 -o " + dir + "/out", "login " + at + " --username x --password-stdin",
-		"index build " + at + "/i:main --repository " + at + "/a/b", "search x --index " + at + "/i:main", "search x --index https://" + at + "/i:main",
+		"pull " + at + "/a/b:v1", "inspect " + at + "/a/b:v1", "extract https://" + at + "/a/b:v1",
+		"diff " + at + "/a/b:v1 " + at + "/a/b:v2", "copy " + at + "/a/b:v1 " + at + "/a/c:v1",
+		"lint " + at + "/a/b:v1", "convert " + at + "/a/b:v1 -o " + dir + "/out",
+		"login " + at + " --username x --password-stdin",
+		"index build " + at + "/i:main --repository " + at + "/a/b", "search x --index " + at + "/i:main",
+		"search x --index https://" + at + "/i:main",
 		"versions " + at + "/a/b", "resolve " + at + "/a/b@>=v1", "resolve " + folder, "deps push " + dir + " " + at + "/x",
-		"registry serve --dir " + dir + "/registry --backend " + at, "registry yank " + at + "/a/b:v1", "registry mirror " + at + "/i:main --to " + at,
-		"install " + at + "/a/b:v1", "update " + at + "/a/b:v1", "plan install provider " + at + "/a/b:v1", "sync --lock " + lock, "build " + folder + " -o " + dir + "/x.xpkg",
+		"registry serve --dir " + dir + "/registry --backend " + at, "registry yank " + at + "/a/b:v1",
+		"registry mirror " + at + "/i:main --to " + at,
+		"install " + at + "/a/b:v1", "update " + at + "/a/b:v1", "plan install provider " + at + "/a/b:v1",
+		"sync --lock " + lock, "build " + folder + " -o " + dir + "/x.xpkg",
 		"push -f " + dir + "/x.xpkg " + at + "/a/b:v1", "lint " + folder,
 	} {
 		code, stdout, stderr := commands.Output(t, strings.Fields(line)...)
 		if strings.Contains(stdout+stderr, "hunter2") {
 			t.Errorf("%s\nexit code %d\n%s%s", line, code, stdout, stderr)
 		}
-		if strings.Contains(stderr, "unknown flag") || strings.Contains(stderr, "missing flags") || strings.Contains(stderr, "unexpected argument") {
+		if strings.Contains(stderr, "unknown flag") || strings.Contains(stderr, "missing flags") ||
+			strings.Contains(stderr, "unexpected argument") {
 			t.Errorf("%s is not a command of this test: %s", line, stderr)
 		}
 	}
@@ -67,10 +78,12 @@ func TestCredentialsByPath(t *testing.T) {
 		t.Fatal(err)
 	}
 	for team, want := range map[string]string{
-		"team-a": "RepositoryNotFound", "team-b": "RepositoryNotFound", "other": "RepositoryNotFound", "team-c": "Unauthorized",
+		"team-a": "RepositoryNotFound", "team-b": "RepositoryNotFound", "other": "RepositoryNotFound",
+		"team-c": "Unauthorized",
 	} {
 		ref := registry + "/" + team + "/pkg:v1"
-		for _, line := range []string{"inspect " + ref, "versions " + registry + "/" + team + "/pkg", "copy " + ref + " " + dir + "/x.xpkg"} {
+		for _, line := range []string{"inspect " + ref, "versions " + registry + "/" + team + "/pkg", "copy " + ref + " " +
+			dir + "/x.xpkg"} {
 			if _, _, stderr := commands.Output(t, strings.Fields(line)...); !strings.Contains(stderr, "error: "+want+": ") {
 				t.Errorf("%s: want %s, got %s", line, want, stderr)
 			}

@@ -52,7 +52,9 @@ func (b bench) defects(t *testing.T) {
 					ObjectMeta: metav1.ObjectMeta{Labels: labels},
 					Spec: corev1.PodSpec{
 						ServiceAccountName: "composer",
-						Containers:         []corev1.Container{{Name: "core", Image: "registry.example.org/core:v1", Args: []string{"--package-runtime=External"}}},
+						Containers: []corev1.Container{{Name: "core", Image: "registry.example.org/core:v1", Args: []string{
+							"--package-runtime=External",
+						}}},
 					},
 				},
 			},
@@ -60,11 +62,16 @@ func (b bench) defects(t *testing.T) {
 		&admissionregistrationv1.ValidatingWebhookConfiguration{
 			ObjectMeta: metav1.ObjectMeta{Name: namespace},
 			Webhooks: []admissionregistrationv1.ValidatingWebhook{{
-				Name: "dead.doctor.test", SideEffects: new(admissionregistrationv1.SideEffectClassNone), AdmissionReviewVersions: []string{"v1"},
-				ClientConfig: admissionregistrationv1.WebhookClientConfig{Service: &admissionregistrationv1.ServiceReference{Namespace: namespace, Name: "dead"}},
+				Name: "dead.doctor.test", SideEffects: new(admissionregistrationv1.SideEffectClassNone),
+				AdmissionReviewVersions: []string{"v1"},
+				ClientConfig: admissionregistrationv1.WebhookClientConfig{
+					Service: &admissionregistrationv1.ServiceReference{Namespace: namespace, Name: "dead"},
+				},
 				Rules: []admissionregistrationv1.RuleWithOperations{{
 					Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
-					Rule:       admissionregistrationv1.Rule{APIGroups: []string{"doctor.test"}, APIVersions: []string{"v1"}, Resources: []string{"things"}},
+					Rule: admissionregistrationv1.Rule{
+						APIGroups: []string{"doctor.test"}, APIVersions: []string{"v1"}, Resources: []string{"things"},
+					},
 				}},
 			}},
 		},
@@ -91,7 +98,9 @@ func (b bench) deleteAfter(t *testing.T, o client.Object) {
 func (b bench) doctor(t *testing.T, kubeconfig string, args ...string) ended {
 	t.Helper()
 	var out, errs bytes.Buffer
-	code := cli.Main(t.Context(), append([]string{"xpkg", "doctor", "--kubeconfig", kubeconfig}, args...), &cli.Env{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs})
+	code := cli.Main(t.Context(), append([]string{"xpkg", "doctor", "--kubeconfig", kubeconfig}, args...), &cli.Env{
+		Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs,
+	})
 	return ended{code, out.String(), errs.String()}
 }
 
@@ -140,7 +149,9 @@ func TestDoctorFindsTheDefectsOfACluster(t *testing.T) {
 		}
 	}
 	b.defects(t)
-	p := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "undiagnosed"}, Spec: v1.ProviderSpec{PackageSpec: v1.PackageSpec{Package: b.registry + "/undiagnosed:v1"}}}
+	p := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "undiagnosed"}, Spec: v1.ProviderSpec{
+		PackageSpec: v1.PackageSpec{Package: b.registry + "/undiagnosed:v1"},
+	}}
 	if err := b.client.Create(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +170,9 @@ func TestDoctorFindsTheDefectsOfACluster(t *testing.T) {
 		t.Errorf("exit code %d, want %d", exit, errcode.Unhealthy.Exit)
 	}
 	text := b.doctor(t, b.kubeconfig)
-	for _, part := range []string{"RESULT", "fail", "Crossplane core", "kubectl delete validatingwebhookconfiguration doctor-core"} {
+	for _, part := range []string{
+		"RESULT", "fail", "Crossplane core", "kubectl delete validatingwebhookconfiguration doctor-core",
+	} {
 		if !strings.Contains(text.out, part) {
 			t.Errorf("the text lacks %q: %s", part, text.out)
 		}
@@ -182,17 +195,22 @@ func TestDoctorReadsTheServer(t *testing.T) {
 		return &coordinationv1.Lease{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: leader.DefaultLease},
 			Spec: coordinationv1.LeaseSpec{
-				HolderIdentity: new("manager-of-" + namespace), LeaseDurationSeconds: new(int32(3600)), RenewTime: &metav1.MicroTime{Time: time.Now()},
+				HolderIdentity: new("manager-of-" + namespace), LeaseDurationSeconds: new(int32(3600)),
+				RenewTime: &metav1.MicroTime{Time: time.Now()},
 			},
 		}
 	}
-	p := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "unreachable"}, Spec: v1.ProviderSpec{PackageSpec: v1.PackageSpec{Package: "127.0.0.1:1/unreachable:v1"}}}
+	p := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "unreachable"}, Spec: v1.ProviderSpec{
+		PackageSpec: v1.PackageSpec{Package: "127.0.0.1:1/unreachable:v1"},
+	}}
 	for _, o := range []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, lease(namespace), lease("default"), p,
 		&rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: namespace},
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
-			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "crossplane-system", Name: bootstrap.Name}},
+			Subjects: []rbacv1.Subject{{
+				Kind: rbacv1.ServiceAccountKind, Namespace: "crossplane-system", Name: bootstrap.Name,
+			}},
 		},
 	} {
 		if err := b.client.Create(t.Context(), o); err != nil {
@@ -203,14 +221,16 @@ func TestDoctorReadsTheServer(t *testing.T) {
 	b.annotateDefinition(t, "locks.pkg.crossplane.io", plan.ContentDigestAnnotation, "another")
 	findings, _ := b.diagnose(t)
 	for check, parts := range map[string][]string{
-		"manager":             {"2 managers work on the cluster", "manager-of-" + namespace, "kubectl scale deployment/xpkg --namespace"},
+		"manager": {"2 managers work on the cluster", "manager-of-" +
+			namespace, "kubectl scale deployment/xpkg --namespace"},
 		"manager permissions": {"escalate and bind"},
 		"package API":         {"of another version: locks.pkg.crossplane.io"},
 		"registries":          {"127.0.0.1:1 does not respond"},
 		"packages":            {"provider/unreachable is not reconciled yet", "xpkg describe provider/unreachable"},
 	} {
 		if !slices.ContainsFunc(findings, func(f doctor.Finding) bool {
-			return f.Check == check && f.Result != doctor.OK && !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(f.Message+" "+f.Fix, part) })
+			return f.Check == check && f.Result != doctor.OK &&
+				!slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(f.Message+" "+f.Fix, part) })
 		}) {
 			t.Errorf("%s: no finding with %q: %+v", check, parts, findings)
 		}

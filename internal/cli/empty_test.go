@@ -16,18 +16,22 @@ import (
 func outcome(t *testing.T, args ...string) (code int, messages string) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	code = Main(t.Context(), append([]string{"xpkg"}, args...), &terminal.Env{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs})
+	code = Main(t.Context(), append([]string{"xpkg"}, args...), &terminal.Env{
+		Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs,
+	})
 	return code, errs.String()
 }
 
-// An unset variable of a shell selects nothing by accident: every command refuses an empty argument, and an empty path or address.
+// An unset variable of a shell selects nothing by accident: every command refuses an empty argument, and an empty path
+// or address.
 func TestEmptyArgumentsAreRefused(t *testing.T) {
 	parser, err := kong.New(&grammar{}, kong.Name("xpkg"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	refused := func(args []string) {
-		if code, messages := outcome(t, args...); code != terminal.ErrUsage.Class.Exit || !strings.Contains(messages, " is empty\n") {
+		if code, messages := outcome(t, args...); code != terminal.ErrUsage.Class.Exit ||
+			!strings.Contains(messages, " is empty\n") {
 			t.Errorf("xpkg %q: exit code %d: %s", args, code, messages)
 		}
 	}
@@ -76,7 +80,8 @@ func TestFoldersAsArgumentsHaveAnError(t *testing.T) {
 		}
 		checked++
 		code, messages := outcome(t, args...)
-		if code == 1 || strings.Contains(messages, "Go value") || code != 0 && code != 4 && !strings.HasPrefix(messages, "error: ") && !strings.Contains(messages, "\nerror: ") {
+		if code == 1 || strings.Contains(messages, "Go value") ||
+			code != 0 && code != 4 && !strings.HasPrefix(messages, "error: ") && !strings.Contains(messages, "\nerror: ") {
 			t.Errorf("xpkg %q: exit code %d: %s", args, code, messages)
 		}
 	}
@@ -115,7 +120,8 @@ func TestRefusedPackagesCreateNoPackageCache(t *testing.T) {
 	t.Chdir(t.TempDir())
 	built := "boats.xpkg"
 	for name, text := range map[string]string{
-		"crossplane.yaml": "apiVersion: meta.pkg.crossplane.io/v1\nkind: Configuration\nmetadata:\n  name: boats\n", "text.xpkg": "no archive",
+		"crossplane.yaml": "apiVersion: meta.pkg.crossplane.io/v1\nkind: Configuration\nmetadata:\n  name: boats\n",
+		"text.xpkg":       "no archive",
 	} {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -125,8 +131,11 @@ func TestRefusedPackagesCreateNoPackageCache(t *testing.T) {
 		t.Fatal(messages)
 	}
 	cache := filepath.Join("new", "cache")
-	for _, args := range [][]string{{"missing.xpkg"}, {"text.xpkg"}, {"oci:."}, {"-", "--as", "boats"}, {"-"}, {built, "--as", "not a name"}} {
-		if code, messages := outcome(t, append([]string{"cache", "add", "--cache-dir", cache}, args...)...); code == 0 || strings.Contains(messages, "error: Unknown: ") {
+	for _, args := range [][]string{{"missing.xpkg"}, {"text.xpkg"}, {"oci:."}, {"-", "--as", "boats"}, {"-"}, {
+		built, "--as", "not a name",
+	}} {
+		if code, messages := outcome(t, append([]string{"cache", "add", "--cache-dir", cache}, args...)...); code == 0 ||
+			strings.Contains(messages, "error: Unknown: ") {
 			t.Errorf("xpkg cache add %q: exit code %d: %s", args, code, messages)
 		}
 		if _, err := os.Stat("new"); !os.IsNotExist(err) {
@@ -145,7 +154,8 @@ func TestInitRefusesWhatCannotBeInstalled(t *testing.T) {
 	for line, accepted := range map[string]bool{
 		"provider a.b.c": false, "function a.b.c": false, "configuration d.e.f": true,
 		"provider " + long: false, "configuration " + long: false, "provider " + long[1:]: true,
-		"function std --module std": false, "function cmd --module cmd/x": false, "function up --module example.org/../x": false,
+		"function std --module std": false, "function cmd --module cmd/x": false,
+		"function up --module example.org/../x":   false,
 		"function hidden --module example.org/.x": false, "provider vendored --module example.org/vendor/x": false,
 		"function short --module short": true, "provider boats --module github.com/acme/boats/v2": true,
 	} {

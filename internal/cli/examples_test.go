@@ -74,7 +74,9 @@ func TestUsageErrorContainsTheSyntax(t *testing.T) {
 		"history a b":                         "error: Usage: xpkg history a b: unexpected argument b\n",
 	} {
 		var errs bytes.Buffer
-		code := Main(t.Context(), append([]string{"xpkg"}, strings.Fields(line)...), &terminal.Env{Stdin: strings.NewReader(""), Stdout: &errs, Stderr: &errs})
+		code := Main(t.Context(), append([]string{"xpkg"}, strings.Fields(line)...), &terminal.Env{
+			Stdin: strings.NewReader(""), Stdout: &errs, Stderr: &errs,
+		})
 		if code != terminal.ErrUsage.Class.Exit || !strings.Contains(errs.String(), want) {
 			t.Errorf("xpkg %s: exit code %d\n%s", line, code, &errs)
 		}

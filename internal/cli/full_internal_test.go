@@ -15,7 +15,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci/store"
 )
 
-// TestAFullDeviceIsNoFaultOfTheCommandLine checks the code of failures because of a full device, and of the same errors of other limits of the system.
+// TestAFullDeviceIsNoFaultOfTheCommandLine checks the code of failures because of a full device, and of the same errors
+// of other limits of the system.
 func TestAFullDeviceIsNoFaultOfTheCommandLine(t *testing.T) {
 	full := &fs.PathError{Op: "write", Path: "/a", Err: syscall.ENOSPC}
 	for name, c := range map[string]struct {

@@ -30,8 +30,8 @@ func (g GlobalFlags) apply(env *terminal.Env) {
 	}
 }
 
-// leadingFlags are the flags that may precede the command: those of every command, those that select a cluster or a format, and flags
-// that users of kubectl and Helm write there, for which the command reports the replacement.
+// leadingFlags are the flags that may precede the command: those of every command, those that select a cluster or a
+// format, and flags that users of kubectl and Helm write there, for which the command reports the replacement.
 type leadingFlags struct {
 	GlobalFlags
 	connection.ClusterFlags

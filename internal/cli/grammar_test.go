@@ -9,8 +9,8 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/testing/race"
 )
 
-// TestGrammarOfOneCommand checks that a command line is read with the grammar of its command only, and that the help of the
-// command does not depend on that.
+// TestGrammarOfOneCommand checks that a command line is read with the grammar of its command only, and that the help of
+// the command does not depend on that.
 func TestGrammarOfOneCommand(t *testing.T) {
 	race.SkipSequential(t)
 	model := func(grammar any) (*kong.Kong, *bytes.Buffer) {
@@ -34,7 +34,8 @@ func TestGrammarOfOneCommand(t *testing.T) {
 				t.Errorf("%s: the grammar has %d commands, want only %s", name, len(n), command.Name)
 			}
 		}
-		if got, want := help(grammarOf([]string{command.Name}), command.Name), help(&grammar{}, command.Name); got != want || got == "" {
+		if got, want := help(grammarOf([]string{command.Name}), command.Name), help(&grammar{}, command.Name); got != want ||
+			got == "" {
 			t.Errorf("help of %s: got\n%s\nwant\n%s", command.Name, got, want)
 		}
 	}

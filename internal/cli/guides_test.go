@@ -40,8 +40,8 @@ func TestGuideShowsTheOutputOfTheExample(t *testing.T) {
 	}
 }
 
-// TestCommandsInDocumentsParse proves that the commands in the README, the guides and the Helm chart exist with the arguments and
-// flags that the documents show.
+// TestCommandsInDocumentsParse proves that the commands in the README, the guides and the Helm chart exist with the
+// arguments and flags that the documents show.
 func TestCommandsInDocumentsParse(t *testing.T) {
 	race.SkipSequential(t)
 	pages, err := filepath.Glob("../../docs/guides/*.md")
@@ -62,7 +62,9 @@ func TestCommandsInDocumentsParse(t *testing.T) {
 	}
 	const notes = "../../charts/xpkg/templates/NOTES.txt"
 	checked, results := 0, map[string]error{}
-	for _, page := range slices.Concat(pages, others, chart, readmes, []string{"../../README.md", "../../examples/README.md", "../../charts/xpkg/monitoring/alerts.yaml", notes}) {
+	for _, page := range slices.Concat(pages, others, chart, readmes, []string{
+		"../../README.md", "../../examples/README.md", "../../charts/xpkg/monitoring/alerts.yaml", notes,
+	}) {
 		content, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)
@@ -146,7 +148,9 @@ func shellWords(line string) []string {
 // parseCommand parses a command without running it. A parser keeps the values of a command, so each has its own.
 func parseCommand(t *testing.T, words []string) error {
 	t.Helper()
-	parser, err := kong.New(grammarOf(words), kong.Name("xpkg"), kong.Exit(func(int) {}), kong.Writers(io.Discard, io.Discard))
+	parser, err := kong.New(
+		grammarOf(words), kong.Name("xpkg"), kong.Exit(func(int) {}), kong.Writers(io.Discard, io.Discard),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +161,8 @@ func parseCommand(t *testing.T, words []string) error {
 // isIncomplete reports whether a command only lacks arguments or values.
 func isIncomplete(err error) bool {
 	message := err.Error()
-	return strings.HasPrefix(message, "expected ") || strings.HasPrefix(message, "missing flags") || strings.Contains(message, `but got "EOL"`) ||
+	return strings.HasPrefix(message, "expected ") || strings.HasPrefix(message, "missing flags") ||
+		strings.Contains(message, `but got "EOL"`) ||
 		strings.HasSuffix(message, "no package is given")
 }
 
@@ -165,25 +170,33 @@ func isIncomplete(err error) bool {
 func printed(t *testing.T, args ...string) string {
 	t.Helper()
 	var out, errs bytes.Buffer
-	if code := Main(t.Context(), append([]string{"xpkg"}, args...), &terminal.Env{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs}); code != 0 {
+	if code := Main(t.Context(), append([]string{"xpkg"}, args...), &terminal.Env{
+		Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs,
+	}); code != 0 {
 		t.Fatalf("xpkg %s: exit code %d\n%s", strings.Join(args, " "), code, &errs)
 	}
 	return out.String()
 }
 
 // ambiguousKind matches a kubectl command that names a kind of package without the API group.
-var ambiguousKind = regexp.MustCompile("kubectl (?:get|describe|annotate|label|patch|delete|edit|wait|explain)(?: -[^ \n`]+(?: [^- \n`]+)?)* (?:providers?|configurations?|functions?)[ /`\n]")
+var ambiguousKind = regexp.MustCompile(
+	"kubectl (?:get|describe|annotate|label|patch|delete|edit|wait|explain)(?: -[^ \n`]+(?: [^- \n`]+)?)* (?:providers?|configurations?|functions?)[ /`\n]",
+)
 
-// TestKubectlCommandsNameTheGroupOfPackages checks the documents and the messages: clusters have other resources with the
-// names of the kinds of packages, such as provider.
+// TestKubectlCommandsNameTheGroupOfPackages checks the documents and the messages: clusters have other resources with
+// the names of the kinds of packages, such as provider.
 func TestKubectlCommandsNameTheGroupOfPackages(t *testing.T) {
-	for _, wrong := range []string{"kubectl annotate provider x", "kubectl get -o yaml functions\n", "kubectl delete provider/x"} {
+	for _, wrong := range []string{
+		"kubectl annotate provider x", "kubectl get -o yaml functions\n", "kubectl delete provider/x",
+	} {
 		if !ambiguousKind.MatchString(wrong) {
 			t.Errorf("%s is not found", wrong)
 		}
 	}
 	checked := 0
-	for _, root := range []string{"../../docs", "../../README.md", "../../internal", "../../pkg", "../../apis", "../../examples"} {
+	for _, root := range []string{
+		"../../docs", "../../README.md", "../../internal", "../../pkg", "../../apis", "../../examples",
+	} {
 		err := filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
 			isText := strings.HasSuffix(path, ".md") || strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go")
 			if err != nil || d.IsDir() || !isText {

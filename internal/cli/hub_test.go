@@ -48,7 +48,9 @@ func newHub(tb testing.TB, dir string) hub {
 	content := httputil.NewSingleHostReverseProxy(target)
 	cloud := &clouds.Clouds{Content: content}
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if slices.ContainsFunc(clouds.Names, func(name string) bool { return strings.HasSuffix(r.Host, strings.TrimPrefix(name, "*")) }) {
+		if slices.ContainsFunc(
+			clouds.Names, func(name string) bool { return strings.HasSuffix(r.Host, strings.TrimPrefix(name, "*")) },
+		) {
 			cloud.ServeHTTP(w, r)
 			return
 		}
@@ -114,7 +116,8 @@ func newCertificate(tb testing.TB, names ...string) (tls.Certificate, []byte) {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return tls.Certificate{Certificate: [][]byte{raw}, PrivateKey: key}, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw})
+	return tls.Certificate{Certificate: [][]byte{raw}, PrivateKey: key},
+		pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw})
 }
 
 // newAPIServer serves as much of an API server as an install without --wait needs, for a user

@@ -172,7 +172,9 @@ func TestLyingIndexLayer(t *testing.T) {
 			}
 			for range 2 {
 				out := runXpkg(t, "inspect", file, "-o", "json")
-				for _, want := range []string{`"indexLayer": "contradicts"`, `"from": "package.yaml"`, `"name": "hello"`, `"name": "things1.hello.test"`} {
+				for _, want := range []string{
+					`"indexLayer": "contradicts"`, `"from": "package.yaml"`, `"name": "hello"`, `"name": "things1.hello.test"`,
+				} {
 					if !strings.Contains(out, want) {
 						t.Errorf("inspect does not say %s:\n%s", want, out)
 					}
@@ -180,7 +182,8 @@ func TestLyingIndexLayer(t *testing.T) {
 			}
 			var out, errs bytes.Buffer
 			env := &cli.Env{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs}
-			if code := cli.Main(t.Context(), []string{"xpkg", "lint", file}, env); code != 4 || !strings.Contains(out.String(), "error IndexMismatch: ") {
+			if code := cli.Main(t.Context(), []string{"xpkg", "lint", file}, env); code != 4 ||
+				!strings.Contains(out.String(), "error IndexMismatch: ") {
 				t.Errorf("lint ends with %d and says %s", code, out.String())
 			}
 		})

@@ -24,14 +24,17 @@ func TestPipesAreNoFolders(t *testing.T) {
 	}
 	example := filepath.Join("..", "..", "examples", "configuration-hello")
 	for _, args := range [][]string{
-		{"build", "-f", fifo, "-o", "-"}, {"build", "-f", example, "-e", fifo, "-o", "-"}, {"append", "x", "--extensions-root", fifo},
+		{"build", "-f", fifo, "-o", "-"}, {"build", "-f", example, "-e", fifo, "-o", "-"},
+		{"append", "x", "--extensions-root", fifo},
 		{"inspect", "oci:" + fifo + ":v1"}, {"deps", "push", fifo, "127.0.0.1:1/a"},
-		{"deps", "vendor", "127.0.0.1:1/a/b:v1", "--to", fifo}, {"copy", "x", "oci:" + fifo}, {"cache", "ls", "--cache-dir", fifo},
+		{"deps", "vendor", "127.0.0.1:1/a/b:v1", "--to", fifo}, {"copy", "x", "oci:" + fifo},
+		{"cache", "ls", "--cache-dir", fifo},
 		{"up", "--data-dir", fifo}, {"status", "--data-dir", fifo},
 	} {
 		var errs bytes.Buffer
 		env := &cli.Env{Stdin: strings.NewReader(""), Stdout: &bytes.Buffer{}, Stderr: &errs}
-		if code := cli.Main(t.Context(), append([]string{"xpkg"}, args...), env); code == 0 || strings.Contains(errs.String(), "error: Unknown: ") {
+		if code := cli.Main(t.Context(), append([]string{"xpkg"}, args...), env); code == 0 ||
+			strings.Contains(errs.String(), "error: Unknown: ") {
 			t.Errorf("xpkg %s: exit code %d\n%s", strings.Join(args, " "), code, errs.String())
 		}
 	}
@@ -62,11 +65,14 @@ func TestInterruptedWhileReading(t *testing.T) {
 		{"apply", fifo}, {"apply", "-"},
 		{"install", "--lock", fifo}, {"tree", "--lock", "-"}, {"why", "x", "--lock", fifo}, {"outdated", "--lock", "-"},
 		{"deps", "vendor", "--lock", fifo, "--to", t.TempDir()}, {"resolve", "a.test/b:v1", "--image-config", fifo},
-		{"lint", yaml}, {"lint", fifo}, {"lint", "-"}, {"validate", fifo}, {"validate", "-"}, {"validate", yaml, "--lock", fifo}, {"inspect", fifo}, {"inspect", "oci:" + fifo}, {"extract", "-"}, {"copy", fifo, "-"},
+		{"lint", yaml}, {"lint", fifo}, {"lint", "-"}, {"validate", fifo}, {"validate", "-"},
+		{"validate", yaml, "--lock", fifo}, {"inspect", fifo}, {"inspect", "oci:" + fifo}, {"extract", "-"},
+		{"copy", fifo, "-"},
 		{"push", "-f", fifo, "127.0.0.1:1/a/b:v1"}, {"login", "127.0.0.1:1", "-u", "a", "--password-stdin"},
 		{"build", "-f", example, "--embed-runtime-image-tarball", fifo, "-o", "-"}, {"build", "-f", example, "-o", fifo},
 		{"pull", "127.0.0.1:1/a/b:v1", "--ca-file", fifo}, {"push", "-f", fifo, "127.0.0.1:1/a/b:v1", "--ca-file", fifo},
-		{"copy", "127.0.0.1:1/a/b:v1", "-", "--ca-file", "127.0.0.1:1=" + fifo}, {"resolve", "127.0.0.1:1/a/b:v1", "--ca-file", fifo},
+		{"copy", "127.0.0.1:1/a/b:v1", "-", "--ca-file", "127.0.0.1:1=" + fifo},
+		{"resolve", "127.0.0.1:1/a/b:v1", "--ca-file", fifo},
 		{"login", "127.0.0.1:1", "-u", "a", "--password-stdin", "--ca-file", fifo},
 		{"cache", "add", fifo, "--as", "a"}, {"cache", "add", "-", "--as", "a"},
 		{"list", "--kubeconfig", fifo}, {"install", "provider", "127.0.0.1:1/a/b:v1", "--kubeconfig", fifo},
@@ -119,7 +125,9 @@ func TestOutputToAClosedTerminalIsNoError(t *testing.T) {
 			}
 			out := failingWriter{before, &os.PathError{Op: "write", Path: "/dev/stdout", Err: c.err}}
 			var errs bytes.Buffer
-			code := cli.Main(ctx, []string{"xpkg", "version"}, &cli.Env{Stdin: strings.NewReader(""), Stdout: out, Stderr: &errs})
+			code := cli.Main(ctx, []string{"xpkg", "version"}, &cli.Env{
+				Stdin: strings.NewReader(""), Stdout: out, Stderr: &errs,
+			})
 			if code != c.want || (code == 0) != (errs.Len() == 0) {
 				t.Errorf("exit code %d, want %d, with the message %q", code, c.want, errs.String())
 			}

@@ -16,11 +16,16 @@ func TestManagerReportsAMissingNamespace(t *testing.T) {
 	for _, flags := range [][]string{nil, {"--leader-election"}} {
 		var out, errs bytes.Buffer
 		env := &cli.Env{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs}
-		args := append([]string{"xpkg", "manager", "--namespace", "missing", "--kubeconfig", cluster.Kubeconfig(t), "--cache-dir", t.TempDir()}, flags...)
+		args := append([]string{
+			"xpkg", "manager", "--namespace", "missing", "--kubeconfig", cluster.Kubeconfig(t), "--cache-dir", t.TempDir(),
+		}, flags...)
 		if code := cli.Main(t.Context(), args, env); code != 5 {
 			t.Errorf("%q: exit code %d", flags, code)
 		}
-		checkMatches(t, errs.String(), "^error: NamespaceNotFound: the namespace missing does not exist\n  Run `kubectl create namespace missing`")
+		checkMatches(
+			t, errs.String(),
+			"^error: NamespaceNotFound: the namespace missing does not exist\n  Run `kubectl create namespace missing`",
+		)
 	}
 }
 
@@ -31,7 +36,10 @@ func TestManagerReportsAnAddressInUse(t *testing.T) {
 	for _, address := range []string{"999", cluster.Registry(t)} {
 		var out, errs bytes.Buffer
 		env := &cli.Env{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs}
-		args := []string{"xpkg", "manager", "--namespace", "default", "--kubeconfig", cluster.Kubeconfig(t), "--cache-dir", t.TempDir(), "--metrics-address", address}
+		args := []string{
+			"xpkg", "manager", "--namespace", "default", "--kubeconfig", cluster.Kubeconfig(t), "--cache-dir", t.TempDir(),
+			"--metrics-address", address,
+		}
 		if code := cli.Main(t.Context(), args, env); code != 3 {
 			t.Errorf("%q: exit code %d", address, code)
 		}

@@ -52,7 +52,8 @@ func (b bench) formerVersions(t *testing.T, owner *v1.Provider, plural string, r
 	for i := range resources {
 		wait.Until(t, env.Limit, plural+" can be created", func() (string, bool) {
 			err := b.client.Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
-				"apiVersion": group + "/v1", "kind": "Kind" + plural, "metadata": map[string]any{"name": fmt.Sprint("resource-", i)},
+				"apiVersion": group + "/v1", "kind": "Kind" + plural,
+				"metadata": map[string]any{"name": fmt.Sprint("resource-", i)},
 			}})
 			return fmt.Sprint(err), err == nil
 		})
@@ -101,8 +102,9 @@ func TestMigrateStorageOfAPackage(t *testing.T) {
 	owner := b.provider(t, "migrated")
 	first, second := b.formerVersions(t, owner, "firsts", 1), b.formerVersions(t, owner, "seconds", 1)
 
-	checkMatches(t, b.migrate(t, 0, "provider/migrated", "--dry-run").out, `^firsts\.migrated\.test +v1alpha1 +v1 +1 +would be migrated\n`+
-		`seconds\.migrated\.test +v1alpha1 +v1 +1 +would be migrated\n1 CRD up to date$`)
+	checkMatches(t, b.migrate(t, 0, "provider/migrated", "--dry-run").out,
+		`^firsts\.migrated\.test +v1alpha1 +v1 +1 +would be migrated\n`+
+			`seconds\.migrated\.test +v1alpha1 +v1 +1 +would be migrated\n1 CRD up to date$`)
 	if stored := b.storedVersions(t, first); !slices.Contains(stored, "v1alpha1") {
 		t.Errorf("the dry run wrote: %v", stored)
 	}
@@ -120,7 +122,9 @@ func TestMigrateStorageOfAPackage(t *testing.T) {
 	}
 	checkMatches(t, r.errors, `^error: StorageNotMigrated: 1 CRD of 2 not migrated`)
 
-	checkMatches(t, b.migrate(t, 0, "migrated").out, `^seconds\.migrated\.test +v1alpha1 +v1 +1 +migrated\n2 CRDs up to date$`)
+	checkMatches(
+		t, b.migrate(t, 0, "migrated").out, `^seconds\.migrated\.test +v1alpha1 +v1 +1 +migrated\n2 CRDs up to date$`,
+	)
 	for _, crd := range []string{first, second} {
 		if stored := b.storedVersions(t, crd); !slices.Equal(stored, []string{"v1"}) {
 			t.Errorf("%s: stored versions %v", crd, stored)
@@ -223,13 +227,19 @@ func TestMigrateStorageOfManyCRDs(t *testing.T) {
 		}
 	}
 	e, first := migrate(ctx, 130)
-	checkMatches(t, e.errors, fmt.Sprintf(`error: Interrupted: stopped after \d+ of %d CRDs\n.*continues with the CRDs that remain`, count+1))
+	checkMatches(
+		t, e.errors,
+		fmt.Sprintf(`error: Interrupted: stopped after \d+ of %d CRDs\n.*continues with the CRDs that remain`, count+1),
+	)
 	remaining := left()
 	if remaining < count/4 || remaining > count*3/4 {
 		t.Errorf("%d of %d CRDs remain after the interruption", remaining, count)
 	}
 	e, second := migrate(t.Context(), 9)
-	checkMatches(t, e.out, `many000s\.migrated\.test +v1alpha1 +v1 +0 +KindNotServed: no version of CustomResourceDefinition many000s\.migrated\.test is served`)
+	checkMatches(
+		t, e.out,
+		`many000s\.migrated\.test +v1alpha1 +v1 +0 +KindNotServed: no version of CustomResourceDefinition many000s\.migrated\.test is served`,
+	)
 	checkMatches(t, e.errors, fmt.Sprintf(`error: StorageNotMigrated: 1 CRD of %d not migrated`, count+1))
 	if n := left(); n != 1 {
 		t.Errorf("%d CRDs remain, want one", n)

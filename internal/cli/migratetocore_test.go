@@ -16,7 +16,8 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/testing/env"
 )
 
-// The plan of the way back reads everything that it needs with the client of the command, and a dry run changes nothing.
+// The plan of the way back reads everything that it needs with the client of the command, and a dry run changes
+// nothing.
 func TestMigrateToCoreShowsItsPlan(t *testing.T) {
 	e := env.New(t)
 	e.InstallPackageAPI(t)
@@ -28,7 +29,9 @@ func TestMigrateToCoreShowsItsPlan(t *testing.T) {
 			Selector: &metav1.LabelSelector{MatchLabels: labels},
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: labels},
-				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "manager", Image: "registry.example.org/xpkg:v1"}}},
+				Spec: corev1.PodSpec{Containers: []corev1.Container{{
+					Name: "manager", Image: "registry.example.org/xpkg:v1",
+				}}},
 			},
 		},
 	}
@@ -36,20 +39,24 @@ func TestMigrateToCoreShowsItsPlan(t *testing.T) {
 	e.Create(t, manager)
 	t.Cleanup(func() { e.Delete(t, manager) })
 	var out, errs bytes.Buffer
-	args := []string{"xpkg", "migrate", "to-core", "--namespace", namespace, "--dry-run", "--kubeconfig", cluster.Kubeconfig(t)}
+	args := []string{
+		"xpkg", "migrate", "to-core", "--namespace", namespace, "--dry-run", "--kubeconfig", cluster.Kubeconfig(t),
+	}
 	code := cli.Main(t.Context(), args, &cli.Env{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs})
 	if code != 2 {
 		t.Fatalf("exit code %d, want 2: %s", code, errs.String())
 	}
 	for _, part := range []string{
-		"2. Stop the manager\n", "4. Let Crossplane core manage packages\n", "6. Remove the manager\n", "ClusterRole xpkg is deleted",
+		"2. Stop the manager\n", "4. Let Crossplane core manage packages\n", "6. Remove the manager\n",
+		"ClusterRole xpkg is deleted",
 	} {
 		if !strings.Contains(out.String(), part) {
 			t.Errorf("the plan lacks %q:\n%s", part, out.String())
 		}
 	}
 	live := &appsv1.Deployment{}
-	if err := e.Client.Get(t.Context(), client.ObjectKeyFromObject(manager), live); err != nil || live.Generation != manager.Generation {
+	if err := e.Client.Get(t.Context(), client.ObjectKeyFromObject(manager), live); err != nil ||
+		live.Generation != manager.Generation {
 		t.Errorf("the dry run changed the Deployment of the manager: %v", err)
 	}
 }

@@ -18,8 +18,8 @@ type replacement struct {
 	fix string
 }
 
-// replacements are commands of the Crossplane CLI, helm, kubectl, cargo and uv for which xpkg has no command of the same
-// name. The Crossplane CLI has its package commands below `xpkg`, which expandShorthand removes.
+// replacements are commands of the Crossplane CLI, helm, kubectl, cargo and uv for which xpkg has no command of the
+// same name. The Crossplane CLI has its package commands below `xpkg`, which expandShorthand removes.
 var replacements = []replacement{
 	{"add", "Use `xpkg install PACKAGE`."},
 	{"alpha render op", composes},
@@ -112,8 +112,8 @@ var replacements = []replacement{
 	{"yank", "Use `xpkg registry yank PACKAGE`."},
 }
 
-// replacedFlags are flags of other tools that a command does not have, and an imperative sentence with the replacement. The
-// empty command stands for every command.
+// replacedFlags are flags of other tools that a command does not have, and an imperative sentence with the replacement.
+// The empty command stands for every command.
 var replacedFlags = map[[2]string]string{
 	{"", "--all-namespaces"}:                   "Omit the flag: packages are not in a namespace.",
 	{"", "--cleanup-on-fail"}:                  "Use --atomic.",
@@ -242,8 +242,8 @@ func replacedUse(why string, args []string) string {
 	return ""
 }
 
-// isField reports whether arguments are a kind and the path of a field, as of `kubectl explain`. The first argument of `helm show` is a
-// part of a chart.
+// isField reports whether arguments are a kind and the path of a field, as of `kubectl explain`. The first argument of
+// `helm show` is a part of a chart.
 func isField(args []string) bool {
 	return len(args) == 2 && !isFlag(args[0]) && !isFlag(args[1]) && !strings.ContainsAny(args[1], "/:@") &&
 		!slices.Contains([]string{"all", "chart", "crds", "readme", "values"}, args[0])
@@ -277,7 +277,8 @@ func replaced(program string, args []string) error {
 	if !ok {
 		return nil
 	}
-	return terminal.ErrUsage.New(nil, "%s has no command %s", program, found.command).WithDo("%s", namedAs(program, found.fix))
+	return terminal.ErrUsage.New(nil, "%s has no command %s", program, found.command).
+		WithDo("%s", namedAs(program, found.fix))
 }
 
 // replacementOf returns the replacement of the command at the beginning of arguments.

@@ -58,7 +58,9 @@ func TestCommandsOfOtherToolsNameTheirReplacements(t *testing.T) {
 // The package commands of the Crossplane CLI work as written there, below `xpkg`.
 func TestCommandsBelowXpkg(t *testing.T) {
 	for _, program := range []string{"xpkg", "kubectl-crossplane"} {
-		for _, command := range []string{"build", "push", "install", "update", "extract", "login", "logout", "append", "version"} {
+		for _, command := range []string{
+			"build", "push", "install", "update", "extract", "login", "logout", "append", "version",
+		} {
 			code, want, _ := runCommand(t, program, command, "--help")
 			if code != 0 {
 				t.Fatalf("%s --help: exit code %d", command, code)

@@ -7,11 +7,14 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 )
 
-// The outline has all that the list of the commands shows: the list is the same as with the whole grammar, which further arguments select.
+// The outline has all that the list of the commands shows: the list is the same as with the whole grammar, which
+// further arguments select.
 func TestTheOutlineListsTheSameCommands(t *testing.T) {
 	help := func(args ...string) string {
 		var out, errs bytes.Buffer
-		if code := Main(t.Context(), append([]string{"xpkg"}, args...), &terminal.Env{Stdin: &bytes.Buffer{}, Stdout: &out, Stderr: &errs}); code != 0 || errs.Len() > 0 {
+		if code := Main(t.Context(), append([]string{"xpkg"}, args...), &terminal.Env{
+			Stdin: &bytes.Buffer{}, Stdout: &out, Stderr: &errs,
+		}); code != 0 || errs.Len() > 0 {
 			t.Fatalf("%q: exit code %d, %s", args, code, errs.String())
 		}
 		return out.String()

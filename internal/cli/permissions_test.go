@@ -21,7 +21,8 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
 
-// reader returns a kubeconfig of a user with permission to read packages only. It waits until the API server grants the permission.
+// reader returns a kubeconfig of a user with permission to read packages only. It waits until the API server grants the
+// permission.
 func (b bench) reader(t *testing.T) string {
 	t.Helper()
 	clients := kubernetes.NewForConfigOrDie(b.config)
@@ -29,7 +30,8 @@ func (b bench) reader(t *testing.T) string {
 	user := "reader-" + strings.ToLower(t.Name())
 	name := metav1.ObjectMeta{Name: user}
 	_, err := roles.ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: name, Rules: []rbacv1.PolicyRule{{
-		APIGroups: []string{v1.Group}, Resources: []string{"providers", "configurations", "functions"}, Verbs: []string{"get", "list"},
+		APIGroups: []string{v1.Group}, Resources: []string{"providers", "configurations", "functions"},
+		Verbs: []string{"get", "list"},
 	}}}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -43,15 +45,20 @@ func (b bench) reader(t *testing.T) string {
 	}
 	t.Cleanup(func() {
 		ctx := context.WithoutCancel(t.Context())
-		err := errors.Join(roles.ClusterRoleBindings().Delete(ctx, user, metav1.DeleteOptions{}), roles.ClusterRoles().Delete(ctx, user, metav1.DeleteOptions{}))
+		err := errors.Join(
+			roles.ClusterRoleBindings().Delete(ctx, user, metav1.DeleteOptions{}),
+			roles.ClusterRoles().Delete(ctx, user, metav1.DeleteOptions{}),
+		)
 		if err != nil {
 			t.Error(err)
 		}
 	})
 	wait.Until(t, time.Minute, "the user may list packages", func() (string, bool) {
-		review, err := clients.AuthorizationV1().SubjectAccessReviews().Create(t.Context(), &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-			User: user, ResourceAttributes: &authorizationv1.ResourceAttributes{Group: v1.Group, Resource: "functions", Verb: "list"},
-		}}, metav1.CreateOptions{})
+		review, err := clients.AuthorizationV1().SubjectAccessReviews().
+			Create(t.Context(), &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+				User:               user,
+				ResourceAttributes: &authorizationv1.ResourceAttributes{Group: v1.Group, Resource: "functions", Verb: "list"},
+			}}, metav1.CreateOptions{})
 		return fmt.Sprint(err), err == nil && review.Status.Allowed
 	})
 	config, err := clientcmd.LoadFromFile(b.kubeconfig)

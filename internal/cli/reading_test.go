@@ -10,28 +10,36 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// readingCommands are the commands that print something and change nothing. The scripts, and for the ones that need a cluster the tests of
-// the program, check that their lines fit on a terminal.
+// readingCommands are the commands that print something and change nothing. The scripts, and for the ones that need a
+// cluster the tests of the program, check that their lines fit on a terminal.
 var readingCommands = map[string]bool{
-	"list": true, "describe": true, "history": true, "tree": true, "why": true, "outdated": true, "versions": true, "search": true, "show": true,
-	"index show": true, "index verify": true, "inspect": true, "diff": true, "status": true, "doctor": true, "cache ls": true, "cache verify": true,
+	"list": true, "describe": true, "history": true, "tree": true, "why": true, "outdated": true, "versions": true,
+	"search": true, "show": true,
+	"index show": true, "index verify": true, "inspect": true, "diff": true, "status": true, "doctor": true,
+	"cache ls": true, "cache verify": true,
 	"config view": true, "version": true, "registry token list": true, "lint": true, "validate": true,
-	"resolve": true, "plan install": true, "plan update": true, "plan uninstall": true, "plan rollback": true, "plan autoremove": true, "plan sync": true,
+	"resolve": true, "plan install": true, "plan update": true, "plan uninstall": true, "plan rollback": true,
+	"plan autoremove": true, "plan sync": true,
 }
 
 // otherCommands are those that change something, and those whose output is for programs.
 var otherCommands = []string{
-	"init", "build", "render", "push", "append", "convert", "pull", "copy", "extract", "login", "logout", "registry serve", "registry export",
-	"registry token create", "registry token revoke", "registry mirror", "registry prune", "registry yank", "registry unyank",
-	"registry deprecate", "registry delete", "install", "update", "sync", "uninstall", "autoremove", "approve", "apply", "migrate-storage",
-	"rollback", "index build", "index update", "deps vendor", "deps push", "cache add", "cache prune", "up", "down", "dev", "logs", "manager",
+	"init", "build", "render", "push", "append", "convert", "pull", "copy", "extract", "login", "logout", "registry serve",
+	"registry export",
+	"registry token create", "registry token revoke", "registry mirror", "registry prune", "registry yank",
+	"registry unyank",
+	"registry deprecate", "registry delete", "install", "update", "sync", "uninstall", "autoremove", "approve", "apply",
+	"migrate-storage",
+	"rollback", "index build", "index update", "deps vendor", "deps push", "cache add", "cache prune", "up", "down", "dev",
+	"logs", "manager",
 	"bootstrap", "migrate from-core", "migrate to-core", "migrate first-generation", "completion", "man",
 }
 
 // IsReading reports whether a command line is that of a command that changes nothing, and prints text.
 func IsReading(args []string) bool {
 	if slices.ContainsFunc(args, func(arg string) bool {
-		return strings.HasPrefix(arg, "-o") || strings.HasPrefix(arg, "--output") || arg == "--watch" || arg == "-w" || arg == "-" || arg == "--out" || arg == "--sarif"
+		return strings.HasPrefix(arg, "-o") || strings.HasPrefix(arg, "--output") || arg == "--watch" || arg == "-w" ||
+			arg == "-" || arg == "--out" || arg == "--sarif"
 	}) {
 		return false
 	}
@@ -53,7 +61,9 @@ func TestEveryCommandIsCheckedOnTerminals(t *testing.T) {
 		t.Fatal(err)
 	}
 	scripts := ""
-	for _, pattern := range []string{filepath.Join("testdata", "script", "*.txtar"), filepath.Join("..", "..", "test", "program", "width_linux_test.go")} {
+	for _, pattern := range []string{
+		filepath.Join("testdata", "script", "*.txtar"), filepath.Join("..", "..", "test", "program", "width_linux_test.go"),
+	} {
 		files, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)

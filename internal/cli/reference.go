@@ -29,7 +29,8 @@ func Reference(w io.Writer) error {
 			fmt.Fprintf(w, "\nFor example:\n\n```\n%s\n```\n", strings.Join(lines, "\n"))
 		}
 	}
-	fmt.Fprint(w, "\n## Locations\n\nCommands that read or write a package accept these. The text alone determines the kind of location, independent of the\nfiles on the disk.\n\n",
+	fmt.Fprint(w,
+		"\n## Locations\n\nCommands that read or write a package accept these. The text alone determines the kind of location, independent of the\nfiles on the disk.\n\n",
 		"| text | location |\n|---|---|\n",
 		"| `-` | standard input or standard output, as an archive |\n",
 		"| `oci:DIR` | the folder of an OCI layout; `oci:DIR:TAG` and `oci:DIR@DIGEST` select one image of it |\n",
@@ -45,7 +46,10 @@ func writeGlobals(w io.Writer, app *kong.Application) {
 	for _, f := range app.Flags {
 		fmt.Fprintf(w, "| `%s` | %s |\n", cell(f.String()), cell(kong.DefaultHelpValueFormatter(f.Value)))
 	}
-	fmt.Fprint(w, "\nThe configuration file and `XPKG_*` variables set flags for all commands: see [configure xpkg](../guides/configure.md).\n")
+	fmt.Fprint(
+		w,
+		"\nThe configuration file and `XPKG_*` variables set flags for all commands: see [configure xpkg](../guides/configure.md).\n",
+	)
 }
 
 // writeLimits writes the limit flags, which all commands that read packages have and the
@@ -65,8 +69,10 @@ func writeLimits(w io.Writer, commands []*kong.Node) {
 			names = append(names, command.Name)
 		}
 	}
-	fmt.Fprintf(w, "\n## Limits\n\nInput is limited and never truncated: exceeding a limit is an error with the flag that\n"+
-		"raises it. These commands have all of the flags: %s. Sizes can have a unit, such as `64MiB`.\n\n| flag | default | limit |\n|---|--:|---|\n", strings.Join(names, ", "))
+	fmt.Fprintf(w,
+		"\n## Limits\n\nInput is limited and never truncated: exceeding a limit is an error with the flag that\n"+
+			"raises it. These commands have all of the flags: %s. Sizes can have a unit, such as `64MiB`.\n\n| flag | default | limit |\n|---|--:|---|\n",
+		strings.Join(names, ", "))
 	for _, name := range slices.Sorted(maps.Keys(rows)) {
 		fmt.Fprint(w, rows[name])
 	}

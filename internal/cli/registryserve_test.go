@@ -20,7 +20,9 @@ import (
 func serveRegistry(t *testing.T, dir string) string {
 	t.Helper()
 	address := port.Free(t)
-	secret := strings.TrimSpace(runXpkg(t, "registry", "token", "create", "--dir", dir, "--repository", "*", "--action", "publish-new"))
+	secret := strings.TrimSpace(runXpkg(
+		t, "registry", "token", "create", "--dir", dir, "--repository", "*", "--action", "publish-new",
+	))
 	config := `{"auths":{"` + address + `":{"auth":"` + base64.StdEncoding.EncodeToString([]byte("admin:"+secret)) + `"}}}`
 	docker := t.TempDir()
 	if err := os.WriteFile(filepath.Join(docker, "config.json"), []byte(config), 0o600); err != nil {

@@ -41,10 +41,14 @@ func fleetFunction(r *protocol.Request) (*protocol.Response, error) {
 		out.Results = []protocol.Result{{Severity: protocol.SeverityNormal, Message: "composed"}}
 	default:
 		labels := &protocol.MatchLabels{Labels: map[string]string{"sea": "north"}}
-		out.Requirements = &protocol.Requirements{Resources: map[string]protocol.Selector{"harbors": {APIVersion: "v1", Kind: "ConfigMap", MatchLabels: labels}}, Schemas: map[string]protocol.SchemaSelector{
+		out.Requirements = &protocol.Requirements{Resources: map[string]protocol.Selector{"harbors": {
+			APIVersion: "v1", Kind: "ConfigMap", MatchLabels: labels,
+		}}, Schemas: map[string]protocol.SchemaSelector{
 			"boat": {APIVersion: "acme.example.org/v1", Kind: "Boat"}, "deployment": {APIVersion: "apps/v1", Kind: "Deployment"},
 		}}
-		status := map[string]any{"boats": boats, "context": fmt.Sprint(r.Context), "required": len(r.RequiredResources["harbors"].Items)}
+		status := map[string]any{
+			"boats": boats, "context": fmt.Sprint(r.Context), "required": len(r.RequiredResources["harbors"].Items),
+		}
 		for name, s := range r.RequiredSchemas {
 			if s.OpenAPIV3 != nil && r.Context["schemas"] != nil {
 				status[name+"Schema"] = s.OpenAPIV3["type"]

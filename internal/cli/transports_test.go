@@ -36,7 +36,10 @@ func TestTransportsThatLoseAnnotations(t *testing.T) {
 	if err := tarball.WriteToFile(runtime, name.MustParseReference("runtime"), img); err != nil {
 		t.Fatal(err)
 	}
-	runXpkg(t, "build", "-f", filepath.Join("..", "..", "examples", "provider-hello", "package"), "--embed-runtime-image-tarball", runtime, "-o", file)
+	runXpkg(
+		t, "build", "-f", filepath.Join("..", "..", "examples", "provider-hello", "package"), "--embed-runtime-image-tarball",
+		runtime, "-o", file,
+	)
 	want := runXpkg(t, "extract", file)
 
 	pushed := registry + "/transports/pushed:v1"

@@ -24,8 +24,8 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
 
-// intercepted returns the kubeconfig of a proxy to the API server that calls a function for each request. It forwards a request unless the
-// function has handled it.
+// intercepted returns the kubeconfig of a proxy to the API server that calls a function for each request. It forwards a
+// request unless the function has handled it.
 func (b bench) intercepted(t *testing.T, handles func(http.ResponseWriter, *http.Request) bool) string {
 	t.Helper()
 	proxy := b.forward(t)
@@ -38,8 +38,8 @@ func (b bench) intercepted(t *testing.T, handles func(http.ResponseWriter, *http
 	return kubeconfigOf(t, server)
 }
 
-// withoutTransactions returns the kubeconfig of a proxy to an API server that serves no transactions, which calls a function before each
-// other request.
+// withoutTransactions returns the kubeconfig of a proxy to an API server that serves no transactions, which calls a
+// function before each other request.
 func (b bench) withoutTransactions(t *testing.T, before func(*http.Request)) string {
 	t.Helper()
 	return b.intercepted(t, func(w http.ResponseWriter, r *http.Request) bool {
@@ -57,11 +57,13 @@ func (b bench) withoutTransactions(t *testing.T, before func(*http.Request)) str
 func refuse(w http.ResponseWriter, code int, reason metav1.StatusReason) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	fmt.Fprintf(w, `{"apiVersion":"v1","kind":"Status","status":"Failure","reason":%q,"code":%d,"message":"no"}`, reason, code)
+	fmt.Fprintf(
+		w, `{"apiVersion":"v1","kind":"Status","status":"Failure","reason":%q,"code":%d,"message":"no"}`, reason, code,
+	)
 }
 
-// before returns the kubeconfig of a proxy that runs a function before the request with that number, counted from 1, of those with a method
-// whose path has a suffix.
+// before returns the kubeconfig of a proxy that runs a function before the request with that number, counted from 1, of
+// those with a method whose path has a suffix.
 func (b bench) before(t *testing.T, method, suffix string, number int32, meanwhile func()) string {
 	t.Helper()
 	var count atomic.Int32
@@ -73,8 +75,8 @@ func (b bench) before(t *testing.T, method, suffix string, number int32, meanwhi
 	})
 }
 
-// TestUpdatesAreStaleIfAPackageChangesWhileTheyArePlanned proves that an update does not return fields that another client has changed since
-// the command has read the package.
+// TestUpdatesAreStaleIfAPackageChangesWhileTheyArePlanned proves that an update does not return fields that another
+// client has changed since the command has read the package.
 func TestUpdatesAreStaleIfAPackageChangesWhileTheyArePlanned(t *testing.T) {
 	b := newBench(t)
 	for _, name := range []string{"yawl", "punt"} {
@@ -95,10 +97,13 @@ func TestUpdatesAreStaleIfAPackageChangesWhileTheyArePlanned(t *testing.T) {
 			change := func() { b.must(t, 0, "update", "yawl", "--revision-history-limit", "5", "--yes") }
 			e := b.run(t, b.before(t, http.MethodGet, "/providers", tc.list, change), append(tc.args, "--yes")...)
 			p := b.provider(t, "yawl")
-			if e.code != 9 || !strings.Contains(e.errors, "PlanMoved: the plan to update provider/yawl is stale: the generation of the package was 1 and is 2") {
+			if e.code != 9 || !strings.Contains(
+				e.errors, "PlanMoved: the plan to update provider/yawl is stale: the generation of the package was 1 and is 2",
+			) {
 				t.Errorf("exit code %d\n%s%s", e.code, e.out, e.errors)
 			}
-			if p.Spec.RevisionHistoryLimit == nil || *p.Spec.RevisionHistoryLimit != 5 || !strings.HasSuffix(p.Spec.Package, ":v1.0.0") {
+			if p.Spec.RevisionHistoryLimit == nil || *p.Spec.RevisionHistoryLimit != 5 ||
+				!strings.HasSuffix(p.Spec.Package, ":v1.0.0") {
 				t.Errorf("got %s with the history limit %v", p.Spec.Package, p.Spec.RevisionHistoryLimit)
 			}
 			b.must(t, 0, "uninstall", "yawl", "--yes", "--wait", "1m")
@@ -107,8 +112,9 @@ func TestUpdatesAreStaleIfAPackageChangesWhileTheyArePlanned(t *testing.T) {
 	}
 }
 
-// TestExplicitInstallsStayExplicit proves that a package that a user installs explicitly does not become a dependency again: not by a lock
-// file that is being installed. A removal of dependencies keeps it, also if the user installs it just before its deletion.
+// TestExplicitInstallsStayExplicit proves that a package that a user installs explicitly does not become a dependency
+// again: not by a lock file that is being installed. A removal of dependencies keeps it, also if the user installs it
+// just before its deletion.
 func TestExplicitInstallsStayExplicit(t *testing.T) {
 	b := newBench(t)
 	first := b.push(t, "explicit/hull", "v1.0.0", "Hull")
@@ -125,7 +131,8 @@ func TestExplicitInstallsStayExplicit(t *testing.T) {
 	lock := filepath.Join(t.TempDir(), "xpkg.lock")
 	resolve(t, lock, top)
 	install := func() {
-		b.must(t, 0, "install", "provider", b.provider(t, "explicit-hull").Spec.Package, "explicit-hull").prints(t, "now installed explicitly")
+		b.must(t, 0, "install", "provider", b.provider(t, "explicit-hull").Spec.Package, "explicit-hull").
+			prints(t, "now installed explicitly")
 	}
 	// The command writes the packages itself where no manager carries out transactions.
 	e := b.run(t, b.withoutTransactions(t, func(r *http.Request) {
@@ -133,7 +140,8 @@ func TestExplicitInstallsStayExplicit(t *testing.T) {
 			install()
 		}
 	}), "install", "--lock", lock)
-	if p := b.provider(t, "explicit-hull"); e.code != 0 || graph.IsAutoInstalled(p) || p.Annotations[graph.AnnotationRequiredBy] != "" {
+	if p := b.provider(t, "explicit-hull"); e.code != 0 || graph.IsAutoInstalled(p) ||
+		p.Annotations[graph.AnnotationRequiredBy] != "" {
 		t.Errorf("exit code %d, %v, %v\n%s", e.code, p.Labels, p.Annotations, e.errors)
 	}
 	b.must(t, 0, "sync", "--lock", lock)
@@ -152,7 +160,8 @@ func TestExplicitInstallsStayExplicit(t *testing.T) {
 	explicit()
 }
 
-// TestDryRunStatesLabelsOfDependencies proves that a dry run announces the label that completes the interrupted install of a dependency.
+// TestDryRunStatesLabelsOfDependencies proves that a dry run announces the label that completes the interrupted install
+// of a dependency.
 func TestDryRunStatesLabelsOfDependencies(t *testing.T) {
 	b := newBench(t)
 	b.push(t, "label/keel", "v1.0.0", "Keel")
@@ -163,7 +172,8 @@ func TestDryRunStatesLabelsOfDependencies(t *testing.T) {
 	b.must(t, 0, "sync", "--lock", lock, "--dry-run").prints(t, "Nothing to do.")
 	b.patch(t, b.provider(t, "label-keel"), `{"metadata":{"labels":{"xpkg.dev/auto-installed":null}}}`)
 	e := b.must(t, 2, "sync", "--lock", lock, "--dry-run")
-	if want := "note: provider/label-keel will be labelled as a dependency"; !strings.Contains(e.errors, want) || graph.IsAutoInstalled(b.provider(t, "label-keel")) {
+	if want := "note: provider/label-keel will be labelled as a dependency"; !strings.Contains(e.errors, want) ||
+		graph.IsAutoInstalled(b.provider(t, "label-keel")) {
 		t.Errorf("%s\nwant %q, and no label", e.errors, want)
 	}
 	b.must(t, 0, "sync", "--lock", lock)
@@ -172,8 +182,8 @@ func TestDryRunStatesLabelsOfDependencies(t *testing.T) {
 	}
 }
 
-// TestAtomicNeedsTransactions proves that a command with --atomic writes nothing if the user may not create transactions, or if the cluster
-// does not have them.
+// TestAtomicNeedsTransactions proves that a command with --atomic writes nothing if the user may not create
+// transactions, or if the cluster does not have them.
 func TestAtomicNeedsTransactions(t *testing.T) {
 	b := newBench(t)
 	ref := b.push(t, "forbidden/oar", "v1.0.0", "Oar")
@@ -203,8 +213,9 @@ func TestAtomicNeedsTransactions(t *testing.T) {
 	}
 }
 
-// TestChangesOfSeveralPackagesAreTransactions proves that the manager completes a change of several packages whose command is stopped after its
-// first write. A user who may create no transaction, and a cluster without them, get the same result from the command.
+// TestChangesOfSeveralPackagesAreTransactions proves that the manager completes a change of several packages whose
+// command is stopped after its first write. A user who may create no transaction, and a cluster without them, get the
+// same result from the command.
 func TestChangesOfSeveralPackagesAreTransactions(t *testing.T) {
 	b := newBench(t)
 	var names []string
@@ -247,7 +258,9 @@ func TestChangesOfSeveralPackagesAreTransactions(t *testing.T) {
 	}
 	generations := map[string]int64{}
 	for range 2 { // Applying it again changes nothing.
-		if err := b.client.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(x.DeepCopy()), client.FieldOwner("flux")); err != nil {
+		if err := b.client.Apply(
+			t.Context(), client.ApplyConfigurationFromUnstructured(x.DeepCopy()), client.FieldOwner("flux"),
+		); err != nil {
 			t.Fatal(err)
 		}
 		wait.Until(t, time.Minute, "the transaction has succeeded", func() (string, bool) {
@@ -300,7 +313,8 @@ func TestChangesOfSeveralPackagesAreTransactions(t *testing.T) {
 	}
 }
 
-// TestUnknownPackagesEndTheCommand proves that a command of several packages that does not find one of them plans and prints nothing.
+// TestUnknownPackagesEndTheCommand proves that a command of several packages that does not find one of them plans and
+// prints nothing.
 func TestUnknownPackagesEndTheCommand(t *testing.T) {
 	b := newBench(t)
 	for _, flag := range []string{"--yes", "--dry-run"} {
@@ -310,8 +324,8 @@ func TestUnknownPackagesEndTheCommand(t *testing.T) {
 	}
 }
 
-// TestLostResponsesOfTransactions proves that a command follows a transaction that it has created although the connection ended before the
-// response.
+// TestLostResponsesOfTransactions proves that a command follows a transaction that it has created although the
+// connection ended before the response.
 func TestLostResponsesOfTransactions(t *testing.T) {
 	b := newBench(t)
 	dory := b.push(t, "lost/dory", "v1.0.0", "Dory")
@@ -332,8 +346,8 @@ func TestLostResponsesOfTransactions(t *testing.T) {
 	}
 }
 
-// TestStoppedCommandsFollowTheirTransaction proves that a transaction continues without its command, and that the same command waits for it
-// instead of making another one.
+// TestStoppedCommandsFollowTheirTransaction proves that a transaction continues without its command, and that the same
+// command waits for it instead of making another one.
 func TestStoppedCommandsFollowTheirTransaction(t *testing.T) {
 	b := newBench(t)
 	first, second := b.push(t, "stopped/gig", "v1.0.0", "Gig"), b.push(t, "stopped/gig", "v2.0.0", "Gig")
@@ -370,8 +384,8 @@ func TestStoppedCommandsFollowTheirTransaction(t *testing.T) {
 	}
 }
 
-// TestLockFilesAreStaleIfPackagesMove proves that a command stops if another client changes a package that the command leaves unchanged, or
-// installs one that the command installs, while it plans its changes.
+// TestLockFilesAreStaleIfPackagesMove proves that a command stops if another client changes a package that the command
+// leaves unchanged, or installs one that the command installs, while it plans its changes.
 func TestLockFilesAreStaleIfPackagesMove(t *testing.T) {
 	b := newBench(t)
 	oar, oar2 := b.push(t, "moves/oar", "v1.0.0", "Oar"), b.push(t, "moves/oar", "v2.0.0", "Oar")
@@ -395,8 +409,8 @@ func TestLockFilesAreStaleIfPackagesMove(t *testing.T) {
 	}
 }
 
-// TestWaitsTolerateOutages proves that a command does not fail, and undo its changes, because the API server does not carry out single
-// requests while it waits.
+// TestWaitsTolerateOutages proves that a command does not fail, and undo its changes, because the API server does not
+// carry out single requests while it waits.
 func TestWaitsTolerateOutages(t *testing.T) {
 	b := newBench(t)
 	scow := b.push(t, "outage/scow", "v1.0.0", "Scow")
@@ -406,7 +420,10 @@ func TestWaitsTolerateOutages(t *testing.T) {
 		if r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/providers/scow") {
 			switch n := count.Add(1); n {
 			case 1, 2, 3:
-				http.Error(w, "overloaded", []int{http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusServiceUnavailable}[n-1])
+				http.Error(
+					w, "overloaded",
+					[]int{http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusServiceUnavailable}[n-1],
+				)
 				return true
 			case 4:
 				panic(http.ErrAbortHandler) // The server closes the connection without a response.
@@ -414,7 +431,9 @@ func TestWaitsTolerateOutages(t *testing.T) {
 		}
 		return false
 	})
-	for _, args := range [][]string{{"install", "provider", scow, "scow", "--wait", "1m", "--atomic"}, {"uninstall", "scow", "--yes", "--wait", "1m"}} {
+	for _, args := range [][]string{{"install", "provider", scow, "scow", "--wait", "1m", "--atomic"}, {
+		"uninstall", "scow", "--yes", "--wait", "1m",
+	}} {
 		count.Store(0)
 		if args[0] == "uninstall" {
 			count.Store(-1) // The command reads the package first.

@@ -35,14 +35,16 @@ func TestUpdateAcceptsSeveralPackages(t *testing.T) {
 		}
 	}
 
-	b.must(t, 3, "update", "sloop", "provider/ketch").prints(t, "^error: NotConfirmed: confirmation required to change 2 installed packages")
+	b.must(t, 3, "update", "sloop", "provider/ketch").
+		prints(t, "^error: NotConfirmed: confirmation required to change 2 installed packages")
 	b.must(t, 2, "update", "sloop", "ketch", "--dry-run").prints(t, "^update provider/sloop$", "^update provider/ketch$")
 	b.must(t, 0, "update", "sloop@v2.0.0", "provider", "ketch", "--yes", "--wait", "1m").prints(t,
 		`^provider/sloop healthy \(.*/sloop:v2.0.0\)$`, `^provider/ketch healthy \(.*/ketch:v2.1.0\)$`)
 	at("v2.0.0", "v2.1.0")
 	b.must(t, 0, "update", "sloop", "ketch", "--yes").prints(t, "^provider/sloop updated ", "^provider/ketch unchanged ")
 	at("v2.1.0", "v2.1.0")
-	b.must(t, 0, "update", "sloop", "ketch", "--revision-history-limit", "3", "--yes").prints(t, "^provider/sloop updated ", "^provider/ketch updated ")
+	b.must(t, 0, "update", "sloop", "ketch", "--revision-history-limit", "3", "--yes").
+		prints(t, "^provider/sloop updated ", "^provider/ketch updated ")
 	if limit := b.provider(t, "ketch").Spec.RevisionHistoryLimit; limit == nil || *limit != 3 {
 		t.Errorf("the history limit is %v", limit)
 	}
@@ -53,10 +55,12 @@ func TestUpdateAcceptsSeveralPackages(t *testing.T) {
 	b.must(t, 0, "update", "provider", b.registry+"/several/ketch:v1.0.0", "--yes")
 	b.must(t, 0, "update", "provider", b.registry+"/several/sloop:v1.0.0", "sloop", "--yes")
 	at("v1.0.0", "v1.0.0")
-	b.plain(t, 0, "approve", "sloop", "ketch").prints(t, "^provider/sloop has no pending approval$", "^provider/ketch has no pending approval$")
+	b.plain(t, 0, "approve", "sloop", "ketch").
+		prints(t, "^provider/sloop has no pending approval$", "^provider/ketch has no pending approval$")
 
 	// A package that is installed by digest alone stays, and the others move.
-	b.must(t, 0, "update", b.registry+"/several/sloop@"+b.provider(t, "sloop").Status.ResolvedDigest, "--yes", "--wait", "1m")
+	b.must(t, 0, "update", b.registry+"/several/sloop@"+
+		b.provider(t, "sloop").Status.ResolvedDigest, "--yes", "--wait", "1m")
 	b.must(t, 2, "update", "--all", "--dry-run").prints(t, "^update provider/ketch$")
 	b.must(t, 0, "update", "sloop@v1.0.0", "--yes", "--wait", "1m")
 
@@ -69,7 +73,8 @@ func TestUpdateAcceptsSeveralPackages(t *testing.T) {
 	} {
 		b.must(t, 3, wrong...).prints(t, "^error: Usage: ")
 	}
-	b.must(t, 5, "update", "sloop", "ketch", "dinghy", "--yes").prints(t, "^error: PackageNotFound: no package dinghy is installed")
+	b.must(t, 5, "update", "sloop", "ketch", "dinghy", "--yes").
+		prints(t, "^error: PackageNotFound: no package dinghy is installed")
 	at("v1.0.0", "v1.0.0")
 }
 
@@ -78,15 +83,19 @@ func TestUpdateInstallsMissingPackages(t *testing.T) {
 	b := newBench(t)
 	first, second := b.push(t, "upsert/yawl", "v1.0.0", "Yawl"), b.push(t, "upsert/yawl", "v2.0.0", "Yawl")
 	t.Cleanup(func() { b.run(t, b.kubeconfig, "uninstall", "upsert-yawl", "--yes", "--wait", "1m") })
-	b.must(t, 5, "update", first, "--yes").prints(t, "^error: PackageNotFound: no package from .*/upsert/yawl is installed$", "xpkg install .*/upsert/yawl:v1.0.0")
+	b.must(t, 5, "update", first, "--yes").prints(
+		t, "^error: PackageNotFound: no package from .*/upsert/yawl is installed$", "xpkg install .*/upsert/yawl:v1.0.0",
+	)
 	b.must(t, 5, "update", "yawl", "--install", "--yes").prints(t, "^error: PackageNotFound: ")
 	b.must(t, 0, "update", "--install", first, "--yes", "--wait", "1m").prints(t, "^provider/upsert-yawl healthy ")
-	b.must(t, 9, "install", "provider", second).prints(t, "^error: AlreadyInstalled: ", "Update it with `xpkg update provider/upsert-yawl .*/upsert/yawl:v2.0.0`")
-	b.must(t, 0, "update", "--install", second, "--yes", "--wait", "1m").prints(t, "^provider/upsert-yawl healthy .*:v2.0.0")
+	b.must(t, 9, "install", "provider", second).
+		prints(t, "^error: AlreadyInstalled: ", "Update it with `xpkg update provider/upsert-yawl .*/upsert/yawl:v2.0.0`")
+	b.must(t, 0, "update", "--install", second, "--yes", "--wait", "1m").
+		prints(t, "^provider/upsert-yawl healthy .*:v2.0.0")
 }
 
-// TestInstallFindsTheRepositoryUnderAnotherName proves that a repository is not installed twice, and that the error names the installed
-// package.
+// TestInstallFindsTheRepositoryUnderAnotherName proves that a repository is not installed twice, and that the error
+// names the installed package.
 func TestInstallFindsTheRepositoryUnderAnotherName(t *testing.T) {
 	b := newBench(t)
 	first, second := b.push(t, "twice/skiff", "v1.0.0", "Skiff"), b.push(t, "twice/skiff", "v2.0.0", "Skiff")
@@ -99,10 +108,17 @@ func TestInstallFindsTheRepositoryUnderAnotherName(t *testing.T) {
 		b.must(t, 0, append(install, first)...).prints(t, "^provider/skiff unchanged ")
 		b.must(t, 0, append(plan, first)...).prints(t, "^Nothing to do")
 		for _, command := range [][]string{install, append(install, "--dry-run"), append(install, "--yes"), plan} {
-			b.must(t, 9, append(command, second)...).prints(t, "^error: AlreadyInstalled: provider/skiff is installed from .*:v1.0.0, not from .*:v2.0.0$", "Update it with `xpkg update provider/skiff .*/twice/skiff:v2.0.0`\\.$")
-			b.must(t, 9, append(command, second, "sloop")...).prints(t, "^error: AlreadyInstalled: ", "Update it with `xpkg update provider/skiff .*/twice/skiff:v2.0.0`\\.$")
-			b.must(t, 9, append(command, first, "sloop")...).prints(t, "^error: AlreadyInstalled: provider/skiff is installed from .*:v1.0.0 already", "`xpkg describe provider/skiff`")
-			b.must(t, 9, append(command, other, "skiff")...).prints(t, "^error: AlreadyInstalled: ", "or install both by adding another name")
+			b.must(t, 9, append(command, second)...).prints(
+				t, "^error: AlreadyInstalled: provider/skiff is installed from .*:v1.0.0, not from .*:v2.0.0$",
+				"Update it with `xpkg update provider/skiff .*/twice/skiff:v2.0.0`\\.$",
+			)
+			b.must(t, 9, append(command, second, "sloop")...).
+				prints(t, "^error: AlreadyInstalled: ", "Update it with `xpkg update provider/skiff .*/twice/skiff:v2.0.0`\\.$")
+			b.must(t, 9, append(command, first, "sloop")...).prints(
+				t, "^error: AlreadyInstalled: provider/skiff is installed from .*:v1.0.0 already", "`xpkg describe provider/skiff`",
+			)
+			b.must(t, 9, append(command, other, "skiff")...).
+				prints(t, "^error: AlreadyInstalled: ", "or install both by adding another name")
 		}
 	}
 	b.gone(t, "sloop")
@@ -115,7 +131,8 @@ func TestInstallFindsTheRepositoryUnderAnotherName(t *testing.T) {
 	b.must(t, 0, "update", "skiff", first+digest, "--yes", "--wait", "1m")
 	for _, request := range []string{first, first + digest, oci.RepositoryName(first) + digest} {
 		for _, flags := range [][]string{nil, {"--dry-run"}, {"--yes"}} {
-			b.must(t, 9, append([]string{"install", "provider", request, "sloop"}, flags...)...).prints(t, "^error: AlreadyInstalled: provider/skiff is installed from .*:v1.0.0@sha256:.* already")
+			b.must(t, 9, append([]string{"install", "provider", request, "sloop"}, flags...)...).
+				prints(t, "^error: AlreadyInstalled: provider/skiff is installed from .*:v1.0.0@sha256:.* already")
 		}
 		b.must(t, 9, "plan", "install", "provider", request, "sloop").prints(t, "^error: AlreadyInstalled: ")
 		b.must(t, 0, "plan", "install", request).prints(t, "^Nothing to do")
@@ -128,12 +145,14 @@ func TestInstallFindsTheRepositoryUnderAnotherName(t *testing.T) {
 	}
 }
 
-// TestQuietCommandsPrintResultsOnly proves that --quiet leaves out plans that no user is asked to confirm, progress and notes.
+// TestQuietCommandsPrintResultsOnly proves that --quiet leaves out plans that no user is asked to confirm, progress and
+// notes.
 func TestQuietCommandsPrintResultsOnly(t *testing.T) {
 	b := newBench(t)
 	first, second := b.push(t, "quiet/gig", "v1.0.0", "Gig"), b.push(t, "quiet/gig", "v2.0.0", "Gig")
 	for _, command := range [][]string{
-		{"install", first, "gig", "--wait", "1m", "--adopt"}, {"install", first}, {"update", "gig", second, "--wait", "1m"}, {"update", "gig@v1.0.0"},
+		{"install", first, "gig", "--wait", "1m", "--adopt"}, {"install", first}, {"update", "gig", second, "--wait", "1m"},
+		{"update", "gig@v1.0.0"},
 		{"list"}, {"tree"}, {"describe", "gig"}, {"history", "gig"},
 		{"uninstall", "gig", "--wait", "1m"},
 	} {
@@ -155,19 +174,25 @@ func TestAtomicCommandsUndoTheirChanges(t *testing.T) {
 	first, second := b.push(t, "atomic/junk", "v1.0.0", "Junk"), b.push(t, "atomic/junk", "v2.0.0", "Junk")
 	b.push(t, "atomic/dhow", "v2.0.0", "Dhow")
 	dhow := b.push(t, "atomic/dhow", "v1.0.0", "Dhow")
-	// No package becomes healthy within a nanosecond. The manager may create the CRD of the deleted package once more, and the garbage collector then deletes it.
+	// No package becomes healthy within a nanosecond. The manager may create the CRD of the deleted package once more, and
+	// the garbage collector then deletes it.
 	b.must(t, 11, "install", "provider", b.push(t, "atomic/raft", "v1.0.0", "Raft"), "raft", "--wait", "1ns", "--atomic").
 		prints(t, "^error: NotHealthyInTime: ", "All changes were undone: provider/raft was deleted.")
 	b.must(t, 0, "install", "provider", first, "junk", "--atomic").prints(t, "^provider/junk healthy ")
 	b.must(t, 0, "install", "provider", dhow, "dhow", "--atomic", "--wait", "1m")
 	t.Cleanup(func() { b.run(t, b.kubeconfig, "uninstall", "junk", "dhow", "--yes", "--wait", "1m") })
 	b.must(t, 11, "update", "junk", second, "--wait", "1ns", "--atomic", "--yes").
-		prints(t, "Correct the cause above and try again. All changes were undone: provider/junk was returned to .*/junk:v1.0.0. CRDs that only the new version of a returned package contains stay, with their custom resources.$")
+		prints(
+			t,
+			"Correct the cause above and try again. All changes were undone: provider/junk was returned to .*/junk:v1.0.0. CRDs that only the new version of a returned package contains stay, with their custom resources.$",
+		)
 	// The command ends when the former version is healthy again.
-	if p := b.provider(t, "junk"); p.GetCondition(v1.TypeHealthy).Status != corev1.ConditionTrue || p.GetCondition(v1.TypeHealthy).ObservedGeneration != p.Generation {
+	if p := b.provider(t, "junk"); p.GetCondition(v1.TypeHealthy).Status != corev1.ConditionTrue ||
+		p.GetCondition(v1.TypeHealthy).ObservedGeneration != p.Generation {
 		t.Errorf("the conditions of the returned package are %+v", p.Status.Conditions)
 	}
-	b.must(t, 11, "update", "junk", "dhow", "--wait", "1ns", "--atomic", "--yes").prints(t, "provider/junk was returned to .*/junk:v1.0.0", "provider/dhow was returned to .*/dhow:v1.0.0")
+	b.must(t, 11, "update", "junk", "dhow", "--wait", "1ns", "--atomic", "--yes").
+		prints(t, "provider/junk was returned to .*/junk:v1.0.0", "provider/dhow was returned to .*/dhow:v1.0.0")
 	for name, want := range map[string]string{"junk": first, "dhow": dhow} {
 		if got := b.provider(t, name).Spec.Package; got != want {
 			t.Errorf("%s is %s, want %s", name, got, want)
@@ -175,8 +200,8 @@ func TestAtomicCommandsUndoTheirChanges(t *testing.T) {
 	}
 }
 
-// TestAtomicUpdatesIgnoreEarlierFailures proves that the failure of a package that was not healthy before a command, and that the
-// command does not change, does not undo the changes of others.
+// TestAtomicUpdatesIgnoreEarlierFailures proves that the failure of a package that was not healthy before a command,
+// and that the command does not change, does not undo the changes of others.
 func TestAtomicUpdatesIgnoreEarlierFailures(t *testing.T) {
 	b := newBench(t)
 	first, second := b.push(t, "earlier/snow", "v1.0.0", "Snow"), b.push(t, "earlier/snow", "v2.0.0", "Snow")
@@ -198,8 +223,8 @@ func TestAtomicUpdatesIgnoreEarlierFailures(t *testing.T) {
 	}
 }
 
-// TestUpdatesThatMoveAnObject proves that one command updates two packages of which one takes over a CRD from the other, in each order of
-// their names, and keeps the custom resources. The new holder alone is refused.
+// TestUpdatesThatMoveAnObject proves that one command updates two packages of which one takes over a CRD from the
+// other, in each order of their names, and keeps the custom resources. The new holder alone is refused.
 func TestUpdatesThatMoveAnObject(t *testing.T) {
 	b := newBench(t)
 	const group = "moved.apply.test"
@@ -227,9 +252,11 @@ func TestUpdatesThatMoveAnObject(t *testing.T) {
 	uid := barge.GetUID()
 
 	b.must(t, 9, "update", "raft@v2.0.0", "--yes").prints(t, "^error: ForeignOwner: ")
-	b.must(t, 2, "update", "raft@v2.0.0", "quay@v2.0.0", "--dry-run").prints(t, `release +CustomResourceDefinition barges\.`, `update +CustomResourceDefinition barges\.`)
+	b.must(t, 2, "update", "raft@v2.0.0", "quay@v2.0.0", "--dry-run").
+		prints(t, `release +CustomResourceDefinition barges\.`, `update +CustomResourceDefinition barges\.`)
 	b.must(t, 0, "update", "raft@v2.0.0", "quay@v2.0.0", "--yes", "--wait", "1m")
-	if p := b.provider(t, "raft"); p.Spec.Package != b.registry+"/moved/raft:v2.0.0" || p.GetCondition(v1.TypeHealthy).Status != corev1.ConditionTrue {
+	if p := b.provider(t, "raft"); p.Spec.Package != b.registry+"/moved/raft:v2.0.0" ||
+		p.GetCondition(v1.TypeHealthy).Status != corev1.ConditionTrue {
 		t.Errorf("raft is %s, %+v", p.Spec.Package, p.Status.Conditions)
 	}
 	b.must(t, 0, "update", "quay@v1.0.0", "raft@v1.0.0", "--yes", "--atomic")

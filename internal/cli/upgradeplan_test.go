@@ -38,7 +38,10 @@ func TestPlanOfMoves(t *testing.T) {
 		b.push(t, "moves/leaf", tag, "Kept")
 	}
 	b.pushDependent(t, "moves/root", "v2.0.0", leaf+" >=v2.0.0", "Kept")
-	b.must(t, 0, "install", "provider", b.pushDependent(t, "moves/root", "v1.0.0", leaf+" <v2.0.0", "Kept"), "root", "--wait", "1m")
+	b.must(
+		t, 0, "install", "provider", b.pushDependent(t, "moves/root", "v1.0.0", leaf+" <v2.0.0", "Kept"), "root", "--wait",
+		"1m",
+	)
 	t.Cleanup(func() {
 		for _, name := range []string{"root", "moves-leaf"} {
 			b.run(t, b.kubeconfig, "uninstall", "provider", name, "--yes", "--wait", "1m")
@@ -48,13 +51,25 @@ func TestPlanOfMoves(t *testing.T) {
 
 	file := filepath.Join(t.TempDir(), "plan.json")
 	plan := b.must(t, 2, "plan", "update", "root", "v2.0.0", "--out", file)
-	plan.prints(t, "^moved with it:$", "^  provider/moves-leaf  v1.0.0 → v2.0.0  for .*/moves/root$", "Objects are changed when these have arrived: .*/moves/leaf >=v2.0.0")
-	b.must(t, 2, "plan", "update", "root", "v2.0.0", "-o", "json").prints(t, `"name": "moves-leaf"`, `"from": ".*/moves/leaf:v1.0.0"`)
-	b.must(t, 9, "plan", "update", "root", "v2.0.0", "--dependency-upgrades", "None").prints(t, "^  incompatible +.*moves/leaf >=v2.0.0 +installed is ",
-		"Objects are changed only when these are installed", "^error: DependencyVersion: provider/root would not become healthy: ", "Update them together with `xpkg update provider/root@v2.0.0 provider/moves-leaf@v2.0.0`\\..* To continue anyway, use --yes with `xpkg update`\\.$")
-	b.must(t, 9, "plan", "update", "root", "v2.0.0", "--dependency-upgrades", "None", "--out", filepath.Join(t.TempDir(), "none.json")).prints(t,
-		"^saved as .*none.json; apply it with `xpkg apply .*none.json --yes`$", " To continue anyway, run `xpkg apply .*none.json --yes`\\.$")
-	b.must(t, 9, "update", "root", "v2.0.0", "--dependency-upgrades", "None").prints(t, "^error: DependencyVersion: ", " To continue anyway, use --yes\\.$")
+	plan.prints(
+		t, "^moved with it:$", "^  provider/moves-leaf  v1.0.0 → v2.0.0  for .*/moves/root$",
+		"Objects are changed when these have arrived: .*/moves/leaf >=v2.0.0",
+	)
+	b.must(t, 2, "plan", "update", "root", "v2.0.0", "-o", "json").
+		prints(t, `"name": "moves-leaf"`, `"from": ".*/moves/leaf:v1.0.0"`)
+	b.must(t, 9, "plan", "update", "root", "v2.0.0", "--dependency-upgrades", "None").
+		prints(t, "^  incompatible +.*moves/leaf >=v2.0.0 +installed is ",
+			"Objects are changed only when these are installed",
+			"^error: DependencyVersion: provider/root would not become healthy: ",
+			"Update them together with `xpkg update provider/root@v2.0.0 provider/moves-leaf@v2.0.0`\\..* To continue anyway, use --yes with `xpkg update`\\.$")
+	b.must(
+		t, 9, "plan", "update", "root", "v2.0.0", "--dependency-upgrades", "None", "--out",
+		filepath.Join(t.TempDir(), "none.json"),
+	).prints(t,
+		"^saved as .*none.json; apply it with `xpkg apply .*none.json --yes`$",
+		" To continue anyway, run `xpkg apply .*none.json --yes`\\.$")
+	b.must(t, 9, "update", "root", "v2.0.0", "--dependency-upgrades", "None").
+		prints(t, "^error: DependencyVersion: ", " To continue anyway, use --yes\\.$")
 	for _, flags := range [][]string{{"--dry-run"}, {"--dry-run", "--yes"}} {
 		b.must(t, 9, append([]string{"update", "root", "v2.0.0", "--dependency-upgrades", "None"}, flags...)...).prints(t,
 			"^error: DependencyVersion: ", " To continue anyway, run the command with --yes and without --dry-run\\.$")
@@ -63,7 +78,10 @@ func TestPlanOfMoves(t *testing.T) {
 	t.Run("what moves must be as it was", func(t *testing.T) {
 		b.patch(t, b.provider(t, "moves-leaf"), `{"spec":{"package":"`+leaf+`:v2.1.0"}}`)
 		e := b.must(t, 9, "apply", file)
-		e.prints(t, "^changed since the plan: the installed provider/moves-leaf was .*:v1.0.0 .* and is .*:v2.1.0", "^error: PlanMoved: ")
+		e.prints(
+			t, "^changed since the plan: the installed provider/moves-leaf was .*:v1.0.0 .* and is .*:v2.1.0",
+			"^error: PlanMoved: ",
+		)
 		b.patch(t, b.provider(t, "moves-leaf"), `{"spec":{"package":"`+leaf+`:v1.0.0"}}`)
 		b.locked(t, "moves-leaf", "root")
 	})
@@ -76,7 +94,9 @@ func TestPlanOfMoves(t *testing.T) {
 
 	t.Run("an update that breaks another package", func(t *testing.T) {
 		b.must(t, 2, "plan", "update", "moves-leaf", "v2.1.0")
-		breaks := []string{"^breaks:$", "^  provider/root  needs .*/moves/leaf >=v2.0.0  would be at v1.0.0$", "^error: DependentsBroken: "}
+		breaks := []string{
+			"^breaks:$", "^  provider/root  needs .*/moves/leaf >=v2.0.0  would be at v1.0.0$", "^error: DependentsBroken: ",
+		}
 		b.must(t, 9, "plan", "update", "moves-leaf", "v1.0.0", "--out", file).prints(t, breaks...)
 		b.must(t, 9, "update", "moves-leaf", "v1.0.0").prints(t, breaks...)
 		b.must(t, 9, "apply", file).prints(t, breaks[2])
@@ -88,7 +108,10 @@ func TestPlanOfMoves(t *testing.T) {
 		b.comesBack(t, "moves-leaf", "")
 	})
 	t.Run("an uninstall that breaks another package", func(t *testing.T) {
-		breaks := []string{"^  provider/root  needs .*/moves/leaf >=v2.0.0  would not be installed$", "The package manager installs it again: provider/root needs .*", "^error: DependentsBroken: "}
+		breaks := []string{
+			"^  provider/root  needs .*/moves/leaf >=v2.0.0  would not be installed$",
+			"The package manager installs it again: provider/root needs .*", "^error: DependentsBroken: ",
+		}
 		b.must(t, 9, "plan", "uninstall", "provider", "moves-leaf").prints(t, breaks...)
 		b.must(t, 9, "uninstall", "provider", "moves-leaf").prints(t, breaks[2])
 		was := b.provider(t, "moves-leaf").UID
@@ -108,7 +131,8 @@ func (b bench) locked(t *testing.T, names ...string) {
 		}
 		for _, name := range names {
 			p := b.provider(t, name)
-			if _, known := graph.LockEntry(p, lock.Packages); !known || p.Status.Activation == nil || !p.Status.Activation.Healthy || p.Status.ObservedGeneration != p.Generation {
+			if _, known := graph.LockEntry(p, lock.Packages); !known || p.Status.Activation == nil ||
+				!p.Status.Activation.Healthy || p.Status.ObservedGeneration != p.Generation {
 				return name, false
 			}
 		}

@@ -18,7 +18,8 @@ import (
 // usageError returns the error of an invalid command line, with the syntax of the command.
 func usageError(err error, program string, args []string) error {
 	// The parser lists the empty value as a valid one, and reports the end of the line as EOL.
-	why := strings.NewReplacer(`one of "",`, "one of ", `but got "EOL" (<EOL>)`, "but nothing is given").Replace(err.Error())
+	why := strings.NewReplacer(`one of "",`, "one of ", `but got "EOL" (<EOL>)`, "but nothing is given").
+		Replace(err.Error())
 	why = withOrigin(why, args)
 	failed := terminal.ErrUsage.New(errors.New(why), "%s %s", program, strings.Join(args, " "))
 	var at *kong.ParseError
@@ -41,7 +42,8 @@ func usageError(err error, program string, args []string) error {
 				why, do = why+", did you mean "+meant.command+"?", namedAs(program, meant.fix)
 			}
 		}
-		return terminal.ErrUsage.New(errors.New(asUnknownCommand(why)), "%s %s", program, strings.Join(args, " ")).WithDo("%s", do)
+		return terminal.ErrUsage.New(errors.New(asUnknownCommand(why)), "%s %s", program, strings.Join(args, " ")).
+			WithDo("%s", do)
 	}
 	message := withoutCommand(why, command)
 	if len(command.Children) > 0 {
@@ -77,11 +79,12 @@ func asUnknownCommand(why string) string {
 	return why
 }
 
-// parserSuggestion is the suggestion in a message of the parser. It suggests flags of one letter, and words that are hardly similar.
+// parserSuggestion is the suggestion in a message of the parser. It suggests flags of one letter, and words that are
+// hardly similar.
 var parserSuggestion = lazyregexp.New(`, did you mean (one of )?"[^?]*"\?`)
 
-// withSuggestions returns a message of the parser with the similar flags or commands that exist. The command is nil before the parser
-// has found one.
+// withSuggestions returns a message of the parser with the similar flags or commands that exist. The command is nil
+// before the parser has found one.
 func withSuggestions(why string, app *kong.Application, command *kong.Node) string {
 	why = parserSuggestion().ReplaceAllString(why, "")
 	if command == nil {
@@ -126,7 +129,8 @@ func afterLast(s, text string) (word string, ok bool) {
 	return word, true
 }
 
-// withOrigin returns the message of an error with the variable that has set a flag, if the flag is not on the command line.
+// withOrigin returns the message of an error with the variable that has set a flag, if the flag is not on the command
+// line.
 func withOrigin(why string, args []string) string {
 	flag, rest, _ := strings.Cut(why, " ")
 	flag, colon := strings.CutSuffix(flag, ":")
@@ -142,7 +146,8 @@ func withOrigin(why string, args []string) string {
 	return variable + " " + rest
 }
 
-// withoutCommand returns the message of an error without the command and its aliases, which the parser puts before some messages.
+// withoutCommand returns the message of an error without the command and its aliases, which the parser puts before some
+// messages.
 func withoutCommand(why string, command *kong.Node) string {
 	rest, ok := strings.CutPrefix(why, wordsOf(command))
 	if !ok {

@@ -35,11 +35,16 @@ func TestWaitForAUser(t *testing.T) {
 	got := b.must(t, 0, "update", "ferries", "v2", "--manual-activation", "--yes", "--wait", "1m")
 	checkMatches(t, got.out, `^provider/ferries waits to be activated \(.*/ferries:v2\)$`)
 	checkMatches(t, got.errors, `^note: Revision ferries-[0-9a-f]{12} waits to be activated`)
-	checkMatches(t, b.must(t, 0, "tree", "ferries").out, `^provider/ferries  v2 \(v1 runs\)  Healthy=True  Revision ferries-[0-9a-f]{12} waits to be activated.*\n└─ 1 CustomResourceDefinition$`)
+	checkMatches(
+		t, b.must(t, 0, "tree", "ferries").out,
+		`^provider/ferries  v2 \(v1 runs\)  Healthy=True  Revision ferries-[0-9a-f]{12} waits to be activated.*\n└─ 1 CustomResourceDefinition$`,
+	)
 
 	got = b.must(t, 0, "update", "ferries", "--no-manual-activation", "--yes", "--wait", "1m")
 	checkMatches(t, got.out, `^provider/ferries healthy `)
-	checkMatches(t, b.must(t, 0, "tree", "ferries").out, `^provider/ferries  v2  Healthy=True\n└─ 2 CustomResourceDefinitions$`)
+	checkMatches(
+		t, b.must(t, 0, "tree", "ferries").out, `^provider/ferries  v2  Healthy=True\n└─ 2 CustomResourceDefinitions$`,
+	)
 	b.must(t, 0, "uninstall", "provider", "ferries", "--yes", "--wait", "1m")
 }
 
@@ -50,8 +55,14 @@ func TestWaitForAPausedPackage(t *testing.T) {
 	b.push(t, "paused", "v2", "Ferry")
 	b.patch(t, b.provider(t, "paused"), `{"metadata":{"annotations":{"crossplane.io/paused":"true"}}}`)
 	got := b.must(t, 11, "update", "paused", "v2", "--yes", "--wait", "3s")
-	checkMatches(t, got.errors, `^error: NotHealthyInTime: provider/paused is not healthy: Reconciliation is paused by the annotation crossplane.io/paused$`)
-	checkMatches(t, got.errors, "^  The manager changes nothing until you run `kubectl annotate provider.pkg paused crossplane.io/paused-`.$")
+	checkMatches(
+		t, got.errors,
+		`^error: NotHealthyInTime: provider/paused is not healthy: Reconciliation is paused by the annotation crossplane.io/paused$`,
+	)
+	checkMatches(
+		t, got.errors,
+		"^  The manager changes nothing until you run `kubectl annotate provider.pkg paused crossplane.io/paused-`.$",
+	)
 	b.patch(t, b.provider(t, "paused"), `{"metadata":{"annotations":{"crossplane.io/paused":null}}}`)
 	b.must(t, 0, "update", "paused", "v2", "--yes", "--wait", "1m")
 	b.must(t, 0, "uninstall", "provider", "paused", "--yes", "--wait", "1m")
@@ -66,14 +77,19 @@ func TestWaitForARolledBackPackage(t *testing.T) {
 	second := b.pushDependent(t, "dependent", "v2", b.registry+"/nowhere", "Ferry")
 	b.patch(t, b.provider(t, "dependent"), `{"spec":{"package":"`+second+`"}}`)
 	got := b.must(t, 12, "install", "provider", second, "dependent", "--wait", "1m")
-	checkMatches(t, got.errors, `^error: RolledBack: provider/dependent does not run the requested version: rolled back to dependent-[0-9a-f]{12}: dependent-[0-9a-f]{12} did not become healthy and stay so within 2s: DependencyMissing: `)
+	checkMatches(
+		t, got.errors,
+		`^error: RolledBack: provider/dependent does not run the requested version: rolled back to dependent-[0-9a-f]{12}: dependent-[0-9a-f]{12} did not become healthy and stay so within 2s: DependencyMissing: `,
+	)
 	var out, errs bytes.Buffer
 	env := &cli.Env{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs}
 	if code := cli.Main(t.Context(), []string{"xpkg", "list", "--kubeconfig", b.kubeconfig}, env); code != 0 {
 		t.Errorf("exit code %d: %s", code, errs.String())
 	}
 	checkMatches(t, out.String(), `provider/dependent +RolledBack +False +v2 \(v1 runs\) `)
-	checkMatches(t, b.must(t, 0, "tree", "dependent").out, `^provider/dependent  v2 \(v1 runs\)  Healthy=False  RolledBack: `)
+	checkMatches(
+		t, b.must(t, 0, "tree", "dependent").out, `^provider/dependent  v2 \(v1 runs\)  Healthy=False  RolledBack: `,
+	)
 	b.must(t, 0, "uninstall", "provider", "dependent", "--yes", "--wait", "1m")
 }
 
@@ -82,10 +98,15 @@ func TestWaitForARolledBackPackage(t *testing.T) {
 func TestWaitForAFailureWithAdvice(t *testing.T) {
 	b := newBench(t)
 	b.push(t, "advice", "v1", "Ferry")
-	ref := publish.Stream(t, b.registry, "advice", "v2", []byte("apiVersion: meta.pkg.crossplane.io/v1\nkind: Function\nmetadata:\n  name: f\n")).String()
+	ref := publish.Stream(t, b.registry, "advice", "v2", []byte(
+		"apiVersion: meta.pkg.crossplane.io/v1\nkind: Function\nmetadata:\n  name: f\n",
+	)).String()
 	b.create(t, "advice", ref)
 	got := b.must(t, 4, "install", "provider", ref, "advice", "--wait", "1m")
-	checkMatches(t, got.errors, `^error: WrongKind: provider/advice cannot be installed: .* is a Function and not a Provider\n  Install it as a Function instead, with .xpkg install function [^ ]*/advice:v2.\.`)
+	checkMatches(
+		t, got.errors,
+		`^error: WrongKind: provider/advice cannot be installed: .* is a Function and not a Provider\n  Install it as a Function instead, with .xpkg install function [^ ]*/advice:v2.\.`,
+	)
 	b.must(t, 0, "uninstall", "provider", "advice", "--yes", "--wait", "1m")
 }
 
@@ -112,16 +133,20 @@ func TestInstallWritesNothingThatThePlanRefuses(t *testing.T) {
 		planned := b.run(t, b.kubeconfig, "plan", "install", "provider", ref, name)
 		installed := b.run(t, b.kubeconfig, "install", "provider", ref, name, "--wait", "1m")
 		yes := b.run(t, b.kubeconfig, "install", "provider", ref, name, "--wait", "1m", "--yes")
-		if planned.code <= 2 || installed.code != planned.code || yes.code != planned.code || errorLine(installed) != errorLine(planned) {
-			t.Errorf("%s: plan ended with %d, install with %d and %d\n%s\n%s", name, planned.code, installed.code, yes.code, planned.errors, installed.errors)
+		if planned.code <= 2 || installed.code != planned.code || yes.code != planned.code ||
+			errorLine(installed) != errorLine(planned) {
+			t.Errorf(
+				"%s: plan ended with %d, install with %d and %d\n%s\n%s", name, planned.code, installed.code, yes.code,
+				planned.errors, installed.errors,
+			)
 		}
 		b.absent(t, name)
 	}
 	b.must(t, 0, "uninstall", "provider", "holder", "--yes", "--wait", "1m")
 }
 
-// TestFailedInstallLeavesNothing proves that an install which the command cannot plan is planned by the manager, and writes no package that
-// can never be installed.
+// TestFailedInstallLeavesNothing proves that an install which the command cannot plan is planned by the manager, and
+// writes no package that can never be installed.
 func TestFailedInstallLeavesNothing(t *testing.T) {
 	b := newBench(t)
 	got := b.must(t, 5, "install", "provider", "nowhere", "--package-pull-policy", "Never", "--wait", "1m")

@@ -19,7 +19,9 @@ import (
 func TestWebhooksOutsideOfAPackagesGroupsAreAllowedByName(t *testing.T) {
 	b := newBench(t)
 	push := func(tag, operations string) string {
-		return publish.Stream(t, b.registry, "outside", tag, []byte(hook.Outside("outside", "outside.apply.test", "nothing", operations))).String()
+		return publish.Stream(
+			t, b.registry, "outside", tag, []byte(hook.Outside("outside", "outside.apply.test", "nothing", operations)),
+		).String()
 	}
 	allowed := func(want string) {
 		t.Helper()
@@ -45,7 +47,9 @@ func TestWebhooksOutsideOfAPackagesGroupsAreAllowedByName(t *testing.T) {
 		t.Helper()
 		var stdout, stderr bytes.Buffer
 		env := &cli.Env{Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr}
-		if code := cli.Main(t.Context(), []string{"xpkg", "approve", "outside", "--yes", "--wait", "1m", "--kubeconfig", b.kubeconfig}, env); code != 0 {
+		if code := cli.Main(
+			t.Context(), []string{"xpkg", "approve", "outside", "--yes", "--wait", "1m", "--kubeconfig", b.kubeconfig}, env,
+		); code != 0 {
 			t.Fatalf("xpkg approve: exit code %d\n%s", code, stderr.String())
 		}
 		return stdout.String(), stderr.String()
@@ -64,7 +68,8 @@ func TestWebhooksOutsideOfAPackagesGroupsAreAllowedByName(t *testing.T) {
 	checkMatches(t, e.errors, `validate CREATE,DELETE core/nothing`)
 	checkMatches(t, e.errors, `--allow-webhooks`)
 	allowed("validate CREATE core/nothing")
-	b.must(t, 11, "update", "outside", "v2", "--yes", "--allow-webhooks", "--atomic", "--wait", "1ns").prints(t, "All changes were undone: ")
+	b.must(t, 11, "update", "outside", "v2", "--yes", "--allow-webhooks", "--atomic", "--wait", "1ns").
+		prints(t, "All changes were undone: ")
 	allowed("validate CREATE core/nothing")
 	b.must(t, 0, "update", "outside", "v2", "--yes", "--allow-webhooks", "--wait", "1m")
 	allowed("validate CREATE,DELETE core/nothing")

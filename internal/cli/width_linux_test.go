@@ -13,7 +13,8 @@ import (
 
 func init() { repeatOnTerminals = linesWiderThanTerminals }
 
-// linesWiderThanTerminals repeats a command that only reads on terminals of 80 and 120 columns, and returns the lines that do not fit.
+// linesWiderThanTerminals repeats a command that only reads on terminals of 80 and 120 columns, and returns the lines
+// that do not fit.
 func linesWiderThanTerminals(args []string) []string {
 	if !cli.IsReading(args[1:]) {
 		return nil

@@ -264,7 +264,9 @@ func TestMalformedResponses(t *testing.T) {
 	for _, s := range settings {
 		t.Run(s.name, func(t *testing.T) {
 			s.apply(t)
-			for _, body := range []string{"", "{}", "[]", "null", "<html>", `{"authorizationData":[]}`, `{"authorizationData":{}}`} {
+			for _, body := range []string{
+				"", "{}", "[]", "null", "<html>", `{"authorizationData":[]}`, `{"authorizationData":{}}`,
+			} {
 				k := newKeychain(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 					w.Header().Set("Content-Type", "application/json")
 					_, _ = w.Write([]byte(body))

@@ -78,7 +78,9 @@ func (p *pipeline) addMetadata(o *unstructured.Unstructured, name string) error 
 	owners := o.GetOwnerReferences()
 	for _, owner := range owners {
 		if owner.Controller != nil && *owner.Controller && owner.UID != xr.GetUID() {
-			return ErrDesiredResource.New(nil, "the desired resource %s has the controller %s %s, and cannot get another one", name, owner.Kind, owner.Name)
+			return ErrDesiredResource.New(
+				nil, "the desired resource %s has the controller %s %s, and cannot get another one", name, owner.Kind, owner.Name,
+			)
 		}
 	}
 	owners = slices.DeleteFunc(owners, func(r metav1.OwnerReference) bool { return r.UID == xr.GetUID() })

@@ -10,7 +10,8 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/function/protocol"
 )
 
-// transitionTime is the time of conditions in a rendering, which requires one. The real one would differ in each rendering.
+// transitionTime is the time of conditions in a rendering, which requires one. The real one would differ in each
+// rendering.
 const transitionTime = "2024-01-01T00:00:00Z"
 
 // maxNamed is the number of resources that a condition names.

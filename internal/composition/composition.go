@@ -71,7 +71,8 @@ type SchemaRequirement struct {
 	protocol.SchemaSelector
 }
 
-// Parse returns a composition. It fails with CompositionInvalid for another kind, and for a composition without a pipeline.
+// Parse returns a composition. It fails with CompositionInvalid for another kind, and for a composition without a
+// pipeline.
 func Parse(raw []byte, source string) (Composition, error) {
 	var c Composition
 	if err := json.Unmarshal(raw, &c); err != nil {
@@ -81,11 +82,14 @@ func Parse(raw []byte, source string) (Composition, error) {
 		return Composition{}, ErrCompositionInvalid.New(nil, "the composition "+c.Name+" in "+source+" "+format, args...)
 	}
 	if c.Kind != "Composition" || c.GroupVersionKind().Group != Group {
-		return Composition{}, ErrCompositionInvalid.New(nil, "%s contains %s of %s and not a composition", source, c.Kind, c.APIVersion)
+		return Composition{},
+			ErrCompositionInvalid.New(nil, "%s contains %s of %s and not a composition", source, c.Kind, c.APIVersion)
 	}
 	if c.Spec.Mode != modePipeline || len(c.Spec.Pipeline) == 0 {
 		return Composition{}, ErrCompositionInvalid.New(nil, "the composition %s in %s has no pipeline", c.Name, source).
-			WithDo("Set spec.mode to Pipeline, and use functions such as function-patch-and-transform in place of spec.resources.")
+			WithDo(
+				"Set spec.mode to Pipeline, and use functions such as function-patch-and-transform in place of spec.resources.",
+			)
 	}
 	seen := map[string]bool{}
 	for i, s := range c.Spec.Pipeline {

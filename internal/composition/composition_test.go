@@ -13,10 +13,13 @@ func TestOnlyPipelinesAreCompositions(t *testing.T) {
 	for text, want := range map[string]string{
 		head + "  mode: Pipeline\n  pipeline: [{step: a, functionRef: {name: f}}, {step: b, functionRef: {name: f}}]": "",
 		head + "  resources: []": "has no pipeline", head + "  mode: Pipeline": "has no pipeline",
-		head + "  mode: Pipeline\n  pipeline: [{functionRef: {name: f}}]":                                             "spec.pipeline[0].step",
-		head + "  mode: Pipeline\n  pipeline: [{step: a}]":                                                            "no function in the step a",
-		head + "  mode: Pipeline\n  pipeline: [{step: a, functionRef: {name: f}}, {step: a, functionRef: {name: f}}]": "two steps a",
-		"apiVersion: v1\nkind: ConfigMap":                                                                             "contains ConfigMap of v1", "spec: 1": "cannot read",
+		head +
+			"  mode: Pipeline\n  pipeline: [{functionRef: {name: f}}]": "spec.pipeline[0].step",
+		head +
+			"  mode: Pipeline\n  pipeline: [{step: a}]": "no function in the step a",
+		head +
+			"  mode: Pipeline\n  pipeline: [{step: a, functionRef: {name: f}}, {step: a, functionRef: {name: f}}]": "two steps a",
+		"apiVersion: v1\nkind: ConfigMap": "contains ConfigMap of v1", "spec: 1": "cannot read",
 	} {
 		raw, err := yaml.YAMLToJSON([]byte(text))
 		if err != nil {
@@ -49,16 +52,25 @@ func TestCompositionIsSelectedAsByCrossplane(t *testing.T) {
 		all  []Composition
 		want string
 	}{
-		"the only one":               {"{}", Definition{}, "", all[1:], "small"},
-		"by reference":               {"{compositionRef: {name: large}}", Definition{Default: "small"}, "", all, "large"},
-		"by the modern reference":    {"{crossplane: {compositionRef: {name: large}}}", Definition{}, "", all, "large"},
-		"by labels":                  {"{crossplane: {compositionSelector: {matchLabels: {size: s}}}}", Definition{Default: "large"}, "", all, "small"},
-		"the default":                {"{}", Definition{Default: "small"}, "", all, "small"},
-		"the enforced one":           {"{compositionRef: {name: large}}", Definition{Enforced: "small"}, "", all, "small"},
-		"by the flag":                {"{compositionRef: {name: large}}", Definition{Enforced: "large"}, "small", all, "small"},
-		"several":                    {"{}", Definition{}, "", all, "error: there are 2 compositions"},
-		"a reference to another":     {"{compositionRef: {name: other}}", Definition{}, "", all, "error: there is no composition other for Fleet"},
-		"labels of none":             {"{compositionSelector: {matchLabels: {size: x}}}", Definition{}, "", all, "error: no composition for Fleet of acme.example.org/v1 has the labels"},
+		"the only one":            {"{}", Definition{}, "", all[1:], "small"},
+		"by reference":            {"{compositionRef: {name: large}}", Definition{Default: "small"}, "", all, "large"},
+		"by the modern reference": {"{crossplane: {compositionRef: {name: large}}}", Definition{}, "", all, "large"},
+		"by labels": {
+			"{crossplane: {compositionSelector: {matchLabels: {size: s}}}}", Definition{Default: "large"}, "", all, "small",
+		},
+		"the default":      {"{}", Definition{Default: "small"}, "", all, "small"},
+		"the enforced one": {"{compositionRef: {name: large}}", Definition{Enforced: "small"}, "", all, "small"},
+		"by the flag": {
+			"{compositionRef: {name: large}}", Definition{Enforced: "large"}, "small", all, "small",
+		},
+		"several": {"{}", Definition{}, "", all, "error: there are 2 compositions"},
+		"a reference to another": {
+			"{compositionRef: {name: other}}", Definition{}, "", all, "error: there is no composition other for Fleet",
+		},
+		"labels of none": {
+			"{compositionSelector: {matchLabels: {size: x}}}", Definition{}, "", all,
+			"error: no composition for Fleet of acme.example.org/v1 has the labels",
+		},
 		"no composition of the kind": {"{}", Definition{}, "", all[2:], "error: there is no composition for Fleet"},
 		"none":                       {"{}", Definition{}, "", nil, "error: there is no composition for Fleet"},
 	} {

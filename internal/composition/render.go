@@ -62,8 +62,8 @@ type Result struct {
 	protocol.Result
 }
 
-// Render runs the pipeline. It fails with CompositionInvalid for an invalid input, with FatalResult, RequirementsUnstable and
-// DesiredResourceInvalid because of a function, and with the errors of calls.
+// Render runs the pipeline. It fails with CompositionInvalid for an invalid input, with FatalResult,
+// RequirementsUnstable and DesiredResourceInvalid because of a function, and with the errors of calls.
 func Render(ctx context.Context, f Functions, in Input) (Output, error) {
 	observed, err := observedState(in)
 	if err != nil {
@@ -95,11 +95,15 @@ type pipeline struct {
 }
 
 func observedState(in Input) (*protocol.State, error) {
-	out := &protocol.State{Composite: &protocol.Resource{Resource: in.Composite.Object}, Resources: map[string]protocol.Resource{}}
+	out := &protocol.State{
+		Composite: &protocol.Resource{Resource: in.Composite.Object}, Resources: map[string]protocol.Resource{},
+	}
 	for _, o := range in.Observed {
 		name := o.GetAnnotations()[nameAnnotation]
 		if name == "" {
-			return nil, ErrCompositionInvalid.New(nil, "the observed resource %s %s has no annotation %s", o.GetKind(), o.GetName(), nameAnnotation).
+			return nil, ErrCompositionInvalid.New(
+				nil, "the observed resource %s %s has no annotation %s", o.GetKind(), o.GetName(), nameAnnotation,
+			).
 				WithDo("Set the annotation to the name of the resource in the composition.")
 		}
 		if _, twice := out.Resources[name]; twice {
@@ -153,7 +157,10 @@ func (p *pipeline) addCredentials(req *protocol.Request, s Step) error {
 		}
 		data, ok := p.secret(*c.SecretRef)
 		if !ok {
-			return ErrCompositionInvalid.New(nil, "the step %s requires the secret %s in the namespace %s, which is not given", s.Step, c.SecretRef.Name, c.SecretRef.Namespace).
+			return ErrCompositionInvalid.New(
+				nil, "the step %s requires the secret %s in the namespace %s, which is not given", s.Step, c.SecretRef.Name,
+				c.SecretRef.Namespace,
+			).
 				WithDo("Name a file with the secret with --function-credentials.")
 		}
 		if req.Credentials == nil {
@@ -196,7 +203,10 @@ func (p *pipeline) call(ctx context.Context, s Step, req *protocol.Request) (*pr
 		}
 		req.Context = res.Context
 	}
-	return nil, ErrRequirements.New(nil, "the requirements of the function %s in the step %s still change after %d calls", s.FunctionRef.Name, s.Step, maxIterations+1)
+	return nil, ErrRequirements.New(
+		nil, "the requirements of the function %s in the step %s still change after %d calls", s.FunctionRef.Name, s.Step,
+		maxIterations+1,
+	)
 }
 
 func isFatal(r *protocol.Response) bool {

@@ -92,7 +92,9 @@ func TestPipelineRendersAsCrossplane(t *testing.T) {
 		want     string
 	}{
 		"desired state passes from step to step": {
-			fleet, functions{"a": adding(map[string]protocol.Resource{"one": ready}), "b": adding(map[string]protocol.Resource{"two": {Resource: boat("metadata: {name: fixed}")}})}, steps("a", "b"), nil,
+			fleet, functions{"a": adding(map[string]protocol.Resource{"one": ready}), "b": adding(map[string]protocol.Resource{
+				"two": {Resource: boat("metadata: {name: fixed}")},
+			})}, steps("a", "b"), nil,
 			`apiVersion: acme.example.org/v1
 kind: Fleet
 metadata:
@@ -143,7 +145,9 @@ metadata:
 		"existing resources keep their names, and claims are labels": {
 			"apiVersion: acme.example.org/v1\nkind: Fleet\nmetadata: {name: north-x, namespace: sea, labels: {crossplane.io/composite: north}}\nspec: {claimRef: {name: c, namespace: ns}}",
 			functions{"a": adding(map[string]protocol.Resource{"one": ready})}, steps("a"),
-			[]*unstructured.Unstructured{parse("apiVersion: acme.example.org/v1\nkind: Boat\nmetadata: {name: north-7, generateName: north-, annotations: {crossplane.io/composition-resource-name: one}}")},
+			[]*unstructured.Unstructured{parse(
+				"apiVersion: acme.example.org/v1\nkind: Boat\nmetadata: {name: north-7, generateName: north-, annotations: {crossplane.io/composition-resource-name: one}}",
+			)},
 			`apiVersion: acme.example.org/v1
 kind: Fleet
 metadata:
@@ -182,9 +186,14 @@ spec:
 		"conditions and the readiness of the composite resource": {
 			fleet, functions{"a": func(*protocol.Request) *protocol.Response {
 				return &protocol.Response{
-					Desired: &protocol.State{Composite: &protocol.Resource{Ready: protocol.ReadyFalse, Resource: map[string]any{"status": map[string]any{"n": 1.5, "conditions": []any{map[string]any{"type": "Old"}, map[string]any{"type": "Afloat"}}}}}},
+					Desired: &protocol.State{Composite: &protocol.Resource{Ready: protocol.ReadyFalse, Resource: map[string]any{
+						"status": map[string]any{"n": 1.5, "conditions": []any{map[string]any{"type": "Old"}, map[string]any{
+							"type": "Afloat",
+						}}},
+					}}},
 					Conditions: []protocol.Condition{
-						{Type: "Afloat", Status: protocol.ConditionTrue, Reason: "Floats", Message: "m"}, {Type: "Ready", Status: protocol.ConditionTrue, Reason: "Mine"}, {Type: "New", Reason: "R"},
+						{Type: "Afloat", Status: protocol.ConditionTrue, Reason: "Floats", Message: "m"},
+						{Type: "Ready", Status: protocol.ConditionTrue, Reason: "Mine"}, {Type: "New", Reason: "R"},
 					},
 				}
 			}}, steps("a"), nil,
@@ -214,7 +223,9 @@ status:
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			out, err := Render(t.Context(), test.f, Input{Composite: parse(test.xr), Composition: test.c, Observed: test.observed})
+			out, err := Render(t.Context(), test.f, Input{
+				Composite: parse(test.xr), Composition: test.c, Observed: test.observed,
+			})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -234,7 +245,9 @@ status:
 }
 
 func TestUnreadyResourcesAreNamedAsByCrossplane(t *testing.T) {
-	for want, names := range map[string][]string{"a": {"a"}, "a, b": {"a", "b"}, "a, b, and c": {"a", "b", "c"}, "a, b, c, and 2 more": {"a", "b", "c", "d", "e"}} {
+	for want, names := range map[string][]string{
+		"a": {"a"}, "a, b": {"a", "b"}, "a, b, and c": {"a", "b", "c"}, "a, b, c, and 2 more": {"a", "b", "c", "d", "e"},
+	} {
 		if got := some(names); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
@@ -244,7 +257,9 @@ func TestUnreadyResourcesAreNamedAsByCrossplane(t *testing.T) {
 // TestFunctionsGetWhatTheyRequire checks the loop of requirements, in both fields of the protocol.
 func TestFunctionsGetWhatTheyRequire(t *testing.T) {
 	c := steps("a")
-	c.Spec.Pipeline[0].Requirements.RequiredResources = []Requirement{{Name: "first", APIVersion: "v1", Kind: "ConfigMap", ObjectName: "one"}}
+	c.Spec.Pipeline[0].Requirements.RequiredResources = []Requirement{{
+		Name: "first", APIVersion: "v1", Kind: "ConfigMap", ObjectName: "one",
+	}}
 	var calls []string
 	f := functions{"a": func(r *protocol.Request) *protocol.Response {
 		var got []string
@@ -252,37 +267,52 @@ func TestFunctionsGetWhatTheyRequire(t *testing.T) {
 			items, asked := r.RequiredResources[name]
 			got = append(got, fmt.Sprintf("%s %t %d", name, asked, len(items.Items)))
 		}
-		calls = append(calls, strings.Join(append(got, fmt.Sprintf("extra %d %v", len(r.ExtraResources["x"].Items), r.Context["n"])), " "))
+		calls = append(
+			calls, strings.Join(append(got, fmt.Sprintf("extra %d %v", len(r.ExtraResources["x"].Items), r.Context["n"])), " "),
+		)
 		n, _ := r.Context["n"].(float64)
 		return &protocol.Response{Context: map[string]any{"n": n + 1}, Requirements: &protocol.Requirements{
 			Resources: map[string]protocol.Selector{
-				"labels": {APIVersion: "v1", Kind: "ConfigMap", MatchLabels: &protocol.MatchLabels{Labels: map[string]string{"a": "b"}}}, "none": {APIVersion: "v1", Kind: "ConfigMap", MatchName: "missing"},
+				"labels": {APIVersion: "v1", Kind: "ConfigMap", MatchLabels: &protocol.MatchLabels{Labels: map[string]string{
+					"a": "b",
+				}}}, "none": {APIVersion: "v1", Kind: "ConfigMap", MatchName: "missing"},
 			},
-			ExtraResources: map[string]protocol.Selector{"x": {APIVersion: "v1", Kind: "ConfigMap", MatchName: "two", Namespace: "ns"}},
+			ExtraResources: map[string]protocol.Selector{"x": {
+				APIVersion: "v1", Kind: "ConfigMap", MatchName: "two", Namespace: "ns",
+			}},
 		}}
 	}}
-	out, err := Render(t.Context(), f, Input{Composite: parse(fleet), Composition: c, Resources: []*unstructured.Unstructured{
-		parse("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: one, labels: {a: b}}"), parse("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: two, namespace: m}"),
-		parse("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: two, namespace: ns, labels: {a: b}}"), parse("apiVersion: v1\nkind: Secret\nmetadata: {name: one, labels: {a: b}}"),
-	}})
+	out, err := Render(t.Context(),
+		f, Input{Composite: parse(fleet), Composition: c, Resources: []*unstructured.Unstructured{
+			parse("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: one, labels: {a: b}}"),
+			parse("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: two, namespace: m}"),
+			parse("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: two, namespace: ns, labels: {a: b}}"),
+			parse("apiVersion: v1\nkind: Secret\nmetadata: {name: one, labels: {a: b}}"),
+		}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"first true 1 labels false 0 none false 0 extra 0 <nil>", "first true 1 labels true 2 none true 0 extra 1 1"}
+	want := []string{
+		"first true 1 labels false 0 none false 0 extra 0 <nil>", "first true 1 labels true 2 none true 0 extra 1 1",
+	}
 	if diff := cmp.Diff(want, calls); diff != "" || out.Context["n"] != 2.0 {
 		t.Error(diff, out.Context)
 	}
 }
 
-// TestFunctionsGetSchemas checks that a function gets the schemas that its step and its responses require, and learns what the
-// caller supports.
+// TestFunctionsGetSchemas checks that a function gets the schemas that its step and its responses require, and learns
+// what the caller supports.
 func TestFunctionsGetSchemas(t *testing.T) {
 	c := steps("a")
-	c.Spec.Pipeline[0].Requirements.RequiredSchemas = []SchemaRequirement{{Name: "first", SchemaSelector: protocol.SchemaSelector{APIVersion: "acme.example.org/v1", Kind: "Boat"}}}
+	c.Spec.Pipeline[0].Requirements.RequiredSchemas = []SchemaRequirement{{
+		Name: "first", SchemaSelector: protocol.SchemaSelector{APIVersion: "acme.example.org/v1", Kind: "Boat"},
+	}}
 	var calls []string
 	f := functions{"a": func(r *protocol.Request) *protocol.Response {
 		calls = append(calls, fmt.Sprint(r.RequiredSchemas, r.Meta.Capabilities))
-		return &protocol.Response{Requirements: &protocol.Requirements{Schemas: map[string]protocol.SchemaSelector{"none": {APIVersion: "v1", Kind: "Secret"}, "again": {APIVersion: "acme.example.org/v1", Kind: "Boat"}}}}
+		return &protocol.Response{Requirements: &protocol.Requirements{Schemas: map[string]protocol.SchemaSelector{
+			"none": {APIVersion: "v1", Kind: "Secret"}, "again": {APIVersion: "acme.example.org/v1", Kind: "Boat"},
+		}}}
 	}}
 	in := Input{Composite: parse(fleet), Composition: c}
 	in.Schemas = func(kind schema.GroupVersionKind) (map[string]any, error) {
@@ -294,7 +324,10 @@ func TestFunctionsGetSchemas(t *testing.T) {
 	if _, err := Render(t.Context(), f, in); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"map[first:{map[type:object]}] [1 2 3 4 5]", "map[again:{map[type:object]} first:{map[type:object]} none:{map[]}] [1 2 3 4 5]"}
+	want := []string{
+		"map[first:{map[type:object]}] [1 2 3 4 5]",
+		"map[again:{map[type:object]} first:{map[type:object]} none:{map[]}] [1 2 3 4 5]",
+	}
 	if diff := cmp.Diff(want, calls); diff != "" {
 		t.Error(diff)
 	}
@@ -316,16 +349,22 @@ func TestStepsGetContextInputAndCredentials(t *testing.T) {
 		if r.Context == nil || r.Input != nil {
 			t.Errorf("the first step gets the context %v and the input %v", r.Context, r.Input)
 		}
-		return &protocol.Response{Context: map[string]any{"from": "a"}, Results: []protocol.Result{{Severity: protocol.SeverityNormal, Message: "hello"}}}
+		return &protocol.Response{Context: map[string]any{"from": "a"}, Results: []protocol.Result{{
+			Severity: protocol.SeverityNormal, Message: "hello",
+		}}}
 	}, "b": func(r *protocol.Request) *protocol.Response {
-		if r.Context["from"] != "a" || r.Input["kind"] != "Input" || string(r.Credentials["key"].CredentialData.Data["token"]) != "x" {
+		if r.Context["from"] != "a" || r.Input["kind"] != "Input" ||
+			string(r.Credentials["key"].CredentialData.Data["token"]) != "x" {
 			t.Errorf("the second step gets %+v", r)
 		}
 		return &protocol.Response{}
 	}}
-	in := Input{Composite: parse(fleet), Composition: c, Context: map[string]any{"given": true}, Secrets: []Secret{{SecretRef{"n", "s"}, map[string][]byte{"token": []byte("x")}}}}
+	in := Input{Composite: parse(fleet), Composition: c, Context: map[string]any{"given": true}, Secrets: []Secret{{
+		SecretRef{"n", "s"}, map[string][]byte{"token": []byte("x")},
+	}}}
 	out, err := Render(t.Context(), f, in)
-	if err != nil || out.Context != nil || len(out.Composed) != 0 || len(out.Results) != 1 || out.Results[0].Step != "a" || len(in.Context) != 1 {
+	if err != nil || out.Context != nil || len(out.Composed) != 0 || len(out.Results) != 1 || out.Results[0].Step != "a" ||
+		len(in.Context) != 1 {
 		t.Errorf("got %+v, %v", out, err)
 	}
 }
@@ -335,7 +374,9 @@ func TestRenderingsThatCrossplaneRefusesFail(t *testing.T) {
 	one := func(r protocol.Resource) functions {
 		return functions{"a": adding(map[string]protocol.Resource{"one": r})}
 	}
-	named := parse("apiVersion: v1\nkind: ConfigMap\nmetadata: {annotations: {crossplane.io/composition-resource-name: x}}")
+	named := parse(
+		"apiVersion: v1\nkind: ConfigMap\nmetadata: {annotations: {crossplane.io/composition-resource-name: x}}",
+	)
 	secret := steps("a")
 	secret.Spec.Pipeline[0].Credentials = append(secret.Spec.Pipeline[0].Credentials, struct {
 		Name      string     `json:"name"`
@@ -353,18 +394,33 @@ func TestRenderingsThatCrossplaneRefusesFail(t *testing.T) {
 		"fatal": {functions{"a": func(*protocol.Request) *protocol.Response {
 			return &protocol.Response{Results: []protocol.Result{{Severity: protocol.SeverityFatal, Message: "no boats"}}}
 		}}, steps("a", "b"), nil, ErrFatalResult, "the function a failed in the step a: no boats"},
-		"no kind":            {one(protocol.Resource{Resource: map[string]any{"apiVersion": "v1"}}), steps("a"), nil, ErrDesiredResource, "one has no apiVersion or no kind"},
-		"no resource":        {one(protocol.Resource{}), steps("a"), nil, ErrDesiredResource, "one has no apiVersion"},
-		"metadata":           {one(protocol.Resource{Resource: map[string]any{"apiVersion": "v1", "kind": "A", "metadata": "x"}}), steps("a"), nil, ErrDesiredResource, "metadata"},
-		"another controller": {one(protocol.Resource{Resource: boat(other)}), steps("a"), nil, ErrDesiredResource, "controller Node one"},
-		"unknown function":   {functions{}, steps("a"), nil, errcode.Unknown, "step a: no such function"},
+		"no kind": {
+			one(protocol.Resource{Resource: map[string]any{"apiVersion": "v1"}}), steps("a"), nil, ErrDesiredResource,
+			"one has no apiVersion or no kind",
+		},
+		"no resource": {one(protocol.Resource{}), steps("a"), nil, ErrDesiredResource, "one has no apiVersion"},
+		"metadata": {
+			one(protocol.Resource{Resource: map[string]any{"apiVersion": "v1", "kind": "A", "metadata": "x"}}), steps("a"), nil,
+			ErrDesiredResource, "metadata",
+		},
+		"another controller": {
+			one(protocol.Resource{Resource: boat(other)}), steps("a"), nil, ErrDesiredResource, "controller Node one",
+		},
+		"unknown function": {functions{}, steps("a"), nil, errcode.Unknown, "step a: no such function"},
 		"unstable": {functions{"a": func(*protocol.Request) *protocol.Response {
 			n++
-			return &protocol.Response{Requirements: &protocol.Requirements{Resources: map[string]protocol.Selector{fmt.Sprint(n): {}}}}
+			return &protocol.Response{Requirements: &protocol.Requirements{Resources: map[string]protocol.Selector{
+				fmt.Sprint(n): {},
+			}}}
 		}}, steps("a"), nil, ErrRequirements, "after 6 calls"},
-		"observed without a name": {functions{}, steps("a"), []*unstructured.Unstructured{parse("apiVersion: v1\nkind: ConfigMap")}, ErrCompositionInvalid, "composition-resource-name"},
-		"observed twice":          {functions{}, steps("a"), []*unstructured.Unstructured{named, named}, ErrCompositionInvalid, "two observed resources"},
-		"missing secret":          {functions{}, secret, nil, ErrCompositionInvalid, "secret s in the namespace n"},
+		"observed without a name": {
+			functions{}, steps("a"), []*unstructured.Unstructured{parse("apiVersion: v1\nkind: ConfigMap")},
+			ErrCompositionInvalid, "composition-resource-name",
+		},
+		"observed twice": {
+			functions{}, steps("a"), []*unstructured.Unstructured{named, named}, ErrCompositionInvalid, "two observed resources",
+		},
+		"missing secret": {functions{}, secret, nil, ErrCompositionInvalid, "secret s in the namespace n"},
 	} {
 		_, err := Render(t.Context(), test.f, Input{Composite: parse(fleet), Composition: test.c, Observed: test.obs})
 		if err == nil || errcode.From(err).Code.Name != test.code.Name || !strings.Contains(err.Error(), test.text) {

@@ -49,7 +49,8 @@ func (p *pipeline) schema(s protocol.SchemaSelector) (map[string]any, error) {
 	return found, nil
 }
 
-// find returns the resources that a selector selects, ordered by namespace and name: one with a name, or all with labels.
+// find returns the resources that a selector selects, ordered by namespace and name: one with a name, or all with
+// labels.
 func find(all []*unstructured.Unstructured, s protocol.Selector) protocol.Resources {
 	var out protocol.Resources
 	ordered := slices.SortedStableFunc(slices.Values(all), func(a, b *unstructured.Unstructured) int {
@@ -69,7 +70,8 @@ func find(all []*unstructured.Unstructured, s protocol.Selector) protocol.Resour
 
 func selects(s protocol.Selector, o *unstructured.Unstructured) bool {
 	switch {
-	case s.APIVersion != o.GetAPIVersion() || s.Kind != o.GetKind() || s.Namespace != "" && s.Namespace != o.GetNamespace():
+	case s.APIVersion != o.GetAPIVersion() || s.Kind != o.GetKind() ||
+		s.Namespace != "" && s.Namespace != o.GetNamespace():
 		return false
 	case s.MatchLabels != nil:
 		return labels.SelectorFromSet(s.MatchLabels.Labels).Matches(labels.Set(o.GetLabels()))

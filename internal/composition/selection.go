@@ -38,16 +38,18 @@ type reference struct {
 	Name string `json:"name"`
 }
 
-// Select returns the composition of a composite resource, as Crossplane selects it: the enforced one of its definition, the one
-// that the resource refers to, those with the labels of its selector, or the default of its definition. A name that is not
-// empty selects the composition with this name. Select fails with CompositionInvalid if not exactly one composition is left.
+// Select returns the composition of a composite resource, as Crossplane selects it: the enforced one of its definition,
+// the one that the resource refers to, those with the labels of its selector, or the default of its definition. A name
+// that is not empty selects the composition with this name. Select fails with CompositionInvalid if not exactly one
+// composition is left.
 func Select(xr *unstructured.Unstructured, all []Composition, d Definition, name string) (Composition, error) {
 	ofKind := slices.DeleteFunc(slices.Clone(all), func(c Composition) bool {
 		return c.Spec.CompositeTypeRef.APIVersion != xr.GetAPIVersion() || c.Spec.CompositeTypeRef.Kind != xr.GetKind()
 	})
 	what := xr.GetKind() + " of " + xr.GetAPIVersion()
 	if len(ofKind) == 0 {
-		return Composition{}, ErrCompositionInvalid.New(nil, "there is no composition for %s", what).WithDo("%s", kindsAdvice(all))
+		return Composition{},
+			ErrCompositionInvalid.New(nil, "there is no composition for %s", what).WithDo("%s", kindsAdvice(all))
 	}
 	selector, reference := setting(xr, "compositionSelector", "matchLabels"), setting(xr, "compositionRef", "name")
 	wanted, _ := reference.(string)
@@ -69,16 +71,19 @@ func Select(xr *unstructured.Unstructured, all []Composition, d Definition, name
 	case len(fitting) == 1:
 		return fitting[0], nil
 	case wanted != "":
-		return Composition{}, ErrCompositionInvalid.New(nil, "there is no composition %s for %s", wanted, what).WithDo("Select one of %s.", names(ofKind))
+		return Composition{}, ErrCompositionInvalid.New(nil, "there is no composition %s for %s", wanted, what).
+			WithDo("Select one of %s.", names(ofKind))
 	case len(fitting) == 0:
-		return Composition{}, ErrCompositionInvalid.New(nil, "no composition for %s has the labels of spec.compositionSelector", what).WithDo("Select one of %s.", names(ofKind))
+		return Composition{}, ErrCompositionInvalid.New(
+			nil, "no composition for %s has the labels of spec.compositionSelector", what,
+		).WithDo("Select one of %s.", names(ofKind))
 	}
 	return Composition{}, ErrCompositionInvalid.New(nil, "there are %d compositions for %s", len(fitting), what).
 		WithDo("Select one with --composition: %s.", names(fitting))
 }
 
-// setting returns a field of the settings of a composite resource for Crossplane, which are in spec.crossplane, or in spec in
-// former versions.
+// setting returns a field of the settings of a composite resource for Crossplane, which are in spec.crossplane, or in
+// spec in former versions.
 func setting(xr *unstructured.Unstructured, path ...string) any {
 	for _, parent := range [][]string{{"spec", "crossplane"}, {"spec"}} {
 		if value, ok, err := unstructured.NestedFieldNoCopy(xr.Object, append(parent, path...)...); ok && err == nil {
@@ -114,5 +119,6 @@ func kindsAdvice(all []Composition) string {
 		return "Name the file of a composition, or a package that contains one with --package."
 	}
 	slices.Sort(kinds)
-	return "Correct apiVersion and kind of the composite resource; there are compositions for " + strings.Join(slices.Compact(kinds), ", ") + "."
+	return "Correct apiVersion and kind of the composite resource; there are compositions for " +
+		strings.Join(slices.Compact(kinds), ", ") + "."
 }

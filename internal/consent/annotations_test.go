@@ -13,8 +13,8 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/fence"
 )
 
-// decisions has a decision for each annotation of xpkg on a package or a revision: consents, safeguards and sources are guarded by the
-// fence; the others loosen no protection, for the given reason.
+// decisions has a decision for each annotation of xpkg on a package or a revision: consents, safeguards and sources are
+// guarded by the fence; the others loosen no protection, for the given reason.
 var decisions = map[string]string{
 	"adopt":                  "consent",
 	"allowed-webhooks":       "consent",
@@ -41,12 +41,14 @@ var decisions = map[string]string{
 	"revision-key":           "on revisions: a name",
 }
 
-// elsewhere are annotations of other objects: of the Lock, of Secrets, of the objects of packages and runtimes, of Leases, and of metadata.
+// elsewhere are annotations of other objects: of the Lock, of Secrets, of the objects of packages and runtimes, of
+// Leases, and of metadata.
 var elsewhere = strings.Fields(`adopted-by adopted-state ca-bundle-hash ca-distributed-at ca-rotated-at certificates content-digest dependency-removal
 	dependency-upgrades former-settings index-keys manager-namespace manager-version moved-from package-manager package-runtimes permission-scope
 	registry-claim-digest registry-claim-repository registry-claim-tag retract rotate runtime runtime-config runtime-platform runtime-privileges service-account`)
 
-// Each documented annotation has a decision, so a new one is not forgotten, and the fence guards exactly the ones that loosen a protection.
+// Each documented annotation has a decision, so a new one is not forgotten, and the fence guards exactly the ones that
+// loosen a protection.
 func TestEveryAnnotationThatLoosensAProtectionIsGuarded(t *testing.T) {
 	raw, err := os.ReadFile(filepath.Join("..", "..", "docs", "reference", "labels-and-annotations.md"))
 	if err != nil {
@@ -90,7 +92,8 @@ func expressions(f fence.Fence) string {
 	return out.String()
 }
 
-// The API server accepts as spec.package only the references of which the fence knows the repository, unless the package comes from the cache.
+// The API server accepts as spec.package only the references of which the fence knows the repository, unless the
+// package comes from the cache.
 func TestFenceReadsTheReferencesOfTheAPI(t *testing.T) {
 	all, err := crds.Packages()
 	if err != nil {

@@ -1,8 +1,9 @@
 // Package consent decides which consents in annotations apply to a revision.
 //
-// A consent loosens a protection: webhooks for resources of others, the adoption of objects of users, and the approval of permissions. It
-// requires the permission to update the revisions of the kind of package. RBAC enforces that for annotations of revisions, and the fences
-// of [Fences] for annotations of packages, also of those in Transactions. Without the fences, consents in annotations of packages do not count.
+// A consent loosens a protection: webhooks for resources of others, the adoption of objects of users, and the approval
+// of permissions. It requires the permission to update the revisions of the kind of package. RBAC enforces that for
+// annotations of revisions, and the fences of [Fences] for annotations of packages, also of those in Transactions.
+// Without the fences, consents in annotations of packages do not count.
 package consent
 
 import (
@@ -30,12 +31,17 @@ func Consents() []fence.Consent {
 	}
 }
 
-// Fences returns the fences that deny consents of users without the permission to update revisions: in packages, and in Transactions.
+// Fences returns the fences that deny consents of users without the permission to update revisions: in packages, and in
+// Transactions.
 func Fences() []fence.Fence {
-	approval := fence.Consent{Annotation: permission.AnnotationApproved, Separator: ",", Permits: "approves permissions of the runtime"}
+	approval := fence.Consent{
+		Annotation: permission.AnnotationApproved, Separator: ",", Permits: "approves permissions of the runtime",
+	}
 	guarded := fence.Guarded{
-		Resources: []string{"providers", "configurations", "functions", "providerrevisions", "configurationrevisions", "functionrevisions"},
-		Consents:  append(Consents(), approval),
+		Resources: []string{
+			"providers", "configurations", "functions", "providerrevisions", "configurationrevisions", "functionrevisions",
+		},
+		Consents: append(Consents(), approval),
 		Safeguards: []fence.Safeguard{{
 			Annotation: permission.AnnotationIncrease, Value: permission.ApproveIncrease,
 			Without: "versions that request more permissions do not wait for approval",
@@ -58,7 +64,8 @@ type Gap struct {
 // Advise returns why the consents of a package do not count, and what to do.
 func (g Gap) Advise(p v1.Package) string {
 	name := revision.ObjectName(p)
-	return "The consent in the annotations of " + name + " does not count, because " + g.Why + ": any user who may write packages could have given it. " +
+	return "The consent in the annotations of " + name + " does not count, because " + g.Why +
+		": any user who may write packages could have given it. " +
 		g.Fix + " Or run `xpkg approve " + name + "`, which also records the consent on the revision, for this version alone."
 }
 
@@ -87,7 +94,10 @@ func check(ctx context.Context, reader client.Reader, f fence.Fence) (Gap, error
 	for _, o := range []client.Object{policy, binding} {
 		switch err := reader.Get(ctx, key, o); {
 		case meta.IsNoMatchError(err):
-			return Gap{Why: "the API server does not serve ValidatingAdmissionPolicies, as it does since Kubernetes 1.30", Fix: "Update Kubernetes."}, nil
+			return Gap{
+				Why: "the API server does not serve ValidatingAdmissionPolicies, as it does since Kubernetes 1.30",
+				Fix: "Update Kubernetes.",
+			}, nil
 		case apierrors.IsForbidden(err):
 			return Gap{Why: "the policy " + f.Name + " cannot be read: " + err.Error(), Fix: bootstrap, IsUnknown: true}, nil
 		case apierrors.IsNotFound(err):
@@ -99,7 +109,8 @@ func check(ctx context.Context, reader client.Reader, f fence.Fence) (Gap, error
 	if !f.IsInForce(policy, binding) {
 		return Gap{
 			Why: "the policy " + f.Name + " or its binding is not the one of this version of xpkg",
-			Fix: "Run `kubectl delete validatingadmissionpolicy,validatingadmissionpolicybinding " + f.Name + "`; the manager writes it again.",
+			Fix: "Run `kubectl delete validatingadmissionpolicy,validatingadmissionpolicybinding " + f.Name +
+				"`; the manager writes it again.",
 		}, nil
 	}
 	return Gap{}, nil

@@ -41,17 +41,22 @@ func fenced(t *testing.T) *env.Env {
 	log.SetLogger(logr.Discard())
 	s := env.New(t)
 	s.InstallPackageAPI(t)
-	for user, verbs := range map[string][]string{tenant: {"create", "patch"}, administrator: {"create", "patch", "update"}} {
+	for user, verbs := range map[string][]string{tenant: {"create", "patch"}, administrator: {
+		"create", "patch", "update",
+	}} {
 		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "consents-" + user}, Rules: []rbacv1.PolicyRule{
 			{APIGroups: []string{v1.Group}, Verbs: []string{"*"}, Resources: []string{
 				"providers", "configurations", "functions", "providers/status", "configurations/status", "functions/status",
 			}},
-			{APIGroups: []string{v1.Group}, Verbs: verbs, Resources: []string{"providerrevisions", "configurationrevisions", "functionrevisions"}},
+			{APIGroups: []string{v1.Group}, Verbs: verbs, Resources: []string{
+				"providerrevisions", "configurationrevisions", "functionrevisions",
+			}},
 			{APIGroups: []string{v1alpha1.Group}, Verbs: []string{"*"}, Resources: []string{"*"}},
 		}}
 		binding := &rbacv1.ClusterRoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: role.Name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
-			Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
+			ObjectMeta: metav1.ObjectMeta{Name: role.Name},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
 		}
 		s.CreateTemporary(t, role, binding)
 	}
@@ -61,7 +66,9 @@ func fenced(t *testing.T) *env.Env {
 	}
 	c := env.NewClient(t, as(s, tenant))
 	consents := map[string]string{webhooks.AnnotationAllowed: "mutate * */*"}
-	for _, probe := range []client.Object{annotatedPackage(v1.ProviderKind, "probe", consents), transaction(wanted(v1.ProviderKind, consents))} {
+	for _, probe := range []client.Object{
+		annotatedPackage(v1.ProviderKind, "probe", consents), transaction(wanted(v1.ProviderKind, consents)),
+	} {
 		wait.Until(t, env.Limit, fmt.Sprintf("the fence for %T is in effect", probe), func() (string, bool) {
 			err := c.Create(t.Context(), probe.DeepCopyObject().(client.Object), client.DryRunAll)
 			return fmt.Sprint(err), isDenied(err)
@@ -84,7 +91,8 @@ func annotatedPackage(kind, name string, annotations map[string]string) v1.Packa
 }
 
 func isDenied(err error) bool {
-	return apierrors.IsForbidden(err) && (strings.Contains(err.Error(), fence.ConsentsName) || strings.Contains(err.Error(), fence.TransactionsName))
+	return apierrors.IsForbidden(err) &&
+		(strings.Contains(err.Error(), fence.ConsentsName) || strings.Contains(err.Error(), fence.TransactionsName))
 }
 
 // A consent needs the permission to update revisions, for every kind of package. Removing one does not.
@@ -101,33 +109,86 @@ func TestConsentsNeedThePermissionToUpdateRevisions(t *testing.T) {
 		// Wants is a part of the denial.
 		wants string
 	}{
-		"a package without annotations":         {nil, nil, "", ""},
-		"another annotation":                    {nil, annotations{other: "x"}, "", ""},
-		"a new package with allowed webhooks":   {nil, annotations{allowed: "mutate * */*"}, "", "annotation xpkg.dev/allowed-webhooks"},
-		"a new package that adopts":             {nil, annotations{adopt: "CustomResourceDefinition/a"}, "", "annotation xpkg.dev/adopt"},
-		"allowed webhooks are added":            {annotations{}, annotations{allowed: "mutate * */*"}, "", "annotation xpkg.dev/allowed-webhooks"},
-		"an adoption is added":                  {annotations{other: "x"}, annotations{adopt: "A/a"}, "", "annotation xpkg.dev/adopt"},
-		"webhooks are extended":                 {annotations{allowed: "mutate * a/b"}, annotations{allowed: "mutate * a/b; mutate * a/c"}, "", "annotation xpkg.dev/allowed-webhooks"},
-		"webhooks are changed":                  {annotations{allowed: "mutate * a/b"}, annotations{allowed: "mutate * a/*"}, "", "annotation xpkg.dev/allowed-webhooks"},
-		"adoptions are extended":                {annotations{adopt: "A/a"}, annotations{adopt: "A/a,B/b"}, "", "annotation xpkg.dev/adopt"},
-		"a consent is removed":                  {annotations{allowed: "mutate * a/b", adopt: "A/a"}, annotations{adopt: "A/a"}, "", ""},
-		"webhooks are narrowed":                 {annotations{allowed: "mutate * a/b; mutate * a/c"}, annotations{allowed: " mutate * a/c"}, "", ""},
-		"adoptions are narrowed":                {annotations{adopt: "A/a,B/b"}, annotations{adopt: "B/b"}, "", ""},
-		"a consent becomes empty":               {annotations{adopt: "A/a,B/b"}, annotations{adopt: ""}, "", ""},
-		"another version":                       {annotations{allowed: "mutate * a/b"}, annotations{allowed: "mutate * a/b"}, "registry.example.org/acme/boats:v2", ""},
-		"another repository":                    {annotations{allowed: "mutate * a/b"}, annotations{allowed: "mutate * a/b"}, "registry.example.org/evil/boats:v1", "given for its repository"},
-		"another registry":                      {annotations{adopt: "A/a"}, annotations{adopt: "A/a"}, "registry.example.net/acme/boats:v1", "given for its repository"},
-		"another repository without a consent":  {annotations{other: "x"}, annotations{other: "x"}, "registry.example.org/evil/boats:v1", ""},
-		"a consent is removed with the change":  {annotations{adopt: "A/a"}, annotations{other: "x"}, "registry.example.org/evil/boats:v1", ""},
-		"a source of images":                    {annotations{other: "x"}, annotations{source: "evil.example.org"}, "", "annotation xpkg.dev/image-source"},
-		"a new package with a source of images": {nil, annotations{source: "evil.example.org"}, "", "annotation xpkg.dev/image-source"},
-		"another source of images":              {annotations{source: "example.org"}, annotations{source: "evil.example.org"}, "", "annotation xpkg.dev/image-source"},
-		"the source of images is removed":       {annotations{source: "example.org"}, annotations{other: "x"}, "", "annotation xpkg.dev/image-source"},
-		"the source of images stays":            {annotations{source: "example.org"}, annotations{source: "example.org", other: "x"}, "", ""},
-		"increases are approved":                {annotations{}, annotations{permission.AnnotationIncrease: "Approve"}, "", ""},
-		"increases are not approved any more":   {annotations{permission.AnnotationIncrease: "Approve"}, annotations{other: "x"}, "", "annotation xpkg.dev/permission-increase"},
-		"the approval of increases has a typo":  {annotations{permission.AnnotationIncrease: "Approve"}, annotations{permission.AnnotationIncrease: "approve"}, "", "annotation xpkg.dev/permission-increase"},
-		"harmless settings of xpkg are changed": {annotations{}, annotations{"xpkg.dev/rolled-back-from": "x", "xpkg.dev/required-by": "y", "xpkg.dev/provides": "z"}, "", ""},
+		"a package without annotations": {nil, nil, "", ""},
+		"another annotation":            {nil, annotations{other: "x"}, "", ""},
+		"a new package with allowed webhooks": {
+			nil, annotations{allowed: "mutate * */*"}, "", "annotation xpkg.dev/allowed-webhooks",
+		},
+		"a new package that adopts": {
+			nil, annotations{adopt: "CustomResourceDefinition/a"}, "", "annotation xpkg.dev/adopt",
+		},
+		"allowed webhooks are added": {
+			annotations{}, annotations{allowed: "mutate * */*"}, "", "annotation xpkg.dev/allowed-webhooks",
+		},
+		"an adoption is added": {
+			annotations{other: "x"}, annotations{adopt: "A/a"}, "", "annotation xpkg.dev/adopt",
+		},
+		"webhooks are extended": {
+			annotations{allowed: "mutate * a/b"}, annotations{allowed: "mutate * a/b; mutate * a/c"}, "",
+			"annotation xpkg.dev/allowed-webhooks",
+		},
+		"webhooks are changed": {
+			annotations{allowed: "mutate * a/b"}, annotations{allowed: "mutate * a/*"}, "",
+			"annotation xpkg.dev/allowed-webhooks",
+		},
+		"adoptions are extended": {
+			annotations{adopt: "A/a"}, annotations{adopt: "A/a,B/b"}, "", "annotation xpkg.dev/adopt",
+		},
+		"a consent is removed": {
+			annotations{allowed: "mutate * a/b", adopt: "A/a"}, annotations{adopt: "A/a"}, "", "",
+		},
+		"webhooks are narrowed": {
+			annotations{allowed: "mutate * a/b; mutate * a/c"}, annotations{allowed: " mutate * a/c"}, "", "",
+		},
+		"adoptions are narrowed":  {annotations{adopt: "A/a,B/b"}, annotations{adopt: "B/b"}, "", ""},
+		"a consent becomes empty": {annotations{adopt: "A/a,B/b"}, annotations{adopt: ""}, "", ""},
+		"another version": {
+			annotations{allowed: "mutate * a/b"}, annotations{allowed: "mutate * a/b"}, "registry.example.org/acme/boats:v2", "",
+		},
+		"another repository": {
+			annotations{allowed: "mutate * a/b"}, annotations{allowed: "mutate * a/b"}, "registry.example.org/evil/boats:v1",
+			"given for its repository",
+		},
+		"another registry": {
+			annotations{adopt: "A/a"}, annotations{adopt: "A/a"}, "registry.example.net/acme/boats:v1",
+			"given for its repository",
+		},
+		"another repository without a consent": {
+			annotations{other: "x"}, annotations{other: "x"}, "registry.example.org/evil/boats:v1", "",
+		},
+		"a consent is removed with the change": {
+			annotations{adopt: "A/a"}, annotations{other: "x"}, "registry.example.org/evil/boats:v1", "",
+		},
+		"a source of images": {
+			annotations{other: "x"}, annotations{source: "evil.example.org"}, "", "annotation xpkg.dev/image-source",
+		},
+		"a new package with a source of images": {
+			nil, annotations{source: "evil.example.org"}, "", "annotation xpkg.dev/image-source",
+		},
+		"another source of images": {
+			annotations{source: "example.org"}, annotations{source: "evil.example.org"}, "", "annotation xpkg.dev/image-source",
+		},
+		"the source of images is removed": {
+			annotations{source: "example.org"}, annotations{other: "x"}, "", "annotation xpkg.dev/image-source",
+		},
+		"the source of images stays": {
+			annotations{source: "example.org"}, annotations{source: "example.org", other: "x"}, "", "",
+		},
+		"increases are approved": {
+			annotations{}, annotations{permission.AnnotationIncrease: "Approve"}, "", "",
+		},
+		"increases are not approved any more": {
+			annotations{permission.AnnotationIncrease: "Approve"}, annotations{other: "x"}, "",
+			"annotation xpkg.dev/permission-increase",
+		},
+		"the approval of increases has a typo": {
+			annotations{permission.AnnotationIncrease: "Approve"}, annotations{permission.AnnotationIncrease: "approve"}, "",
+			"annotation xpkg.dev/permission-increase",
+		},
+		"harmless settings of xpkg are changed": {
+			annotations{}, annotations{"xpkg.dev/rolled-back-from": "x", "xpkg.dev/required-by": "y", "xpkg.dev/provides": "z"},
+			"", "",
+		},
 	} {
 		for _, kind := range v1.PackageKinds() {
 			change := func(c client.Client) error {
@@ -174,11 +235,14 @@ func TestConsentsCannotBeGivenInOtherWays(t *testing.T) {
 	consents := fmt.Sprintf(`{"metadata":{"annotations":{%q:"mutate * */*"}}`, webhooks.AnnotationAllowed)
 	p := v1.NewPackage(v1.ProviderKind)
 	p.SetName("boats")
-	if err := c.Status().Patch(t.Context(), p, client.RawPatch(types.MergePatchType, []byte(consents+`,"status":{"currentRevision":"x"}}`))); err != nil {
+	if err := c.Status().Patch(
+		t.Context(), p, client.RawPatch(types.MergePatchType, []byte(consents+`,"status":{"currentRevision":"x"}}`)),
+	); err != nil {
 		t.Errorf("a patch of the status: %v", err)
 	}
 	live := v1.NewPackage(v1.ProviderKind)
-	if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(p), live); err != nil || live.GetAnnotations()[webhooks.AnnotationAllowed] != "" {
+	if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(p), live); err != nil ||
+		live.GetAnnotations()[webhooks.AnnotationAllowed] != "" {
 		t.Errorf("the status has annotations: %v (%v)", live.GetAnnotations(), err)
 	}
 	for name, patch := range map[string]client.Patch{
@@ -186,7 +250,9 @@ func TestConsentsCannotBeGivenInOtherWays(t *testing.T) {
 		"a JSON patch": client.RawPatch(types.JSONPatchType,
 			[]byte(`[{"op":"add","path":"/metadata/annotations","value":{"xpkg.dev/allowed-webhooks":"mutate * */*"}}]`)),
 		"an apply": client.RawPatch(types.ApplyPatchType,
-			[]byte(`{"apiVersion":"pkg.crossplane.io/v1","kind":"Provider","metadata":{"name":"boats","annotations":{"xpkg.dev/allowed-webhooks":"mutate * */*"}}}`)),
+			[]byte(
+				`{"apiVersion":"pkg.crossplane.io/v1","kind":"Provider","metadata":{"name":"boats","annotations":{"xpkg.dev/allowed-webhooks":"mutate * */*"}}}`,
+			)),
 	} {
 		opts := []client.PatchOption{client.FieldOwner("test")}
 		if err := c.Patch(t.Context(), p, patch, opts...); !isDenied(err) {
@@ -215,9 +281,12 @@ func TestFenceKnowsTheRepositoriesOfReferences(t *testing.T) {
 	c := env.NewClient(t, as(s, tenant))
 	digest := "@sha256:" + strings.Repeat("a", 64)
 	references := []string{
-		"registry.example.org/acme/boats:v1", "registry.example.org/acme/boats:v2", "registry.example.org/acme/boats" + digest,
-		"registry.example.org/acme/boats:v1" + digest, "registry.example.org:443/acme/boats:v1", "registry.example.org:5000/acme/boats:v1",
-		"localhost:5000/boats:v1", "localhost/boats:v1", "localhost/5000/boats:v1", "registry.example.org/acme/boats/v1:v1", "registry.example.org/acme:v1",
+		"registry.example.org/acme/boats:v1", "registry.example.org/acme/boats:v2",
+		"registry.example.org/acme/boats" + digest,
+		"registry.example.org/acme/boats:v1" + digest, "registry.example.org:443/acme/boats:v1",
+		"registry.example.org:5000/acme/boats:v1",
+		"localhost:5000/boats:v1", "localhost/boats:v1", "localhost/5000/boats:v1", "registry.example.org/acme/boats/v1:v1",
+		"registry.example.org/acme:v1",
 		"docker.io/acme/boats:v1", "index.docker.io/acme/boats:v1", "REGISTRY.example.org/acme/boats:v1",
 		"boats:v1", "boats:v2", "acme/boats:v1", "acme/boats:v2", "boats", "registry.example.org/acme/boats:v1 ",
 	}
@@ -243,7 +312,8 @@ func TestFenceKnowsTheRepositoriesOfReferences(t *testing.T) {
 	}
 }
 
-// isSpelled reports whether the registry of one of the references has more than one spelling. The fence denies a change of the spelling.
+// isSpelled reports whether the registry of one of the references has more than one spelling. The fence denies a change
+// of the spelling.
 func isSpelled(references ...string) bool {
 	all := strings.Join(references, " ")
 	return strings.Contains(all, "docker.io") || strings.Contains(all, "REGISTRY")
@@ -266,11 +336,14 @@ func TestCheckNamesTheGap(t *testing.T) {
 	// The last fence is first: Check returns the first gap.
 	for _, f := range slices.Backward(consent.Fences()) {
 		policy, binding := f.Objects()
-		patch := client.RawPatch(types.JSONPatchType, []byte(`[{"op":"replace","path":"/spec/validations/0/expression","value":"true"}]`))
+		patch := client.RawPatch(
+			types.JSONPatchType, []byte(`[{"op":"replace","path":"/spec/validations/0/expression","value":"true"}]`),
+		)
 		if err := s.Client.Patch(t.Context(), policy, patch); err != nil {
 			t.Fatal(err)
 		}
-		if got := gap(); !strings.Contains(got.Fix, "kubectl delete") || !strings.Contains(got.Why, f.Name) || !consent.IsFence(f.Name) {
+		if got := gap(); !strings.Contains(got.Fix, "kubectl delete") || !strings.Contains(got.Why, f.Name) ||
+			!consent.IsFence(f.Name) {
 			t.Errorf("a changed policy %s: %+v", f.Name, got)
 		}
 		s.Delete(t, binding)

@@ -19,7 +19,9 @@ import (
 )
 
 func transaction(packages ...v1alpha1.WantedPackage) *v1alpha1.Transaction {
-	return &v1alpha1.Transaction{ObjectMeta: metav1.ObjectMeta{Name: "change"}, Spec: v1alpha1.TransactionSpec{Packages: packages}}
+	return &v1alpha1.Transaction{ObjectMeta: metav1.ObjectMeta{Name: "change"}, Spec: v1alpha1.TransactionSpec{
+		Packages: packages,
+	}}
 }
 
 func wanted(kind string, annotations map[string]string) v1alpha1.WantedPackage {
@@ -31,7 +33,9 @@ func wanted(kind string, annotations map[string]string) v1alpha1.WantedPackage {
 func removal(kinds ...string) *v1alpha1.Transaction {
 	t := transaction()
 	for _, kind := range kinds {
-		t.Spec.Remove = append(t.Spec.Remove, v1alpha1.RemovedPackage{PackageName: v1alpha1.PackageName{Kind: kind, Name: "boats"}})
+		t.Spec.Remove = append(t.Spec.Remove, v1alpha1.RemovedPackage{PackageName: v1alpha1.PackageName{
+			Kind: kind, Name: "boats",
+		}})
 	}
 	return t
 }
@@ -43,12 +47,16 @@ func TestConsentsInTransactionsNeedThePermissionToUpdateRevisions(t *testing.T) 
 		annotations map[string]string
 		isDenied    bool
 	}{
-		"no annotations":                       {nil, false},
-		"other annotations":                    {map[string]string{"example.org/a": "b", "xpkg.dev/required-by": "x"}, false},
-		"allowed webhooks":                     {map[string]string{webhooks.AnnotationAllowed: "mutate * */*"}, true},
-		"an adoption":                          {map[string]string{revision.AnnotationAdopt: "A/a", "example.org/a": "b"}, true},
-		"an approval":                          {map[string]string{permission.AnnotationApproved: "x"}, true},
-		"consents are removed":                 {map[string]string{webhooks.AnnotationAllowed: "", revision.AnnotationAdopt: ""}, false},
+		"no annotations":    {nil, false},
+		"other annotations": {map[string]string{"example.org/a": "b", "xpkg.dev/required-by": "x"}, false},
+		"allowed webhooks":  {map[string]string{webhooks.AnnotationAllowed: "mutate * */*"}, true},
+		"an adoption": {
+			map[string]string{revision.AnnotationAdopt: "A/a", "example.org/a": "b"}, true,
+		},
+		"an approval": {map[string]string{permission.AnnotationApproved: "x"}, true},
+		"consents are removed": {
+			map[string]string{webhooks.AnnotationAllowed: "", revision.AnnotationAdopt: ""}, false,
+		},
 		"a source of images":                   {map[string]string{revision.AnnotationImageSource: "evil.example.org"}, true},
 		"a source of images is removed":        {map[string]string{revision.AnnotationImageSource: ""}, true},
 		"increases are approved":               {map[string]string{permission.AnnotationIncrease: "Approve"}, false},
@@ -57,14 +65,17 @@ func TestConsentsInTransactionsNeedThePermissionToUpdateRevisions(t *testing.T) 
 	} {
 		for _, kind := range v1.PackageKinds() {
 			create := func(user string) error {
-				change := transaction(wanted(v1.FunctionKind, map[string]string{"example.org/a": "b"}), wanted(kind, tc.annotations))
+				change := transaction(
+					wanted(v1.FunctionKind, map[string]string{"example.org/a": "b"}), wanted(kind, tc.annotations),
+				)
 				return env.NewClient(t, as(s, user)).Create(t.Context(), change, client.DryRunAll)
 			}
 			err := create(tenant)
 			switch {
 			case !tc.isDenied && err != nil:
 				t.Errorf("%s: %s: %v", kind, name, err)
-			case tc.isDenied && (!isDenied(err) || !strings.Contains(err.Error(), "permission to update "+strings.ToLower(kind)+"revisions.pkg.crossplane.io")):
+			case tc.isDenied && (!isDenied(err) ||
+				!strings.Contains(err.Error(), "permission to update "+strings.ToLower(kind)+"revisions.pkg.crossplane.io")):
 				t.Errorf("%s: %s: %v, want a denial", kind, name, err)
 			}
 			if err := create(administrator); err != nil {
@@ -87,12 +98,15 @@ func TestTransactionsNeedThePermissionsForTheirPackages(t *testing.T) {
 				APIGroups: []string{v1.Group}, Resources: []string{resource}, Verbs: slices.Collect(maps.Keys(verbs)),
 			})
 			c := env.NewClient(t, as(s, user))
-			for name, change := range map[string]*v1alpha1.Transaction{"a package": transaction(wanted(kind, nil)), "a removal": removal(kind)} {
+			for name, change := range map[string]*v1alpha1.Transaction{
+				"a package": transaction(wanted(kind, nil)), "a removal": removal(kind),
+			} {
 				err := c.Create(t.Context(), change, client.DryRunAll)
 				switch {
 				case missing == "" && err != nil:
 					t.Errorf("%s with %s: %v", user, name, err)
-				case missing != "" && (!isDenied(err) || !strings.Contains(err.Error(), "permission to "+missing+" "+resource+".pkg.crossplane.io")):
+				case missing != "" &&
+					(!isDenied(err) || !strings.Contains(err.Error(), "permission to "+missing+" "+resource+".pkg.crossplane.io")):
 					t.Errorf("%s with %s: %v, want a denial", user, name, err)
 				}
 			}
@@ -105,8 +119,8 @@ func TestTransactionsNeedThePermissionsForTheirPackages(t *testing.T) {
 	}
 }
 
-// The status has the former packages, to which the manager returns them, so a write of it needs all permissions for packages. A largest
-// Transaction is within the limits of the API server for policies.
+// The status has the former packages, to which the manager returns them, so a write of it needs all permissions for
+// packages. A largest Transaction is within the limits of the API server for policies.
 func TestStatusOfTransactionsNeedsThePermissionsOfTheManager(t *testing.T) {
 	s := fenced(t)
 	annotations := map[string]string{webhooks.AnnotationAllowed: "mutate * */*"}
@@ -125,7 +139,8 @@ func TestStatusOfTransactionsNeedsThePermissionsOfTheManager(t *testing.T) {
 	report := change.DeepCopy()
 	report.Status.Phase = v1alpha1.Returning
 	for user, wantsDenial := range map[string]bool{"reporter": true, tenant: true, administrator: false} {
-		err := env.NewClient(t, as(s, user)).Status().Patch(t.Context(), report.DeepCopy(), client.MergeFrom(change), client.DryRunAll)
+		err := env.NewClient(t, as(s, user)).Status().
+			Patch(t.Context(), report.DeepCopy(), client.MergeFrom(change), client.DryRunAll)
 		if isDenied(err) != wantsDenial || !wantsDenial && err != nil {
 			t.Errorf("a status by %s: %v", user, err)
 		}
@@ -133,7 +148,8 @@ func TestStatusOfTransactionsNeedsThePermissionsOfTheManager(t *testing.T) {
 	// Other writes are free: the spec does not change.
 	labeled := change.DeepCopy()
 	labeled.Labels = map[string]string{"example.org/a": "b"}
-	if err := env.NewClient(t, as(s, "reporter")).Patch(t.Context(), labeled, client.MergeFrom(change), client.DryRunAll); err != nil {
+	if err := env.NewClient(t, as(s, "reporter")).
+		Patch(t.Context(), labeled, client.MergeFrom(change), client.DryRunAll); err != nil {
 		t.Errorf("a label: %v", err)
 	}
 }
@@ -141,7 +157,9 @@ func TestStatusOfTransactionsNeedsThePermissionsOfTheManager(t *testing.T) {
 // grant gives a user all permissions for Transactions, and those of the rules, until the test ends.
 func grant(t *testing.T, s *env.Env, user string, rules ...rbacv1.PolicyRule) {
 	t.Helper()
-	rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{v1alpha1.Group}, Verbs: []string{"*"}, Resources: []string{"*"}})
+	rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{v1alpha1.Group}, Verbs: []string{"*"}, Resources: []string{
+		"*",
+	}})
 	meta := metav1.ObjectMeta{Name: "transactions-" + user}
 	s.CreateTemporary(t, &rbacv1.ClusterRole{ObjectMeta: meta, Rules: rules}, &rbacv1.ClusterRoleBinding{
 		ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: meta.Name},

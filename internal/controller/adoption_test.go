@@ -64,7 +64,8 @@ func TestCRDsOfUsersAreAdoptedOnlyWithConsentAndNeverDeleted(t *testing.T) {
 	wait.Until(t, limit, "the change of the adopted CRD is reverted", func() (string, bool) {
 		d, rev := newCRD(), s.Revisions(t, p)[0]
 		err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(users), d)
-		return fmt.Sprintf("%v %v %+v", d.ObjectMeta, err, rev.RevisionStatus()), err == nil && len(d.Spec.Names.ShortNames) == 0
+		return fmt.Sprintf("%v %v %+v", d.ObjectMeta, err, rev.RevisionStatus()),
+			err == nil && len(d.Spec.Names.ShortNames) == 0
 	})
 
 	if err := s.Client.Delete(t.Context(), p); err != nil {
@@ -93,7 +94,9 @@ func TestCRDsOfUsersAreAdoptedOnlyWithConsentAndNeverDeleted(t *testing.T) {
 func TestObjectsWithCopiedLabelsAreNotDeleted(t *testing.T) {
 	s := sharedEnv(t)
 	r := newRegistry(t)
-	ref, _ := r.push(t, "acme/copied:v1", provider("copied", crd("copied.test", "Thing", "one"), crd("copied.test", "Dropped", "one")))
+	ref, _ := r.push(
+		t, "acme/copied:v1", provider("copied", crd("copied.test", "Thing", "one"), crd("copied.test", "Dropped", "one")),
+	)
 	next, _ := r.push(t, "acme/copied:v2", provider("copied", crd("copied.test", "Thing", "two")))
 	p := env.NewProvider("copied", ref)
 	p.Spec.CommonLabels = map[string]string{"team": "a"}
@@ -115,7 +118,8 @@ func TestObjectsWithCopiedLabelsAreNotDeleted(t *testing.T) {
 	unchanged := func(when string) {
 		t.Helper()
 		d := newCRD()
-		if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(users), d); err != nil || d.UID != uid || d.DeletionTimestamp != nil {
+		if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(users), d); err != nil || d.UID != uid ||
+			d.DeletionTimestamp != nil {
 			t.Errorf("%s: the CRD of the user was deleted (%v)", when, err)
 		}
 		for _, f := range d.ManagedFields {

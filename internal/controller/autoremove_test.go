@@ -80,7 +80,8 @@ func (w *dependencyEnv) checkInstalled(t *testing.T, p v1.Package) {
 func (w *dependencyEnv) deletions() []string {
 	var out []string
 	for _, c := range w.audit.Calls("dep-") {
-		if c.Method == http.MethodDelete && slices.Contains([]string{"providers", "configurations", "functions"}, c.Resource) {
+		if c.Method == http.MethodDelete &&
+			slices.Contains([]string{"providers", "configurations", "functions"}, c.Resource) {
 			out = append(out, c.Name)
 		}
 	}
@@ -112,7 +113,8 @@ func TestRemovesOrphans(t *testing.T) {
 	log := &logRecorder{}
 	s.log, s.options.ActivationDeadline = log, 3*time.Second
 	w := startDependencyEnv(t, s, controller.Dependencies{Removal: graph.RemoveOrphans})
-	leaf, mid, shared := env.NewProvider("dep-leaf", ""), newConfiguration("dep-mid", ""), env.NewProvider("dep-shared", "")
+	leaf, mid, shared := env.NewProvider("dep-leaf", ""), newConfiguration("dep-mid", ""),
+		env.NewProvider("dep-shared", "")
 	for _, name := range []string{"leaf", "shared"} {
 		w.push(t, "Provider", name+":v1.0.0")
 	}
@@ -121,7 +123,8 @@ func TestRemovesOrphans(t *testing.T) {
 
 	eventually(t, "the Lock contains the removal policy", func() bool {
 		lock := &v1beta1.Lock{}
-		return w.Client.Get(t.Context(), client.ObjectKey{Name: v1beta1.LockName}, lock) == nil && lock.Annotations[graph.AnnotationRemovalPolicy] == "Orphans"
+		return w.Client.Get(t.Context(), client.ObjectKey{Name: v1beta1.LockName}, lock) == nil &&
+			lock.Annotations[graph.AnnotationRemovalPolicy] == "Orphans"
 	})
 
 	t.Run("level by level, but for what others need", func(t *testing.T) {
@@ -168,7 +171,9 @@ func TestRemovesOrphans(t *testing.T) {
 		p := w.config(t, "harbor", w.push(t, "Configuration", "harbor:v1.0.0", "fleet"))
 		w.WaitHealthy(t, p)
 		fleet := env.NewProvider("dep-fleet", ref)
-		ship := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "removal.test/v1", "kind": "Ship", "metadata": map[string]any{"name": "one"}}}
+		ship := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "removal.test/v1", "kind": "Ship", "metadata": map[string]any{"name": "one"},
+		}}
 		wait.Until(t, limit, "the ship is there", func() (string, bool) {
 			err := w.Client.Create(t.Context(), ship)
 			return fmt.Sprint(err), err == nil
@@ -221,7 +226,8 @@ func (d crashAfterDelete) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, errCrashed
 	}
 	res, err := d.next.RoundTrip(r)
-	if err == nil && r.Method == http.MethodDelete && res.StatusCode < http.StatusBadRequest && strings.Contains(r.URL.Path, "/configurations/") {
+	if err == nil && r.Method == http.MethodDelete && res.StatusCode < http.StatusBadRequest &&
+		strings.Contains(r.URL.Path, "/configurations/") {
 		d.dead.Store(true)
 	}
 	return res, err

@@ -55,7 +55,9 @@ func cachedObjects(o Options) map[client.Object]cache.ByObject {
 	}
 	maps.Copy(out, revisions.CachedRoles(namespaces))
 	if name := o.Permissions.Policy.ConfigMap; name != "" {
-		out[revisions.PolicyMetadata()] = cache.ByObject{Namespaces: namespaces, Field: fields.OneTermEqualSelector("metadata.name", name)}
+		out[revisions.PolicyMetadata()] = cache.ByObject{
+			Namespaces: namespaces, Field: fields.OneTermEqualSelector("metadata.name", name),
+		}
 	}
 	return out
 }

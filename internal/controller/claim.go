@@ -56,7 +56,9 @@ func newClaim(o Options) (*claim, error) {
 	if err != nil {
 		return nil, fmt.Errorf("claim of the manager: %w", err)
 	}
-	return &claim{client: c, namespace: o.namespace(), lease: cmp.Or(o.LeaderElection.Name, leader.DefaultLease), now: time.Now}, nil
+	return &claim{
+		client: c, namespace: o.namespace(), lease: cmp.Or(o.LeaderElection.Name, leader.DefaultLease), now: time.Now,
+	}, nil
 }
 
 // write writes the claim into the Lock. It fails with AnotherManager while a manager in another namespace is active.
@@ -94,7 +96,9 @@ func (c *claim) tryWrite(ctx context.Context) error {
 // create creates the Lock with the claim. The field manager contains the namespace, so that the claims of two managers
 // conflict.
 func (c *claim) create(ctx context.Context) error {
-	claimed := &v1beta1.Lock{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{leader.AnnotationNamespace: c.namespace}}}
+	claimed := &v1beta1.Lock{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
+		leader.AnnotationNamespace: c.namespace,
+	}}}
 	return lock.Create(ctx, c.client, claimed, plan.FieldManager+"/"+c.namespace)
 }
 
@@ -114,6 +118,11 @@ func (c *claim) checkHolder(ctx context.Context, namespace string) error {
 	case err == nil && !leader.IsRenewed(lease, c.now()):
 		return nil
 	}
-	return leader.ErrAnotherManager.New(err, "a manager in the namespace %s manages the packages of this cluster", namespace).
-		WithDo("Stop that manager, or uninstall this one. If none runs in the namespace %s, run `kubectl annotate locks.pkg.crossplane.io %s %s-`.", namespace, v1beta1.LockName, leader.AnnotationNamespace)
+	return leader.ErrAnotherManager.New(
+		err, "a manager in the namespace %s manages the packages of this cluster", namespace,
+	).
+		WithDo(
+			"Stop that manager, or uninstall this one. If none runs in the namespace %s, run `kubectl annotate locks.pkg.crossplane.io %s %s-`.",
+			namespace, v1beta1.LockName, leader.AnnotationNamespace,
+		)
 }

@@ -28,12 +28,15 @@ func TestManagersInTwoNamespacesDoNotWorkAtOnce(t *testing.T) {
 	second.options.Namespace, second.options.MakeNamespace = "elsewhere", true
 	stop := first.start(t)
 	o := second.options
-	o.Config, o.Content, o.Log = second.Config, env.OpenContent(t, t.TempDir(), fetch.Options{}).Source, slog.New(slog.DiscardHandler)
+	o.Config, o.Content, o.Log = second.Config, env.OpenContent(t, t.TempDir(), fetch.Options{}).
+		Source, slog.New(slog.DiscardHandler)
 	err := controller.Run(t.Context(), o)
-	if !errors.Is(err, leader.ErrAnotherManager) || !strings.Contains(err.Error(), "a manager in the namespace "+controller.DefaultNamespace) {
+	if !errors.Is(err, leader.ErrAnotherManager) ||
+		!strings.Contains(err.Error(), "a manager in the namespace "+controller.DefaultNamespace) {
 		t.Fatalf("the second manager ends with %v, want %s", err, leader.ErrAnotherManager.Name)
 	}
-	if do := errcode.From(err).Do; !strings.Contains(do, "kubectl annotate locks.pkg.crossplane.io lock xpkg.dev/manager-namespace-") {
+	if do := errcode.From(err).
+		Do; !strings.Contains(do, "kubectl annotate locks.pkg.crossplane.io lock xpkg.dev/manager-namespace-") {
 		t.Errorf("the error names no remedy: %s", do)
 	}
 	stop()

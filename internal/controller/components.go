@@ -75,7 +75,10 @@ type components struct {
 }
 
 // newComponents returns the components for the controllers of mgr.
-func newComponents(o Options, mgr ctrl.Manager, cluster *apply.Cluster, installed packageapi.Installed, set *runtimes.Set, metrics *metrics) *components {
+func newComponents(
+	o Options, mgr ctrl.Manager, cluster *apply.Cluster, installed packageapi.Installed, set *runtimes.Set,
+	metrics *metrics,
+) *components {
 	c, live, namespace := mgr.GetClient(), mgr.GetAPIReader(), o.namespace()
 	overwritten := &packageapi.Overwritten{}
 	guard := &crossplane.Guard{
@@ -88,8 +91,11 @@ func newComponents(o Options, mgr ctrl.Manager, cluster *apply.Cluster, installe
 		Blocked: func(ctx context.Context, kind string) error { return cmp.Or(overwritten.Of(kind), guard.Check(ctx)) },
 	}
 	return &components{
-		held: transactions.NewHeld(), options: o, manager: mgr, guard: guard, runtimes: set, installed: installed, overwritten: overwritten, metrics: metrics,
-		api: kube.API{Client: c, Live: live, Cluster: cluster, Revisions: &state.LiveRevisions{Reader: live}, Status: reporter},
+		held: transactions.NewHeld(), options: o, manager: mgr, guard: guard, runtimes: set, installed: installed,
+		overwritten: overwritten, metrics: metrics,
+		api: kube.API{
+			Client: c, Live: live, Cluster: cluster, Revisions: &state.LiveRevisions{Reader: live}, Status: reporter,
+		},
 		packages: state.Packages{
 			Content: o.Content, Origins: origin.Finder{Reader: c, Secrets: live, Namespace: namespace}, Namespace: namespace,
 		},
@@ -136,7 +142,9 @@ func (c *components) setupControllers(ctx context.Context, ready func()) error {
 
 // crossplane returns the version of Crossplane that packages are checked against.
 func (c *components) crossplane() *crossplane.Checker {
-	return &crossplane.Checker{Configured: c.options.CrossplaneVersion, Reader: c.api.Live, Namespace: c.options.namespace(), Now: time.Now}
+	return &crossplane.Checker{
+		Configured: c.options.CrossplaneVersion, Reader: c.api.Live, Namespace: c.options.namespace(), Now: time.Now,
+	}
 }
 
 // setupPackages registers the controllers of packages and of revisions, two for each kind of package.
@@ -162,10 +170,12 @@ func (c *components) setupPackages(ctx context.Context) error {
 			return fmt.Errorf("controller of %s: %w", kind, err)
 		}
 		r := &revisions.Reconciler{
-			Kind: kind, API: c.api, Packages: c.packages, Checks: checks, Dependencies: dependencies, APIChanges: c.overwritten.Changes(),
-			Objects: &revisions.Objects{Reservations: reserved, CountWrites: c.metrics.countWrites, Establishment: tracker},
+			Kind: kind, API: c.api, Packages: c.packages, Checks: checks, Dependencies: dependencies,
+			APIChanges: c.overwritten.Changes(),
+			Objects:    &revisions.Objects{Reservations: reserved, CountWrites: c.metrics.countWrites, Establishment: tracker},
 			Runtimes: &revisions.Runtimes{
-				Set: c.runtimes, Certificates: c.ca, Prober: webhooks.Prober{Reader: c.api.Live, Remote: o.Remote}, SettleTime: o.Settle,
+				Set: c.runtimes, Certificates: c.ca, Prober: webhooks.Prober{Reader: c.api.Live, Remote: o.Remote},
+				SettleTime: o.Settle,
 			},
 		}
 		if err := r.SetupWithManager(ctx, c.manager, o.Log); err != nil {
@@ -192,12 +202,14 @@ func (c *components) setupCompositeRoles() error {
 // setupPackageAPI registers the controller of the CRDs of the package API.
 func (c *components) setupPackageAPI() error {
 	r := &packageapi.Reconciler{
-		Cluster: c.api.Cluster, Cache: c.api.Client, Installed: c.installed, Events: c.api.Status.Events, Overwritten: c.overwritten,
+		Cluster: c.api.Cluster, Cache: c.api.Client, Installed: c.installed, Events: c.api.Status.Events,
+		Overwritten: c.overwritten,
 	}
 	return r.SetupWithManager(c.manager, c.options.Log)
 }
 
-// setupFences installs the fences, before a runtime starts, and registers their controller. Without runtimes, there is no fence for them.
+// setupFences installs the fences, before a runtime starts, and registers their controller. Without runtimes, there is
+// no fence for them.
 func (c *components) setupFences(ctx context.Context) (err error) {
 	r := fences.Reconciler{Client: c.api.Client, Live: c.api.Live, Fences: consent.Fences()}
 	if len(c.runtimes.Used()) > 0 {
@@ -216,7 +228,8 @@ func (c *components) consents(ctx context.Context) (consent.Gap, error) {
 	return consent.Check(ctx, c.fenceReader())
 }
 
-// fenceReader returns the reader of fences: their watch, if there is one, because the manager then has no other permission.
+// fenceReader returns the reader of fences: their watch, if there is one, because the manager then has no other
+// permission.
 func (c *components) fenceReader() client.Reader {
 	if c.watchesFences {
 		return c.api.Client
@@ -226,7 +239,9 @@ func (c *components) fenceReader() client.Reader {
 
 // setupConversions registers the controller of CRDs that cannot be deleted because of their conversion webhook.
 func (c *components) setupConversions() error {
-	r := packages.Conversions{Client: c.api.Client, Live: c.api.Live, Now: time.Now, Patience: c.options.conversionPatience()}
+	r := packages.Conversions{
+		Client: c.api.Client, Live: c.api.Live, Now: time.Now, Patience: c.options.conversionPatience(),
+	}
 	return r.SetupWithManager(c.manager, c.options.Log)
 }
 
@@ -249,7 +264,9 @@ func (c *components) setupLock(ctx context.Context, ready func()) error {
 	// The UID of the namespace kube-system identifies the cluster in a package cache that several
 	// clusters share.
 	var system corev1.Namespace
-	if err := c.api.Live.Get(ctx, types.NamespacedName{Name: metav1.NamespaceSystem}, &system); client.IgnoreNotFound(err) != nil {
+	if err := c.api.Live.Get(
+		ctx, types.NamespacedName{Name: metav1.NamespaceSystem}, &system,
+	); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("identify the cluster: %w", err)
 	}
 	o := c.options
@@ -276,7 +293,8 @@ func (c *components) setupOrphans() error {
 		return err
 	}
 	return orphans.New(orphans.Config{
-		Client: c.api.Client, Live: c.api.Live, Cluster: planned, Frontend: c.options.FirstGeneration.API, Packages: c.packages, Dependencies: c.known,
+		Client: c.api.Client, Live: c.api.Live, Cluster: planned, Frontend: c.options.FirstGeneration.API,
+		Packages: c.packages, Dependencies: c.known,
 		Events: c.api.Status.Events, Now: time.Now, Guard: c.guard.Check, RollbackWindow: c.rollback.Remaining,
 	}).SetupWithManager(c.manager, c.options.Log)
 }
@@ -289,7 +307,8 @@ func announcements(o Options) map[string]string {
 	if d := o.Dependencies; d != nil {
 		upgrades, removal = d.UpgradePolicy(), d.Removal
 	}
-	out := lock.Announcements(upgrades, removal, o.Permissions != nil && o.Permissions.Namespaced, o.Permissions != nil && o.Permissions.Increase == ApproveIncrease, o.Runtimes, o.RuntimePrivileges)
+	out := lock.Announcements(upgrades, removal, o.Permissions != nil && o.Permissions.Namespaced, o.Permissions != nil &&
+		o.Permissions.Increase == ApproveIncrease, o.Runtimes, o.RuntimePrivileges)
 	if o.LeaderElection != nil {
 		// The claim survives a deletion of the Lock.
 		out[leader.AnnotationNamespace] = o.namespace()
@@ -301,14 +320,16 @@ func announcements(o Options) map[string]string {
 func classifyFailure(reason v1.ConditionReason) revision.Failure {
 	name := string(reason)
 	is := func(has func(errcode.Code) bool) bool {
-		return slices.ContainsFunc(slices.Concat(apply.Codes(), check.Codes(), runtime.Codes(), runtimedefaults.Codes()), func(c errcode.Code) bool {
-			return c.Name == name && has(c)
-		})
+		return slices.ContainsFunc(slices.Concat(apply.Codes(), check.Codes(), runtime.Codes(), runtimedefaults.Codes()),
+			func(c errcode.Code) bool {
+				return c.Name == name && has(c)
+			})
 	}
 	switch {
 	case is(func(c errcode.Code) bool { return c.Final }):
 		return revision.Final
-	case is(func(c errcode.Code) bool { return c.Refusal }) || slices.ContainsFunc(unmet(), func(c errcode.Code) bool { return c.Name == name }):
+	case is(func(c errcode.Code) bool { return c.Refusal }) ||
+		slices.ContainsFunc(unmet(), func(c errcode.Code) bool { return c.Name == name }):
 		return revision.Refused
 	case name == apply.ErrPartial.Name:
 		return revision.Partial
@@ -320,9 +341,11 @@ func classifyFailure(reason v1.ConditionReason) revision.Failure {
 	return revision.Transient
 }
 
-// unmet returns the codes of failures that depend on other objects of the cluster: a revision is not healthy until they change. Most are of
-// checks before its first write. A quota, and the permissions of the manager, can also stop it later, such as at its runtime.
+// unmet returns the codes of failures that depend on other objects of the cluster: a revision is not healthy until they
+// change. Most are of checks before its first write. A quota, and the permissions of the manager, can also stop it
+// later, such as at its runtime.
 func unmet() []errcode.Code {
-	return append(slices.Concat(graph.Codes(), certificates.Codes()), apply.ErrForbidden, apply.ErrKindNotServed, apply.ErrQuota, crossplane.ErrVersion,
+	return append(slices.Concat(graph.Codes(), certificates.Codes()),
+		apply.ErrForbidden, apply.ErrKindNotServed, apply.ErrQuota, crossplane.ErrVersion,
 		manifests.ErrPrivileges, rbac.ErrPermissionDenied, rbac.ErrPolicyUnreadable, runtime.ErrRuntimeConfig)
 }

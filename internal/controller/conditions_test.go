@@ -53,16 +53,24 @@ func TestKstatus(t *testing.T) {
 		revision status.Status
 		reason   string
 	}{
-		"ready":     {pushed(t, r, "ready", provider("ready", crd("kstatus.test", "Ready", "one"))), nil, status.CurrentStatus, status.CurrentStatus, "HealthyPackageRevision"},
+		"ready": {
+			pushed(t, r, "ready", provider("ready", crd("kstatus.test", "Ready", "one"))), nil, status.CurrentStatus,
+			status.CurrentStatus, "HealthyPackageRevision",
+		},
 		"down":      {dead.address + "/acme/down:v1", nil, status.InProgressStatus, "", "RegistryUnavailable"},
 		"malformed": {pushed(t, r, "malformed", "kind: ["), nil, status.FailedStatus, "", "InvalidYAML"},
 		"absent":    {r.address + "/acme/absent:v1", nil, status.FailedStatus, "", "RepositoryNotFound"},
 		"manual": {pushed(t, r, "manual", provider("manual", crd("kstatus.test", "Manual", "one"))), func(p *v1.Provider) {
 			p.Spec.RevisionActivationPolicy = v1.ManualActivation
 		}, status.InProgressStatus, status.CurrentStatus, "InactivePackageRevision"},
-		"contested": {pushed(t, r, "contested", provider("contested", crd("kstatus.test", "Held", "two"))), nil, status.FailedStatus, status.FailedStatus, "ForeignOwner"},
+		"contested": {
+			pushed(t, r, "contested", provider("contested", crd("kstatus.test", "Held", "two"))), nil, status.FailedStatus,
+			status.FailedStatus, "ForeignOwner",
+		},
 		"needy": {
-			pushed(t, r, "needy", meta("Provider", "needy", "spec:\n  dependsOn:\n  - provider: registry.example.com/acme/none\n    version: '>=v1'\n")),
+			pushed(t, r, "needy", meta(
+				"Provider", "needy", "spec:\n  dependsOn:\n  - provider: registry.example.com/acme/none\n    version: '>=v1'\n",
+			)),
 			nil, status.InProgressStatus, status.InProgressStatus, "DependencyMissing",
 		},
 		"kind": {pushed(t, r, "kind", meta("Function", "kind", "")), nil, status.FailedStatus, "", "WrongKind"},
@@ -82,7 +90,8 @@ func TestKstatus(t *testing.T) {
 				wait.Until(t, limit, "the revision is "+c.revision.String(), func() (string, bool) {
 					got, u := computed(t, s, "ProviderRevision", rev.GetName())
 					observed, _, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration")
-					return fmt.Sprintf("%s %v", got.Status, u.Object["status"]), got.Status == c.revision && observed == u.GetGeneration()
+					return fmt.Sprintf("%s %v", got.Status, u.Object["status"]),
+						got.Status == c.revision && observed == u.GetGeneration()
 				})
 				checkStatus(t, s, "ProviderRevision", rev.GetName(), c.revision)
 			}
@@ -90,7 +99,8 @@ func TestKstatus(t *testing.T) {
 	}
 }
 
-// A package that the manager still reads is in progress. For kstatus, an object without conditions and observedGeneration is ready.
+// A package that the manager still reads is in progress. For kstatus, an object without conditions and
+// observedGeneration is ready.
 func TestKstatusOfNewPackages(t *testing.T) {
 	s := sharedEnv(t)
 	r := newRegistry(t)
@@ -114,12 +124,16 @@ func checkStatus(t *testing.T, s *testEnv, kind, name string, want status.Status
 	if got.Status != want {
 		t.Errorf("%s %s is %s for kstatus (%s), want %s: %v", kind, name, got.Status, got.Message, want, u.Object["status"])
 	}
-	if observed, _, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration"); observed != u.GetGeneration() {
+	if observed, _, _ := unstructured.NestedInt64(
+		u.Object, "status", "observedGeneration",
+	); observed != u.GetGeneration() {
 		t.Errorf("%s %s: status.observedGeneration is %d of %d", kind, name, observed, u.GetGeneration())
 	}
 	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
 	for _, c := range conditions {
-		if observed, _, _ := unstructured.NestedInt64(c.(map[string]any), "observedGeneration"); observed != u.GetGeneration() {
+		if observed, _, _ := unstructured.NestedInt64(
+			c.(map[string]any), "observedGeneration",
+		); observed != u.GetGeneration() {
 			t.Errorf("%s %s of generation %d: %v", kind, name, u.GetGeneration(), c)
 		}
 	}
@@ -130,7 +144,9 @@ func checkStatus(t *testing.T, s *testEnv, kind, name string, want status.Status
 func TestRuntimeHealth(t *testing.T) {
 	s := sharedEnv(t)
 	r := newRegistry(t)
-	p := env.NewProvider("runtime-health", pushed(t, r, "runtime", provider("runtime", crd("runtimehealth.test", "Thing", "one"))))
+	p := env.NewProvider(
+		"runtime-health", pushed(t, r, "runtime", provider("runtime", crd("runtimehealth.test", "Thing", "one"))),
+	)
 	s.CreateTemporary(t, p)
 	untilSettled(t, s, p)
 	report := func(c v1.Condition) {
@@ -161,7 +177,9 @@ func TestEvents(t *testing.T) {
 	untilSettled(t, s, good)
 	s.WaitCondition(t, bad, v1.TypeReady, corev1.ConditionFalse, "RepositoryNotFound")
 	before := len(r.requests("/absent/"))
-	eventually(t, "the absent package is tried again and again", func() bool { return len(r.requests("/absent/")) > before+2 })
+	eventually(
+		t, "the absent package is tried again and again", func() bool { return len(r.requests("/absent/")) > before+2 },
+	)
 	waitReconciled(t, s.Env, good, bad)
 	// An event that is made later is seen after these.
 	r.push(t, "acme/absent:v1", meta("Provider", "absent", ""))
@@ -169,7 +187,8 @@ func TestEvents(t *testing.T) {
 	untilSettled(t, s, bad)
 	untilEvents(t, s, bad, "Normal HealthyPackageRevision")
 
-	if got := events(t, s, good); !slices.Equal(got, []string{"Normal HealthyPackageRevision"}) && !slices.Equal(got, []string{"Normal HealthyPackageRevision", "Normal Progressing"}) {
+	if got := events(t, s, good); !slices.Equal(got, []string{"Normal HealthyPackageRevision"}) &&
+		!slices.Equal(got, []string{"Normal HealthyPackageRevision", "Normal Progressing"}) {
 		t.Errorf("events of a package that was installed: %v", got)
 	}
 	count := 0
@@ -260,7 +279,10 @@ func TestPauseAndUnpause(t *testing.T) {
 func TestPausedRevision(t *testing.T) {
 	s := sharedEnv(t)
 	r := newRegistry(t)
-	p := env.NewProvider("pausing-revision", pushed(t, r, "pausedrevision", provider("pausedrevision", crd("pausedrevision.test", "Thing", "one"))))
+	p := env.NewProvider(
+		"pausing-revision",
+		pushed(t, r, "pausedrevision", provider("pausedrevision", crd("pausedrevision.test", "Thing", "one"))),
+	)
 	s.CreateTemporary(t, p)
 	untilSettled(t, s, p)
 	const name = "things.pausedrevision.test"

@@ -114,7 +114,8 @@ func (c *conflict) waitDecided(t *testing.T, s *testEnv) {
 		return seen, c.winner != nil && c.loss != nil
 	})
 	want := "CustomResourceDefinition shareds." + c.group + " belongs to Provider"
-	if got := c.loss.GetCondition(v1.TypeHealthy).Message; !strings.Contains(got, want) || !strings.Contains(got, c.winner.Name) {
+	if got := c.loss.GetCondition(v1.TypeHealthy).Message; !strings.Contains(got, want) ||
+		!strings.Contains(got, c.winner.Name) {
 		t.Errorf("%s lost against %s and reports: %s", c.loss.Name, c.winner.Name, got)
 	}
 }

@@ -71,14 +71,15 @@ func Run(ctx context.Context, o Options) error {
 	election := *o.LeaderElection
 	election.Namespace = cmp.Or(election.Namespace, o.namespace())
 	e.ready.Store(!election.Exclusive)
-	return leader.Run(ctx, election, o.Config, o.Log, details, func(ctx context.Context, fence transport.WrapperFunc) error {
-		fenced := o
-		fenced.Config = rest.CopyConfig(o.Config)
-		fenced.Config.Wrap(fence)
-		defer e.ready.Store(!election.Exclusive)
-		e.ready.Store(false)
-		return runControllers(ctx, fenced, &e)
-	})
+	return leader.Run(ctx,
+		election, o.Config, o.Log, details, func(ctx context.Context, fence transport.WrapperFunc) error {
+			fenced := o
+			fenced.Config = rest.CopyConfig(o.Config)
+			fenced.Config.Wrap(fence)
+			defer e.ready.Store(!election.Exclusive)
+			e.ready.Store(false)
+			return runControllers(ctx, fenced, &e)
+		})
 }
 
 // checkReachable fails if the API server does not respond. Without this check, an exclusive manager
@@ -98,12 +99,17 @@ func runControllers(ctx context.Context, o Options, e *endpoints) error {
 	if err != nil {
 		return err
 	}
-	installed, err := packageapi.Install(ctx, cluster, packageapi.Options{TakeOver: o.TakeOver, FirstGeneration: o.FirstGeneration.Enabled})
+	installed, err := packageapi.Install(ctx, cluster, packageapi.Options{
+		TakeOver: o.TakeOver, FirstGeneration: o.FirstGeneration.Enabled,
+	})
 	if err != nil {
 		return err
 	}
 	if len(installed.Permissive) > 0 {
-		o.Log.Info("Crossplane is not installed in this cluster; installed permissive CRDs of its kinds, so that Configurations can be installed", "definitions", installed.Permissive)
+		o.Log.Info(
+			"Crossplane is not installed in this cluster; installed permissive CRDs of its kinds, so that Configurations can be installed",
+			"definitions", installed.Permissive,
+		)
 	}
 	if err := claimPackages(ctx, o); err != nil {
 		return err
@@ -113,7 +119,8 @@ func runControllers(ctx context.Context, o Options, e *endpoints) error {
 	if err != nil {
 		return err
 	}
-	brake.LastChange, brake.Report = contention.LastChange(mgr.GetAPIReader()), reportContention(mgr.GetEventRecorder(plan.FieldManager))
+	brake.LastChange, brake.Report = contention.LastChange(mgr.GetAPIReader()),
+		reportContention(mgr.GetEventRecorder(plan.FieldManager))
 	set := newRuntimes(o, mgr)
 	metrics := newMetrics()
 	defer metrics.register(ctrlmetrics.Registry, mgr.GetClient())()
@@ -125,7 +132,8 @@ func runControllers(ctx context.Context, o Options, e *endpoints) error {
 			o.Ready()
 		}
 	})
-	if err := newComponents(o, mgr, cluster.WithBrake(brake), installed, set, metrics).setupControllers(ctx, ready); err != nil {
+	if err := newComponents(o, mgr, cluster.WithBrake(brake), installed, set, metrics).
+		setupControllers(ctx, ready); err != nil {
 		return err
 	}
 	if err := startInformers(ctx, mgr, set); err != nil {
@@ -140,7 +148,8 @@ func newManager(ctx context.Context, o Options, brake *contention.Brake) (ctrl.M
 	if err != nil {
 		return nil, err
 	}
-	err = errors.Join(corev1.AddToScheme(scheme), admissionv1.AddToScheme(scheme), appsv1.AddToScheme(scheme), discoveryv1.AddToScheme(scheme),
+	err = errors.Join(corev1.AddToScheme(scheme),
+		admissionv1.AddToScheme(scheme), appsv1.AddToScheme(scheme), discoveryv1.AddToScheme(scheme),
 		rbacv1.AddToScheme(scheme), authenticationv1.AddToScheme(scheme), authorizationv1.AddToScheme(scheme))
 	if err != nil {
 		return nil, err
@@ -164,7 +173,9 @@ func newManager(ctx context.Context, o Options, brake *contention.Brake) (ctrl.M
 			return brake.Client(c), err
 		},
 		// The content of Secrets is never cached.
-		Client: client.Options{FieldOwner: plan.FieldManager, Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
+		Client: client.Options{FieldOwner: plan.FieldManager, Cache: &client.CacheOptions{DisableFor: []client.Object{
+			&corev1.Secret{},
+		}}},
 		Cache: cache.Options{
 			ReaderFailOnMissingInformer: true, SyncPeriod: &resync, DefaultTransform: cache.TransformStripManagedFields(),
 			ByObject: cachedObjects(o),

@@ -19,7 +19,8 @@ import (
 
 // constrained returns a Provider with a definition, for some versions of Crossplane.
 func constrained(name, constraint string) string {
-	return meta("Provider", name, "spec:\n  crossplane: {version: \""+constraint+"\"}\n") + crd(name+".test", "Thing", "one")
+	return meta("Provider", name, "spec:\n  crossplane: {version: \""+constraint+"\"}\n") +
+		crd(name+".test", "Thing", "one")
 }
 
 // No object of a package that does not support the version of Crossplane is written, and nothing is
@@ -34,7 +35,9 @@ func TestCrossplaneConstraint(t *testing.T) {
 	}{
 		"Configured": {configured: "v1.14.0", running: "v1.14.0"},
 		"Label":      {deployment: crossplane("xpkg-test-label", "1.15.0", "other/image:v9.9.9"), running: "1.15.0"},
-		"Image":      {deployment: crossplane("xpkg-test-image", "", "xpkg.crossplane.io/crossplane/crossplane:v1.16.0"), running: "v1.16.0"},
+		"Image": {deployment: crossplane(
+			"xpkg-test-image", "", "xpkg.crossplane.io/crossplane/crossplane:v1.16.0",
+		), running: "v1.16.0"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newEnv(t)
@@ -72,7 +75,9 @@ func checkConstraint(t *testing.T, s *testEnv, running string) {
 	if writes := s.audit.Writes("things.unfit.test"); len(writes) > 0 {
 		t.Errorf("of a package that does not fit was written: %v", writes)
 	}
-	if err := s.Client.Get(t.Context(), client.ObjectKey{Name: "things.unfit.test"}, newCRD()); !apierrors.IsNotFound(err) {
+	if err := s.Client.Get(
+		t.Context(), client.ObjectKey{Name: "things.unfit.test"}, newCRD(),
+	); !apierrors.IsNotFound(err) {
 		t.Errorf("an object of a package that does not fit is there (%v)", err)
 	}
 	env.Update(t, s.Env, bad, func(p *v1.Provider) { p.Spec.IgnoreCrossplaneConstraints = true })
@@ -130,12 +135,15 @@ func TestXRDsThatNothingComposesAreReported(t *testing.T) {
 	s.CreateTemporary(t, p)
 	s.WaitHealthy(t, p)
 	ready := p.GetCondition(v1.TypeReady)
-	if ready.Status != corev1.ConditionTrue || ready.Reason != v1.ReasonNotComposed || !strings.Contains(ready.Message, "1 XRD is not established: ") {
+	if ready.Status != corev1.ConditionTrue || ready.Reason != v1.ReasonNotComposed ||
+		!strings.Contains(ready.Message, "1 XRD is not established: ") {
 		t.Errorf("Ready is %+v", ready)
 	}
 	// Crossplane establishes an XRD with a CRD of the same name.
 	composite := &apiextensionsv1.CustomResourceDefinition{}
-	if err := yaml.Unmarshal([]byte(strings.TrimPrefix(crd("composed.test", "XThing", "x"), "---\n")), composite); err != nil {
+	if err := yaml.Unmarshal(
+		[]byte(strings.TrimPrefix(crd("composed.test", "XThing", "x"), "---\n")), composite,
+	); err != nil {
 		t.Fatal(err)
 	}
 	s.CreateTemporary(t, composite)

@@ -51,7 +51,8 @@ func startDependencyEnv(t testing.TB, s *testEnv, d controller.Dependencies) *de
 	w.unrelated = newConfiguration("dep-stranger", w.push(t, "Configuration", "stranger:v1.0.0"))
 	w.CreateTemporary(t, w.unrelated)
 	w.WaitPackage(t, w.unrelated, "is healthy, and its activation is over", func() bool {
-		return w.unrelated.GetCondition(v1.TypeHealthy).Status == corev1.ConditionTrue && w.unrelated.Status.Activation != nil && w.unrelated.Status.Activation.Healthy
+		return w.unrelated.GetCondition(v1.TypeHealthy).Status == corev1.ConditionTrue &&
+			w.unrelated.Status.Activation != nil && w.unrelated.Status.Activation.Healthy
 	})
 	w.before = w.unrelatedState(t)
 	return w
@@ -128,7 +129,8 @@ func (w *dependencyEnv) pushWith(t testing.TB, kind, name, objects string, needs
 	short, _, _ := strings.Cut(name, ":")
 	text := meta(kind, strings.ReplaceAll(short, "/", "-"), spec)
 	if optional != "" {
-		text = strings.Replace(text, "  annotations:\n", "  annotations:\n    "+xpkg.AnnotationOptional+": |\n  "+strings.ReplaceAll(optional, "\n    ", "\n      "), 1)
+		text = strings.Replace(text, "  annotations:\n", "  annotations:\n    "+xpkg.AnnotationOptional+": |\n  "+
+			strings.ReplaceAll(optional, "\n    ", "\n      "), 1)
 	}
 	ref, _ := w.registry.push(t, "dep/"+name, text+objects)
 	return ref
@@ -184,7 +186,9 @@ func TestDependenciesAreInstalled(t *testing.T) {
 	w.push(t, "Function", "greet:v0.3.0")
 	w.push(t, "Configuration", "base:v1.0.0", "network >=v1.0.0 <v2")
 	// The kind that dependents state for greet is wrong, which has no effect.
-	root := w.config(t, "root", w.push(t, "Configuration", "root:v1.0.0", "configuration=base >=v1", "greet >=v0.1.0", "network"))
+	root := w.config(
+		t, "root", w.push(t, "Configuration", "root:v1.0.0", "configuration=base >=v1", "greet >=v0.1.0", "network"),
+	)
 	w.WaitHealthy(t, root)
 	w.waitInstalled(t, &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "dep-network"}}, "v1.4.0")
 	w.waitInstalled(t, &v1.Function{ObjectMeta: metav1.ObjectMeta{Name: "dep-greet"}}, "v0.3.0")
@@ -253,7 +257,9 @@ func TestVersionConflictsAreExplained(t *testing.T) {
 	w.WaitHealthy(t, moon)
 	next := w.push(t, "Configuration", "sun:v2.0.0", "configuration=moon")
 	env.Update(t, w.Env, sun, func(p *v1.Configuration) { p.Spec.Package = next })
-	path := fmt.Sprintf("%[1]s v2.0.0 requires %[2]s v1.0.0 requires %[1]s v2.0.0", w.repository("sun"), w.repository("moon"))
+	path := fmt.Sprintf(
+		"%[1]s v2.0.0 requires %[2]s v1.0.0 requires %[1]s v2.0.0", w.repository("sun"), w.repository("moon"),
+	)
 	w.WaitCondition(t, sun, v1.TypeHealthy, corev1.ConditionFalse, path)
 	w.WaitHealthy(t, moon)
 	w.remove(t, moon)
@@ -365,8 +371,8 @@ func TestInstallsExactContent(t *testing.T) {
 	w.assertUnchanged(t)
 }
 
-// A package whose dependencies contradict installed packages does not stop new packages that share a dependency with it which is not
-// installed yet.
+// A package whose dependencies contradict installed packages does not stop new packages that share a dependency with it
+// which is not installed yet.
 func TestAConflictConcernsItsPackagesOnly(t *testing.T) {
 	w := newDependencyEnv(t, "")
 	for _, ref := range []string{"queue:v1.0.0", "queue:v2.0.0", "shared:v1.0.0", "shared:v2.0.0", "common:v1.0.0"} {
@@ -390,7 +396,9 @@ func TestAConflictConcernsItsPackagesOnly(t *testing.T) {
 //
 // hardening: F4
 func TestDependencyUpgrades(t *testing.T) {
-	for policy, want := range map[graph.Policy]string{graph.None: "", graph.Upgrade: "v1.2.0", graph.UpgradeOrDowngrade: "v1.2.0"} {
+	for policy, want := range map[graph.Policy]string{
+		graph.None: "", graph.Upgrade: "v1.2.0", graph.UpgradeOrDowngrade: "v1.2.0",
+	} {
 		t.Run(string(policy), func(t *testing.T) {
 			w := newDependencyEnv(t, policy)
 			w.checkPolicyInLock(t, policy)
@@ -532,7 +540,10 @@ func TestUnusualDependencies(t *testing.T) {
 		}
 	})
 	t.Run("a name without a registry", func(t *testing.T) {
-		ref, _ := w.registry.push(t, "dep/short:v1.0.0", meta("Configuration", "short", "spec:\n  dependsOn:\n  - {provider: acme/relay, version: '>=v1'}\n"))
+		ref, _ := w.registry.push(
+			t, "dep/short:v1.0.0",
+			meta("Configuration", "short", "spec:\n  dependsOn:\n  - {provider: acme/relay, version: '>=v1'}\n"),
+		)
 		p := w.config(t, "short", ref)
 		w.WaitCondition(t, p, v1.TypeHealthy, corev1.ConditionFalse, "acme/relay")
 		if got := w.all(t); !slices.Equal(got, []string{"configuration/dep-short"}) {

@@ -46,7 +46,9 @@ func TestPackageThatSkipsResolutionSatisfiesDependencies(t *testing.T) {
 	if message := later.GetCondition(v1.TypeHealthy).Message; !strings.Contains(message, ">=v2") {
 		t.Errorf("the message does not name the constraint: %s", message)
 	}
-	want := []string{"configuration/dep-by-hand", "configuration/dep-later", "configuration/dep-user", "provider/dep-relay"}
+	want := []string{
+		"configuration/dep-by-hand", "configuration/dep-later", "configuration/dep-user", "provider/dep-relay",
+	}
 	if got := w.all(t); !slices.Equal(got, want) {
 		t.Errorf("the packages are %v, want %v", got, want)
 	}

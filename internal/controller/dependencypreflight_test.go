@@ -78,16 +78,20 @@ func TestObjectConflictOfADependencyPreventsTheInstall(t *testing.T) {
 	t.Run("with the package itself", func(t *testing.T) {
 		w.pushWithKinds(t, "anchor:v1.0.0", "Anchor")
 		ref, _ := w.registry.push(t, "dep/chain:v1.0.0", meta("Provider", "chain",
-			fmt.Sprintf("spec:\n  dependsOn:\n  - {provider: %s, version: '>=v1'}\n", w.repository("anchor")))+crd("foreseen.test", "Anchor", "chain"))
+			fmt.Sprintf("spec:\n  dependsOn:\n  - {provider: %s, version: '>=v1'}\n", w.repository("anchor")))+
+			crd("foreseen.test", "Anchor", "chain"))
 		p := env.NewProvider("dep-chain", ref)
 		w.CreateTemporary(t, p)
-		w.WaitCondition(t, p, v1.TypeHealthy, corev1.ConditionFalse, "anchors.foreseen.test, which "+w.repository("anchor")+" contains, belongs to provider/dep-chain")
+		w.WaitCondition(t, p, v1.TypeHealthy, corev1.ConditionFalse, "anchors.foreseen.test, which "+w.repository("anchor")+
+			" contains, belongs to provider/dep-chain")
 		only(t, "provider/dep-chain")
 		w.remove(t, p)
 	})
 	t.Run("with an object of a user", func(t *testing.T) {
 		users := &apiextensionsv1.CustomResourceDefinition{}
-		if err := yaml.Unmarshal([]byte(strings.TrimPrefix(crd("foreseen.test", "Rope", "user"), "---\n")), users); err != nil {
+		if err := yaml.Unmarshal(
+			[]byte(strings.TrimPrefix(crd("foreseen.test", "Rope", "user"), "---\n")), users,
+		); err != nil {
 			t.Fatal(err)
 		}
 		w.CreateTemporary(t, users)

@@ -57,7 +57,8 @@ func (w *dependencyEnv) waitDependency(t *testing.T, name, tag string) *v1.Provi
 	p := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "dep-" + name}}
 	w.WaitPackage(t, p, "is ready at "+tag, func() bool {
 		ready := p.GetCondition(v1.TypeReady)
-		return strings.HasSuffix(p.Spec.Package, ":"+tag) && ready.Status == corev1.ConditionTrue && ready.ObservedGeneration == p.Generation
+		return strings.HasSuffix(p.Spec.Package, ":"+tag) && ready.Status == corev1.ConditionTrue &&
+			ready.ObservedGeneration == p.Generation
 	})
 	w.waitEstablished(t, name, tag)
 	return p
@@ -145,7 +146,8 @@ func (d *recorder) record(e watch.Event) {
 	case *v1.ProviderRevision:
 		n.readiness, n.name = true, strings.TrimPrefix(o.Labels[v1.LabelPackage], "dep-")
 		ready := o.GetCondition(v1.TypeReady)
-		if o.Spec.DesiredState != v1.RevisionActive || ready.Status != corev1.ConditionTrue || o.Status.ObservedGeneration != o.Generation {
+		if o.Spec.DesiredState != v1.RevisionActive || ready.Status != corev1.ConditionTrue ||
+			o.Status.ObservedGeneration != o.Generation {
 			return
 		}
 		n.value = o.Spec.Image[strings.LastIndex(o.Spec.Image, ":")+1:]
@@ -198,7 +200,10 @@ func (d *recorder) checkOrder(t *testing.T, name, tag, without, at string) {
 		}
 		seen = true
 		if m.established[without] != at || m.ready[without] != at {
-			t.Fatalf("%s is established at %s, and %s is established at %q and ready at %q (%s)", name, tag, without, m.established[without], m.ready[without], m.change)
+			t.Fatalf(
+				"%s is established at %s, and %s is established at %q and ready at %q (%s)", name, tag, without,
+				m.established[without], m.ready[without], m.change,
+			)
 		}
 	}
 	if !seen {
@@ -225,14 +230,17 @@ func TestDependenciesAreUpgradedBeforeTheirDependent(t *testing.T) {
 			before:   [][2]string{{"root", "leaf"}},
 		},
 		"chain": {
-			policy:   graph.Upgrade,
-			packages: map[string][2][]string{"root": {{"mid <v2"}, {"mid >=v2"}}, "mid": {{"leaf <v2"}, {"leaf >=v2"}}, "leaf": {}},
-			before:   [][2]string{{"root", "mid"}, {"mid", "leaf"}},
+			policy: graph.Upgrade,
+			packages: map[string][2][]string{
+				"root": {{"mid <v2"}, {"mid >=v2"}}, "mid": {{"leaf <v2"}, {"leaf >=v2"}}, "leaf": {},
+			},
+			before: [][2]string{{"root", "mid"}, {"mid", "leaf"}},
 		},
 		"diamond": {
 			policy: graph.Upgrade,
 			packages: map[string][2][]string{
-				"root": {{"left <v2", "right <v2"}, {"left >=v2", "right >=v2"}}, "left": {{"leaf <v2"}, {"leaf >=v2"}}, "right": {{"leaf <v2"}, {"leaf >=v2"}}, "leaf": {},
+				"root": {{"left <v2", "right <v2"}, {"left >=v2", "right >=v2"}}, "left": {{"leaf <v2"}, {"leaf >=v2"}},
+				"right": {{"leaf <v2"}, {"leaf >=v2"}}, "leaf": {},
 			},
 			before: [][2]string{{"root", "left"}, {"root", "right"}, {"left", "leaf"}, {"right", "leaf"}},
 		},
@@ -285,7 +293,8 @@ func TestFailedDependencyUpgradeChangesNothing(t *testing.T) {
 			w.release(t, "leaf", "v2.0.0")
 			w.release(t, "root", "v2.0.0", "leaf >=v2")
 			w.registry.setFault(func(rw http.ResponseWriter, r *http.Request) bool {
-				return strings.Contains(r.URL.Path, "/dep/leaf/") && strings.Contains(r.URL.Path, "/blobs/") && answer(http.StatusServiceUnavailable)(rw, r)
+				return strings.Contains(r.URL.Path, "/dep/leaf/") && strings.Contains(r.URL.Path, "/blobs/") &&
+					answer(http.StatusServiceUnavailable)(rw, r)
 			})
 		}, []string{"RegistryUnavailable: ", "dep/leaf"}},
 		"deleted content": {func(t *testing.T, w *dependencyEnv) {
@@ -296,20 +305,25 @@ func TestFailedDependencyUpgradeChangesNothing(t *testing.T) {
 			})
 		}, []string{"Unsolvable: ", "dep/leaf >=v2"}},
 		"damaged objects": {func(t *testing.T, w *dependencyEnv) {
-			w.pushWith(t, "Provider", "leaf:v2.0.0", strings.Replace(crd("leaf.dep.test", "Thing", "v2.0.0"), "scope: Cluster", "scope: Everywhere", 1))
+			w.pushWith(
+				t, "Provider", "leaf:v2.0.0",
+				strings.Replace(crd("leaf.dep.test", "Thing", "v2.0.0"), "scope: Cluster", "scope: Everywhere", 1),
+			)
 			w.release(t, "root", "v2.0.0", "leaf >=v2")
 		}, []string{"dep/leaf:v2.0.0", "which dep-root needs", "scope"}},
 		"objects of the leaf with another owner": {func(t *testing.T, w *dependencyEnv) {
 			w.release(t, "holder", "v1.0.0")
 			w.provider(t, "holder", "v1.0.0")
-			w.pushWith(t, "Provider", "leaf:v2.0.0", crd("leaf.dep.test", "Thing", "v2.0.0")+crd("holder.dep.test", "Thing", "leaf"))
+			w.pushWith(t, "Provider", "leaf:v2.0.0", crd("leaf.dep.test", "Thing", "v2.0.0")+
+				crd("holder.dep.test", "Thing", "leaf"))
 			w.release(t, "root", "v2.0.0", "leaf >=v2")
 		}, []string{"ForeignOwner: ", "dep/leaf contains, belongs to Provider/dep-holder", "things.holder.dep.test"}},
 		"objects of the root with another owner": {func(t *testing.T, w *dependencyEnv) {
 			w.release(t, "holder", "v1.0.0")
 			w.provider(t, "holder", "v1.0.0")
 			w.release(t, "leaf", "v2.0.0")
-			w.pushWith(t, "Provider", "root:v2.0.0", crd("root.dep.test", "Thing", "v2.0.0")+crd("holder.dep.test", "Thing", "root"), "leaf >=v2")
+			w.pushWith(t, "Provider", "root:v2.0.0", crd("root.dep.test", "Thing", "v2.0.0")+
+				crd("holder.dep.test", "Thing", "root"), "leaf >=v2")
 		}, []string{"ForeignOwner: ", "things.holder.dep.test"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -422,7 +436,10 @@ func TestUsersUpgradeDependenciesUnderPolicyNone(t *testing.T) {
 	leaf := w.waitDependency(t, "leaf", "v1.0.0")
 	changes := w.recordChanges(t)
 	w.setVersion(t, root, "v2.0.0")
-	w.WaitCondition(t, root, v1.TypeHealthy, corev1.ConditionFalse, "dep/leaf is installed at v1.0.0, but >=v2 is needed. Update the dependency")
+	w.WaitCondition(
+		t, root, v1.TypeHealthy, corev1.ConditionFalse,
+		"dep/leaf is installed at v1.0.0, but >=v2 is needed. Update the dependency",
+	)
 	if root.GetCondition(v1.TypeStalled).Status != corev1.ConditionTrue {
 		t.Error("it does not wait for a user")
 	}

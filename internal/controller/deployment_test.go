@@ -64,7 +64,8 @@ func TestProviderRunsAsADeployment(t *testing.T) {
 
 	env.Update(t, s.Env, p, func(p *v1.Provider) { p.Spec.Package = v4ref })
 	s.WaitPackage(t, p, "is rolled back from the last version", func() bool {
-		return p.Status.Rollback != nil && p.Status.Rollback.From == p.Status.CurrentRevision && p.Status.CurrentIdentifier == v4ref && rolledBack(p)
+		return p.Status.Rollback != nil && p.Status.Rollback.From == p.Status.CurrentRevision &&
+			p.Status.CurrentIdentifier == v4ref && rolledBack(p)
 	})
 	if b := p.Status.Rollback; b.To != good || !strings.Contains(b.Message, "runtime/absent") {
 		t.Errorf("rolled back: %+v", b)
@@ -89,8 +90,9 @@ func TestInstallCreatesTheGoldenManifests(t *testing.T) {
 	p.Spec.RevisionActivationPolicy = v1.ManualActivation
 	p.Spec.PackagePullSecrets = []corev1.LocalObjectReference{{Name: "mine"}}
 	s.CreateTemporary(t, &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: controller.DefaultNamespace, Name: "mine"}, Type: corev1.SecretTypeDockerConfigJson,
-		Data: map[string][]byte{corev1.DockerConfigJsonKey: []byte("{}")},
+		ObjectMeta: metav1.ObjectMeta{Namespace: controller.DefaultNamespace, Name: "mine"},
+		Type:       corev1.SecretTypeDockerConfigJson,
+		Data:       map[string][]byte{corev1.DockerConfigJsonKey: []byte("{}")},
 	})
 	s.CreateTemporary(t, p)
 	eventually(t, "the revision is there", func() bool { return len(s.Revisions(t, p)) == 1 })
@@ -117,11 +119,13 @@ func TestInstallCreatesTheGoldenManifests(t *testing.T) {
 		}
 	}
 	for name, equal := range map[string]bool{
-		"spec of the Deployment":             equality.Semantic.DeepDerivative(want.Deployment.Spec, deployment.Spec),
-		"spec of the Service":                equality.Semantic.DeepDerivative(want.Service.Spec, service.Spec),
-		"pull secrets of the ServiceAccount": equality.Semantic.DeepEqual(want.ServiceAccount.ImagePullSecrets, account.ImagePullSecrets),
-		"owners of the Deployment":           manifests.EqualOwners(want.Deployment.OwnerReferences, deployment.OwnerReferences),
-		"owners of the Service":              manifests.EqualOwners(want.Service.OwnerReferences, service.OwnerReferences),
+		"spec of the Deployment": equality.Semantic.DeepDerivative(want.Deployment.Spec, deployment.Spec),
+		"spec of the Service":    equality.Semantic.DeepDerivative(want.Service.Spec, service.Spec),
+		"pull secrets of the ServiceAccount": equality.Semantic.DeepEqual(
+			want.ServiceAccount.ImagePullSecrets, account.ImagePullSecrets,
+		),
+		"owners of the Deployment": manifests.EqualOwners(want.Deployment.OwnerReferences, deployment.OwnerReferences),
+		"owners of the Service":    manifests.EqualOwners(want.Service.OwnerReferences, service.OwnerReferences),
 	} {
 		if !equal {
 			t.Errorf("%s: differs from the manifest; the Deployment is %+v", name, deployment)
@@ -140,8 +144,12 @@ func TestInstallCreatesTheGoldenManifests(t *testing.T) {
 func TestFunctionRunsAsADeployment(t *testing.T) {
 	s, k, r := newDeploymentEnv(t)
 	v1ref, one := r.push(t, "runtime/function:v1", meta("Function", "fn", ""))
-	v2ref, two := r.push(t, "runtime/function:v2", meta("Function", "fn", "spec: {capabilities: [composition, operation]}\n"))
-	f := &v1.Function{ObjectMeta: metav1.ObjectMeta{Name: "fn"}, Spec: v1.FunctionSpec{PackageSpec: v1.PackageSpec{Package: v1ref}}}
+	v2ref, two := r.push(
+		t, "runtime/function:v2", meta("Function", "fn", "spec: {capabilities: [composition, operation]}\n"),
+	)
+	f := &v1.Function{ObjectMeta: metav1.ObjectMeta{Name: "fn"}, Spec: v1.FunctionSpec{PackageSpec: v1.PackageSpec{
+		Package: v1ref,
+	}}}
 	s.CreateTemporary(t, f)
 	untilSettled(t, s, f)
 	untilRuns(t, s, f, one.String())
@@ -184,7 +192,9 @@ func TestRuntimeConfigs(t *testing.T) {
 	untilRuns(t, s, p, one.String())
 	untilAccount := func(name string) {
 		eventually(t, name+" exists", func() bool {
-			return s.Client.Get(t.Context(), client.ObjectKey{Namespace: controller.DefaultNamespace, Name: name}, &corev1.ServiceAccount{}) == nil
+			return s.Client.Get(
+				t.Context(), client.ObjectKey{Namespace: controller.DefaultNamespace, Name: name}, &corev1.ServiceAccount{},
+			) == nil
 		})
 	}
 	untilAccount(account)
@@ -221,7 +231,9 @@ spec: {group: awaits.test, names: {kind: Thing, plural: things}, scope: Cluster,
 	}
 	replicas := func() int32 {
 		d := &appsv1.Deployment{}
-		if err := s.Client.Get(t.Context(), client.ObjectKey{Namespace: controller.DefaultNamespace, Name: activeOf(t, s, p)}, d); err != nil {
+		if err := s.Client.Get(
+			t.Context(), client.ObjectKey{Namespace: controller.DefaultNamespace, Name: activeOf(t, s, p)}, d,
+		); err != nil {
 			t.Fatal(err)
 		}
 		return *d.Spec.Replicas
@@ -229,7 +241,9 @@ spec: {group: awaits.test, names: {kind: Thing, plural: things}, scope: Cluster,
 	if n := replicas(); n != 0 {
 		t.Errorf("%d replicas before anything is switched on", n)
 	}
-	d := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apiextensions.crossplane.io/v1alpha1", "kind": "ManagedResourceDefinition"}}
+	d := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apiextensions.crossplane.io/v1alpha1", "kind": "ManagedResourceDefinition",
+	}}
 	d.SetName("things.awaits.test")
 	state := func(s *testEnv, state string) {
 		t.Helper()
@@ -249,8 +263,9 @@ spec: {group: awaits.test, names: {kind: Thing, plural: things}, scope: Cluster,
 	remove(t, s, p)
 }
 
-// A package whose runtime failed, or runs, becomes healthy without it when the manager no longer runs a runtime for it: the
-// condition of the former runtime is removed, and its workload is stopped while the manager still runs others of that kind.
+// A package whose runtime failed, or runs, becomes healthy without it when the manager no longer runs a runtime for it:
+// the condition of the former runtime is removed, and its workload is stopped while the manager still runs others of
+// that kind.
 func TestPackageIsHealthyWhenItsRuntimeIsNoLongerRun(t *testing.T) {
 	s := newEnv(t)
 	s.options.Runtimes = runtime.Everywhere(runtime.Deployment)
@@ -259,9 +274,14 @@ func TestPackageIsHealthyWhenItsRuntimeIsNoLongerRun(t *testing.T) {
 	stop := s.start(t)
 	r := newRegistry(t)
 	failed := env.NewProvider("unrun-failed", pushed(t, r, "unrun-failed",
-		meta("Provider", "failed", "spec:\n  controller:\n    image: "+r.address+"/unrun/absent:v1\n")+crd("unrunfailed.test", "Thing", "one")))
-	dropped := env.NewProvider("unrun-dropped", pushed(t, r, "unrun-dropped", provider("dropped", crd("unrundropped.test", "Thing", "one"))))
-	kept := env.NewProvider("unrun-kept", pushed(t, r, "unrun-kept", provider("kept", crd("unrunkept.test", "Thing", "one"))))
+		meta("Provider", "failed", "spec:\n  controller:\n    image: "+r.address+"/unrun/absent:v1\n")+
+			crd("unrunfailed.test", "Thing", "one")))
+	dropped := env.NewProvider(
+		"unrun-dropped", pushed(t, r, "unrun-dropped", provider("dropped", crd("unrundropped.test", "Thing", "one"))),
+	)
+	kept := env.NewProvider(
+		"unrun-kept", pushed(t, r, "unrun-kept", provider("kept", crd("unrunkept.test", "Thing", "one"))),
+	)
 	for _, p := range []*v1.Provider{failed, dropped, kept} {
 		s.CreateTemporary(t, p)
 	}
@@ -291,14 +311,16 @@ func TestPackageIsHealthyWhenItsRuntimeIsNoLongerRun(t *testing.T) {
 	}
 }
 
-// The health of a runtime that the manager ran is no report of the system that runs it from now on: the package is not healthy until
-// that system reports, also with the reason that the manager uses.
+// The health of a runtime that the manager ran is no report of the system that runs it from now on: the package is not
+// healthy until that system reports, also with the reason that the manager uses.
 func TestHealthOfTheFormerRuntimeIsNoReport(t *testing.T) {
 	s := newEnv(t)
 	s.options.Runtimes, s.options.Settle = runtime.Everywhere(runtime.Deployment), time.Second
 	s.StartKubelet(t, controller.DefaultNamespace)
 	stop := s.start(t)
-	p := env.NewProvider("handedover", pushed(t, newRegistry(t), "handedover", provider("handedover", crd("handedover.test", "Thing", "one"))))
+	p := env.NewProvider(
+		"handedover", pushed(t, newRegistry(t), "handedover", provider("handedover", crd("handedover.test", "Thing", "one"))),
+	)
 	s.CreateTemporary(t, p)
 	untilSettled(t, s, p)
 	stop()
@@ -339,13 +361,16 @@ func TestExternalRuntimeHasTheReportedHealth(t *testing.T) {
 				return false
 			}
 			said := &unstructured.Unstructured{Object: map[string]any{
-				"apiVersion": v1.GroupVersion.String(), "kind": v1.ProviderRevisionKind, "metadata": map[string]any{"name": rev.Name},
+				"apiVersion": v1.GroupVersion.String(), "kind": v1.ProviderRevisionKind,
+				"metadata": map[string]any{"name": rev.Name},
 				"status": map[string]any{"conditions": []any{map[string]any{
 					"type": "RuntimeHealthy", "status": string(status), "reason": "Mine", "message": message,
 					"observedGeneration": rev.Generation, "lastTransitionTime": time.Now().UTC().Format(time.RFC3339),
 				}}},
 			}}
-			err := s.Client.Status().Apply(t.Context(), client.ApplyConfigurationFromUnstructured(said), client.FieldOwner("my-runner"), client.ForceOwnership)
+			err := s.Client.Status().Apply(
+				t.Context(), client.ApplyConfigurationFromUnstructured(said), client.FieldOwner("my-runner"), client.ForceOwnership,
+			)
 			if err != nil {
 				t.Log(err)
 			}

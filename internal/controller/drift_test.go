@@ -48,17 +48,22 @@ func TestDriftIsRevertedWithOneWrite(t *testing.T) {
 		write string
 	}{
 		"Spec": {
-			`[{"op":"replace","path":"/spec/versions/0/schema/openAPIV3Schema/description","value":"mine"}]`, types.JSONPatchType, "PUT",
+			`[{"op":"replace","path":"/spec/versions/0/schema/openAPIV3Schema/description","value":"mine"}]`,
+			types.JSONPatchType, "PUT",
 		},
-		"Labels":          {`{"metadata":{"labels":{"from":null}}}`, types.MergePatchType, "PATCH"},
-		"LabelsChanged":   {`{"metadata":{"labels":{"from":"me"}}}`, types.MergePatchType, "PATCH"},
-		"CommonLabels":    {`{"metadata":{"labels":{"team":"b"}}}`, types.MergePatchType, "PATCH"},
-		"Owners":          {`{"metadata":{"ownerReferences":null}}`, types.MergePatchType, "PATCH"},
-		"ContentOfOthers": {`{"metadata":{"annotations":{"xpkg.dev/content-digest":"sha256:other"}}}`, types.MergePatchType, "PUT"},
+		"Labels":        {`{"metadata":{"labels":{"from":null}}}`, types.MergePatchType, "PATCH"},
+		"LabelsChanged": {`{"metadata":{"labels":{"from":"me"}}}`, types.MergePatchType, "PATCH"},
+		"CommonLabels":  {`{"metadata":{"labels":{"team":"b"}}}`, types.MergePatchType, "PATCH"},
+		"Owners":        {`{"metadata":{"ownerReferences":null}}`, types.MergePatchType, "PATCH"},
+		"ContentOfOthers": {
+			`{"metadata":{"annotations":{"xpkg.dev/content-digest":"sha256:other"}}}`, types.MergePatchType, "PUT",
+		},
 	} {
 		t.Run(what, func(t *testing.T) {
 			s.audit.Reset(name)
-			if err := s.Client.Patch(t.Context(), object("CustomResourceDefinition", name), client.RawPatch(c.kind, []byte(c.patch))); err != nil {
+			if err := s.Client.Patch(
+				t.Context(), object("CustomResourceDefinition", name), client.RawPatch(c.kind, []byte(c.patch)),
+			); err != nil {
 				t.Fatal(err)
 			}
 			untilSame(t, s, was)
@@ -72,7 +77,10 @@ func TestDriftIsRevertedWithOneWrite(t *testing.T) {
 		}
 		untilRestored(t, s, name, "POST")
 		untilSame(t, s, was)
-		untilEvent(t, s, s.Revisions(t, p)[0], "ObjectsRestored", "deleted by another client, and created again: CustomResourceDefinition "+name)
+		untilEvent(
+			t, s, s.Revisions(t, p)[0], "ObjectsRestored",
+			"deleted by another client, and created again: CustomResourceDefinition "+name,
+		)
 	})
 	untilSettled(t, s, p)
 }
@@ -106,7 +114,10 @@ func TestObjectInDeletionIsCreatedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, ct := range []v1.ConditionType{v1.TypeReady, v1.TypeHealthy} {
-		s.WaitCondition(t, p, ct, corev1.ConditionFalse, "ObjectDeleting: objects of the package cannot be established: CustomResourceDefinition "+name+" is being deleted")
+		s.WaitCondition(
+			t, p, ct, corev1.ConditionFalse,
+			"ObjectDeleting: objects of the package cannot be established: CustomResourceDefinition "+name+" is being deleted",
+		)
 	}
 	s.WaitCondition(t, p, v1.TypeReconciling, corev1.ConditionTrue, "ObjectDeleting")
 	if stalled := p.GetCondition(v1.TypeStalled); stalled.Status == corev1.ConditionTrue {
@@ -154,7 +165,8 @@ func untilSame(t *testing.T, s *testEnv, want *apiextensionsv1.CustomResourceDef
 		if err := s.Client.Get(t.Context(), client.ObjectKey{Name: want.Name}, got); err != nil {
 			return err.Error(), false
 		}
-		diff := cmp.Diff(want.Spec, got.Spec) + cmp.Diff(want.Labels, got.Labels) + cmp.Diff(want.Annotations, got.Annotations) + cmp.Diff(ownersOf(want), ownersOf(got))
+		diff := cmp.Diff(want.Spec, got.Spec) + cmp.Diff(want.Labels, got.Labels) +
+			cmp.Diff(want.Annotations, got.Annotations) + cmp.Diff(ownersOf(want), ownersOf(got))
 		return diff, diff == ""
 	})
 }
@@ -179,7 +191,9 @@ func TestForeignFieldsAreNotDrift(t *testing.T) {
 	merge(`{"metadata":{"finalizers":["theirs.test/any"]}}`)
 	merge(`{"metadata":{"finalizers":null}}`)
 	status := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	condition := []byte(`[{"op":"add","path":"/status/conditions/-","value":{"type":"KubernetesAPIApprovalPolicyConformant","status":"True","lastTransitionTime":"2026-01-01T00:00:00Z","reason":"Any","message":"any"}}]`)
+	condition := []byte(
+		`[{"op":"add","path":"/status/conditions/-","value":{"type":"KubernetesAPIApprovalPolicyConformant","status":"True","lastTransitionTime":"2026-01-01T00:00:00Z","reason":"Any","message":"any"}}]`,
+	)
 	if err := s.Client.Status().Patch(t.Context(), status, client.RawPatch(types.JSONPatchType, condition)); err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +202,9 @@ func TestForeignFieldsAreNotDrift(t *testing.T) {
 	// Once the manager has undone a change that was made later, it has seen all before.
 	seen := func() {
 		t.Helper()
-		if err := s.Client.Patch(t.Context(), marker, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"ownerReferences":null}}`))); err != nil {
+		if err := s.Client.Patch(
+			t.Context(), marker, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"ownerReferences":null}}`)),
+		); err != nil {
 			t.Fatal(err)
 		}
 		untilOwned(t, s, marker, "Provider/nodriftmarker*")

@@ -25,7 +25,9 @@ func (e *endpoints) serve(o Options) (stop func(), err error) {
 	health.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "ok") })
 	health.HandleFunc("/readyz", e.readyz)
 	metrics := http.NewServeMux()
-	metrics.Handle("/metrics", promhttp.HandlerFor(ctrlmetrics.Registry, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError}))
+	metrics.Handle("/metrics", promhttp.HandlerFor(ctrlmetrics.Registry, promhttp.HandlerOpts{
+		ErrorHandling: promhttp.HTTPErrorOnError,
+	}))
 	stopHealth, err := serve(o.HealthAddress, health)
 	if err != nil {
 		return nil, fmt.Errorf("health checks: %w", err)

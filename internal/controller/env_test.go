@@ -88,7 +88,9 @@ func (s *testEnv) launch(t testing.TB) (*env.Content, *env.Manager) {
 // remote returns the options of the registry client. Its short timeouts limit the time
 // that tests of unresponsive registries take.
 func (s *testEnv) remote() remote.Options {
-	return remote.Options{Dial: s.dials.Dial, Lookup: env.Unresolvable, Patience: time.Second, Attempts: 2, MinRate: 64 << 20}
+	return remote.Options{
+		Dial: s.dials.Dial, Lookup: env.Unresolvable, Patience: time.Second, Attempts: 2, MinRate: 64 << 20,
+	}
 }
 
 // shared is the environment of all tests that need no manager of their own.

@@ -33,21 +33,22 @@ type Core struct {
 	Packages   state.Packages
 	Crossplane *crossplane.Checker
 	Options    Options
-	// NewRuntime returns the runtime of the objects of a namespace, or nil if the manager runs none. It allows no privileges, which the
-	// administrator allows only for runtime configurations without a namespace.
+	// NewRuntime returns the runtime of the objects of a namespace, or nil if the manager runs none. It allows no
+	// privileges, which the administrator allows only for runtime configurations without a namespace.
 	NewRuntime func(namespace string) runtime.Runtime
 	// Changes has an event for each change of a process. It is nil without processes.
 	Changes <-chan event.GenericEvent
 }
 
-// setupExtension registers the controllers of the extension if the manager owns its CRDs. It is called before the relay of changes of
-// processes starts.
+// setupExtension registers the controllers of the extension if the manager owns its CRDs. It is called before the relay
+// of changes of processes starts.
 func (c *components) setupExtension() error {
 	if !c.installed.FirstGeneration || c.options.FirstGeneration.SetUp == nil {
 		return nil
 	}
 	core := Core{
-		Manager: c.manager, API: c.api, Packages: c.packages, Crossplane: c.crossplane(), Options: c.options, NewRuntime: c.namespaceRuntime,
+		Manager: c.manager, API: c.api, Packages: c.packages, Crossplane: c.crossplane(), Options: c.options,
+		NewRuntime: c.namespaceRuntime,
 	}
 	core.Options.Namespace = c.options.namespace()
 	if c.runtimes.Changes != nil {
@@ -63,7 +64,9 @@ func (c *components) namespaceRuntime(namespace string) runtime.Runtime {
 	o, live := c.options, liveReads{c.manager.GetClient(), c.manager.GetAPIReader()}
 	switch o.Runtimes.Of(v1.ProviderKind, "") {
 	case runtime.Deployment:
-		return deployment.PackageRuntime{Images: o.Images, Runtime: &deployment.Runtime{Client: live, Pods: live.live, Namespace: namespace}}
+		return deployment.PackageRuntime{Images: o.Images, Runtime: &deployment.Runtime{
+			Client: live, Pods: live.live, Namespace: namespace,
+		}}
 	case runtime.Process:
 		return o.Processes.NewRuntime(live, o.Config, namespace, nil)
 	case runtime.External:

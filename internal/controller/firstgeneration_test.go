@@ -26,10 +26,13 @@ import (
 // firstFiles are the files of a package of the first generation, whose API group is NAME.example.org.
 func firstFiles(name, install string) map[string][]byte {
 	files := map[string][]byte{
-		"app.yaml": []byte("apiVersion: 0.1.0\ntitle: " + name + "\ncategory: Database\npermissionScope: Cluster\npackageType: Provider\n" +
+		"app.yaml": []byte("apiVersion: 0.1.0\ntitle: " + name +
+			"\ncategory: Database\npermissionScope: Cluster\npackageType: Provider\n" +
 			"dependsOn: [{crd: '*.workload.crossplane.io/v1alpha1'}]\n"),
-		"resources/crd.yaml": []byte("apiVersion: apiextensions.k8s.io/v1beta1\nkind: CustomResourceDefinition\nmetadata: {name: mytypes." + name +
-			".example.org}\nspec: {group: " + name + ".example.org, names: {kind: Mytype, plural: mytypes}, scope: Namespaced, version: v1alpha1}\n"),
+		"resources/crd.yaml": []byte("apiVersion: apiextensions.k8s.io/v1beta1\nkind: CustomResourceDefinition\nmetadata: {name: mytypes." +
+			name +
+			".example.org}\nspec: {group: " + name +
+			".example.org, names: {kind: Mytype, plural: mytypes}, scope: Namespaced, version: v1alpha1}\n"),
 		"resources/mytype.resource.yaml": []byte("id: Mytype\ntitle: My type\n"),
 	}
 	if install != "" {
@@ -83,10 +86,13 @@ func deploymentOf(t *testing.T, s *testEnv, p v1.Package) *appsv1.Deployment {
 // document, and the Deployment of install.yaml, which a DeploymentRuntimeConfig overrides.
 func TestFirstGenerationIsInstalledAsAProvider(t *testing.T) {
 	s, r := newEnv(t), newRegistry(t)
-	s.options.Runtimes, s.options.Settle, s.options.Permissions = runtime.Everywhere(runtime.Deployment), time.Second, &controller.Permissions{}
+	s.options.Runtimes, s.options.Settle, s.options.Permissions = runtime.Everywhere(runtime.Deployment), time.Second,
+		&controller.Permissions{}
 	s.StartKubelet(t, controller.DefaultNamespace)
 	s.start(t)
-	ref, digest := publish.FirstGeneration(t, r.address, "first/sample", "v1", firstFiles("firstsample", firstDeployment("")))
+	ref, digest := publish.FirstGeneration(
+		t, r.address, "first/sample", "v1", firstFiles("firstsample", firstDeployment("")),
+	)
 	p := env.NewProvider("firstsample", ref)
 	s.CreateTemporary(t, p)
 	untilSettled(t, s, p)
@@ -96,22 +102,30 @@ func TestFirstGenerationIsInstalledAsAProvider(t *testing.T) {
 	if err := s.Client.Get(t.Context(), client.ObjectKey{Name: "mytypes.firstsample.example.org"}, crd); err != nil {
 		t.Fatal(err)
 	}
-	if crd.Labels[firstgen.LabelManagedBy] != firstgen.ManagedBy || crd.Annotations[firstgen.AnnotationResourceTitle] != "My type" || crd.Annotations[firstgen.AnnotationPackageTitle] != "firstsample" {
+	if crd.Labels[firstgen.LabelManagedBy] != firstgen.ManagedBy ||
+		crd.Annotations[firstgen.AnnotationResourceTitle] != "My type" ||
+		crd.Annotations[firstgen.AnnotationPackageTitle] != "firstsample" {
 		t.Errorf("labels %v, annotations %v", crd.Labels, crd.Annotations)
 	}
 	d := deploymentOf(t, s, p)
 	c := d.Spec.Template.Spec.Containers[0]
-	if !slices.Equal(c.Args, []string{"--sync=1m"}) || d.Labels["core.crossplane.io/name"] != "sample" || d.Spec.Template.Labels["core.crossplane.io/name"] != "sample" {
+	if !slices.Equal(c.Args, []string{"--sync=1m"}) || d.Labels["core.crossplane.io/name"] != "sample" ||
+		d.Spec.Template.Labels["core.crossplane.io/name"] != "sample" {
 		t.Errorf("args %v, labels %v and %v", c.Args, d.Labels, d.Spec.Template.Labels)
 	}
-	if i := slices.IndexFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == "MODE" }); i < 0 || c.Env[i].Value != "fast" {
+	if i := slices.IndexFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == "MODE" }); i < 0 ||
+		c.Env[i].Value != "fast" {
 		t.Errorf("variables %v", c.Env)
 	}
 	role := &rbacv1.ClusterRole{}
-	if err := s.Client.Get(t.Context(), client.ObjectKey{Name: "crossplane:provider:" + activeOf(t, s, p) + ":system"}, role); err != nil {
+	if err := s.Client.Get(
+		t.Context(), client.ObjectKey{Name: "crossplane:provider:" + activeOf(t, s, p) + ":system"}, role,
+	); err != nil {
 		t.Fatal(err)
 	}
-	for group, verb := range map[string]string{"firstsample.example.org": "delete", "workload.crossplane.io": rbacv1.VerbAll} {
+	for group, verb := range map[string]string{
+		"firstsample.example.org": "delete", "workload.crossplane.io": rbacv1.VerbAll,
+	} {
 		if !slices.ContainsFunc(role.Rules, func(r rbacv1.PolicyRule) bool {
 			return slices.Contains(r.APIGroups, group) && slices.Contains(r.Verbs, verb)
 		}) {
@@ -121,10 +135,16 @@ func TestFirstGenerationIsInstalledAsAProvider(t *testing.T) {
 	config := &v1beta1.DeploymentRuntimeConfig{ObjectMeta: metav1.ObjectMeta{Name: "firstsample"}}
 	config.Spec.DeploymentTemplate = &v1beta1.DeploymentTemplate{Spec: &appsv1.DeploymentSpec{
 		Selector: &metav1.LabelSelector{},
-		Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: manifests.Container, Args: []string{"--admin"}}}}},
+		Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{
+			Name: manifests.Container, Args: []string{"--admin"},
+		}}}},
 	}}
 	s.CreateTemporary(t, config)
-	env.Update(t, s.Env, p, func(p *v1.Provider) { p.Spec.RuntimeConfigRef = &v1.RuntimeConfigReference{Name: "firstsample"} })
+	env.Update(t, s.Env, p, func(p *v1.Provider) {
+		p.Spec.RuntimeConfigRef = &v1.RuntimeConfigReference{
+			Name: "firstsample",
+		}
+	})
 	eventually(t, "the configuration takes precedence", func() bool {
 		d := deploymentOf(t, s, p)
 		return d != nil && slices.Equal(d.Spec.Template.Spec.Containers[0].Args, []string{"--admin"})
@@ -136,12 +156,15 @@ func TestFirstGenerationIsInstalledAsAProvider(t *testing.T) {
 func TestFirstGenerationRunsItsControllerFromTheRegistryOfThePackage(t *testing.T) {
 	s, _, r := newDeploymentEnv(t)
 	_, controllerDigest := r.push(t, "acme/controller:v7", provider("controller", ""))
-	ref, _ := publish.FirstGeneration(t, r.address, "first/separate", "v1", firstFiles("firstseparate", firstDeployment("acme/controller:v7")))
+	ref, _ := publish.FirstGeneration(
+		t, r.address, "first/separate", "v1", firstFiles("firstseparate", firstDeployment("acme/controller:v7")),
+	)
 	p := env.NewProvider("firstseparate", ref)
 	s.CreateTemporary(t, p)
 	untilSettled(t, s, p)
 	untilRuns(t, s, p, controllerDigest.String())
-	if image := deploymentOf(t, s, p).Spec.Template.Spec.Containers[0].Image; !strings.HasPrefix(image, r.address+"/acme/controller:v7@") {
+	if image := deploymentOf(t, s, p).
+		Spec.Template.Spec.Containers[0].Image; !strings.HasPrefix(image, r.address+"/acme/controller:v7@") {
 		t.Errorf("image %s", image)
 	}
 	remove(t, s, p)
@@ -177,7 +200,8 @@ func TestFirstGenerationWithAnotherTagIsRefused(t *testing.T) {
 	p := env.NewProvider("firsttag", ref)
 	s.CreateTemporary(t, p)
 	s.WaitPackage(t, p, "is refused", func() bool {
-		return strings.Contains(p.GetCondition(v1.TypeReady).Message+p.GetCondition(v1.TypeHealthy).Message+p.GetCondition(v1.TypeInstalled).Message, firstgen.ErrVersionMismatch.Name)
+		return strings.Contains(p.GetCondition(v1.TypeReady).Message+p.GetCondition(v1.TypeHealthy).Message+
+			p.GetCondition(v1.TypeInstalled).Message, firstgen.ErrVersionMismatch.Name)
 	})
 	if n := len(deployments(t, s, p)); n != 0 {
 		t.Errorf("%d Deployments", n)

@@ -62,7 +62,9 @@ func pullSecret(t *testing.T, s *testEnv, name, host, user string) *corev1.Secre
 	if err := s.Client.Create(t.Context(), namespace); err != nil && !apierrors.IsAlreadyExists(err) {
 		t.Fatal(err)
 	}
-	data, err := json.Marshal(map[string]any{"auths": map[string]any{host: map[string]string{"username": user, "password": "secret"}}})
+	data, err := json.Marshal(map[string]any{"auths": map[string]any{host: map[string]string{
+		"username": user, "password": "secret",
+	}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +80,9 @@ func TestRewrite(t *testing.T) {
 	s := sharedEnv(t)
 	first, second := newRegistry(t), newRegistry(t)
 	_, one := first.push(t, "inner/rewritten:v1", meta("Configuration", "rewritten", ""))
-	_, two := second.push(t, "inner/rewritten:v1", meta("Configuration", "rewritten", "spec:\n  crossplane: {version: '>=v1.0.0'}\n"))
+	_, two := second.push(
+		t, "inner/rewritten:v1", meta("Configuration", "rewritten", "spec:\n  crossplane: {version: '>=v1.0.0'}\n"),
+	)
 	const image = "packages.rewrite.invalid/acme/rewritten:v1"
 	p := newConfiguration("image-rewrite", image)
 	s.CreateTemporary(t, p)
@@ -92,12 +96,15 @@ func TestRewrite(t *testing.T) {
 	checkResolved(t, p, first.address+"/inner/rewritten:v1", one.String())
 	rev := s.Revisions(t, p)[0]
 	want := []v1.ImageConfigRef{{Name: "rewrite-acme", Reason: v1.ImageConfigReasonRewrite}}
-	for of, got := range map[string][]v1.ImageConfigRef{"package": p.Status.AppliedImageConfigRefs, "revision": rev.RevisionStatus().AppliedImageConfigRefs} {
+	for of, got := range map[string][]v1.ImageConfigRef{
+		"package": p.Status.AppliedImageConfigRefs, "revision": rev.RevisionStatus().AppliedImageConfigRefs,
+	} {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("applied to the %s (-want +got):\n%s", of, diff)
 		}
 	}
-	if got := rev.RevisionStatus().ResolvedImage; !strings.HasPrefix(got, first.address+"/inner/rewritten") || !strings.HasSuffix(got, "@"+one.String()) {
+	if got := rev.RevisionStatus().ResolvedImage; !strings.HasPrefix(got, first.address+"/inner/rewritten") ||
+		!strings.HasSuffix(got, "@"+one.String()) {
 		t.Errorf("the image of the revision is %s", got)
 	}
 	if got := rev.RevisionSpec().Image; got != image {
@@ -133,8 +140,12 @@ func TestRewrite(t *testing.T) {
 
 func checkResolved(t *testing.T, p *v1.Configuration, image, digest string) {
 	t.Helper()
-	if p.Status.ResolvedPackage != image || p.Status.ResolvedDigest != digest || p.Status.CurrentIdentifier != p.Spec.Package {
-		t.Errorf("status: %s is %s, %s; want %s, %s", p.Status.CurrentIdentifier, p.Status.ResolvedPackage, p.Status.ResolvedDigest, image, digest)
+	if p.Status.ResolvedPackage != image || p.Status.ResolvedDigest != digest ||
+		p.Status.CurrentIdentifier != p.Spec.Package {
+		t.Errorf(
+			"status: %s is %s, %s; want %s, %s", p.Status.CurrentIdentifier, p.Status.ResolvedPackage, p.Status.ResolvedDigest,
+			image, digest,
+		)
 	}
 }
 
@@ -150,7 +161,8 @@ func TestPullSecrets(t *testing.T) {
 		p := newConfiguration("image-secret", ref)
 		p.Spec.PackagePullSecrets = []corev1.LocalObjectReference{{Name: "of-package"}}
 		s.CreateTemporary(t, p)
-		s.WaitCondition(t, p, v1.TypeInstalled, corev1.ConditionFalse, "pull secret of-package does not exist in namespace "+controller.DefaultNamespace)
+		s.WaitCondition(t, p, v1.TypeInstalled, corev1.ConditionFalse, "pull secret of-package does not exist in namespace "+
+			controller.DefaultNamespace)
 		s.CreateTemporary(t, pullSecret(t, s, "of-package", r.address, "you"))
 		s.WaitCondition(t, p, v1.TypeInstalled, corev1.ConditionFalse, "Unauthorized")
 		if err := s.Client.Update(t.Context(), pullSecret(t, s, "of-package", r.address, "me")); err != nil {
@@ -219,7 +231,9 @@ func TestMirrors(t *testing.T) {
 	home.setFault(forUser("home"))
 	s.CreateTemporary(t, pullSecret(t, s, "of-home", home.address, "home"))
 	config := mirroring("mirrors", home.address+"/", port.Free(t)+"/", mirror.address+"/")
-	config.Spec.Registry.Authentication = &v1beta1.RegistryAuthentication{PullSecretRef: corev1.LocalObjectReference{Name: "of-home"}}
+	config.Spec.Registry.Authentication = &v1beta1.RegistryAuthentication{PullSecretRef: corev1.LocalObjectReference{
+		Name: "of-home",
+	}}
 	s.CreateTemporary(t, config)
 
 	p := newConfiguration("image-mirrors", ref)
@@ -231,7 +245,9 @@ func TestMirrors(t *testing.T) {
 	if got := p.Status.ResolvedPackage; got != ref {
 		t.Errorf("the package is resolved to %s, want %s", got, ref)
 	}
-	want := []v1.ImageConfigRef{{Name: "mirrors", Reason: v1.ImageConfigReasonPullSecret}, {Name: "mirrors", Reason: v1.ImageConfigReasonMirror}}
+	want := []v1.ImageConfigRef{{Name: "mirrors", Reason: v1.ImageConfigReasonPullSecret}, {
+		Name: "mirrors", Reason: v1.ImageConfigReasonMirror,
+	}}
 	if got := p.Status.AppliedImageConfigRefs; !slices.Contains(got, want[1]) {
 		t.Errorf("applied: %v, want %v", got, want)
 	}
@@ -268,7 +284,9 @@ func TestForeignImageConfig(t *testing.T) {
 	s.WaitPackage(t, marker, "follows its ImageConfig", func() bool {
 		return strings.Contains(marker.GetCondition(v1.TypeReady).Message, r.address)
 	})
-	if seen := slices.DeleteFunc(r.requests(""), func(s string) bool { return strings.Contains(s, "/none/") || strings.HasSuffix(s, "/v2/") }); len(seen) > 0 {
+	if seen := slices.DeleteFunc(
+		r.requests(""), func(s string) bool { return strings.Contains(s, "/none/") || strings.HasSuffix(s, "/v2/") },
+	); len(seen) > 0 {
 		t.Errorf("the registry was asked: %v", seen)
 	}
 	if after := resourceVersions(t, s, p); !slices.Equal(before, after) {

@@ -80,7 +80,9 @@ func TestFunctionInstallsNothing(t *testing.T) {
 	if refs := s.Revisions(t, p)[0].RevisionStatus().ObjectRefs; len(refs) > 0 {
 		t.Errorf("objects of the function: %v", refs)
 	}
-	if err := s.Client.Get(t.Context(), client.ObjectKey{Name: "inputs.functioninput.test"}, newCRD()); !apierrors.IsNotFound(err) {
+	if err := s.Client.Get(
+		t.Context(), client.ObjectKey{Name: "inputs.functioninput.test"}, newCRD(),
+	); !apierrors.IsNotFound(err) {
 		t.Errorf("the input of a function was installed (%v)", err)
 	}
 }
@@ -146,7 +148,8 @@ func TestSecretForARewrittenImage(t *testing.T) {
 	s.CreateTemporary(t, authenticating("secret-rewritten", r.address+"/acme/", "of-rewritten"))
 	untilSettled(t, s, p)
 	want := []v1.ImageConfigRef{
-		{Name: "rewrite-private", Reason: v1.ImageConfigReasonRewrite}, {Name: "secret-rewritten", Reason: v1.ImageConfigReasonPullSecret},
+		{Name: "rewrite-private", Reason: v1.ImageConfigReasonRewrite},
+		{Name: "secret-rewritten", Reason: v1.ImageConfigReasonPullSecret},
 	}
 	if diff := cmp.Diff(want, p.Status.AppliedImageConfigRefs); diff != "" {
 		t.Errorf("applied (-want +got):\n%s", diff)

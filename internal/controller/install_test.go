@@ -25,7 +25,8 @@ func counted(t *testing.T, s *testEnv) *requestLog {
 	return sent
 }
 
-// kinds counts requests by method and resource, with the subresource. A request for a document of discovery counts for /apis.
+// kinds counts requests by method and resource, with the subresource. A request for a document of discovery counts for
+// /apis.
 func (l *requestLog) kinds() map[string]int {
 	out := map[string]int{}
 	for _, r := range l.all() {
@@ -49,14 +50,16 @@ func (l *requestLog) kinds() map[string]int {
 // describe returns the numbers of requests, largest first.
 func describe(kinds map[string]int) string {
 	var out []string
-	for _, kind := range slices.SortedFunc(maps.Keys(kinds), func(a, b string) int { return cmp.Or(kinds[b]-kinds[a], cmp.Compare(a, b)) }) {
+	for _, kind := range slices.SortedFunc(
+		maps.Keys(kinds), func(a, b string) int { return cmp.Or(kinds[b]-kinds[a], cmp.Compare(a, b)) },
+	) {
 		out = append(out, fmt.Sprintf("%d %s", kinds[kind], kind))
 	}
 	return strings.Join(out, "\n")
 }
 
-// Packages that are created at once share the reads of discovery, of the revisions and of the APIServices. For each package, the manager
-// only writes: the revision, the CRD, two roles for users, the statuses and an event.
+// Packages that are created at once share the reads of discovery, of the revisions and of the APIServices. For each
+// package, the manager only writes: the revision, the CRD, two roles for users, the statuses and an event.
 func TestPackagesThatAreCreatedAtOnceShareTheirReads(t *testing.T) {
 	const packages = 30
 	s := newEnv(t)
@@ -94,8 +97,8 @@ func TestPackagesThatAreCreatedAtOnceShareTheirReads(t *testing.T) {
 	}
 }
 
-// The watch of CRDs shows when the API server has established new CRDs, so a package with many CRDs needs as few requests for
-// discovery as one with one CRD, and as few others.
+// The watch of CRDs shows when the API server has established new CRDs, so a package with many CRDs needs as few
+// requests for discovery as one with one CRD, and as few others.
 func TestInstallingManyCRDsNeedsFewOtherRequests(t *testing.T) {
 	const definitions, others = 60, 20
 	s := newEnv(t)

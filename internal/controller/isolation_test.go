@@ -25,7 +25,9 @@ func TestBadPackagesDoNotAffectOthers(t *testing.T) {
 	hole.setFault(neverResponds)
 	// More packages of a registry that never responds than the manager has workers.
 	for i := range 80 {
-		s.CreateTemporary(t, newConfiguration(fmt.Sprintf("bad-hole-%d", i), fmt.Sprintf("%s/acme/hole-%d:v1", hole.address, i)))
+		s.CreateTemporary(
+			t, newConfiguration(fmt.Sprintf("bad-hole-%d", i), fmt.Sprintf("%s/acme/hole-%d:v1", hole.address, i)),
+		)
 	}
 	bad := map[string]string{}
 	for name, c := range map[string]struct{ ref, says string }{
@@ -36,7 +38,10 @@ func TestBadPackagesDoNotAffectOthers(t *testing.T) {
 		"damaged":   {faulty(t, damaged) + "/acme/damaged:v1", "DigestMismatch"},
 		"malformed": {pushed(t, good, "malformed", "kind: [\n"), ""},
 		"no-meta":   {pushed(t, good, "nometa", crd("nometa.test", "Thing", "one")[4:]), ""},
-		"bad-crd":   {pushed(t, good, "badcrd", provider("badcrd", strings.Replace(crd("badcrd.test", "Thing", "one"), "scope: Cluster", "scope: Nowhere", 1))), ""},
+		"bad-crd": {pushed(
+			t, good, "badcrd",
+			provider("badcrd", strings.Replace(crd("badcrd.test", "Thing", "one"), "scope: Cluster", "scope: Nowhere", 1)),
+		), ""},
 	} {
 		p := env.NewProvider("bad-"+name, c.ref)
 		s.CreateTemporary(t, p)

@@ -21,7 +21,8 @@ import (
 // and their objects. Writes of status only are excluded, because the next
 // reconciliation repeats them.
 func isKillPoint(c fault.Call) bool {
-	return c.Method != http.MethodGet && c.Method != "WATCH" && !strings.HasSuffix(c.Path, "/status") && !strings.Contains(c.Path, "/events") && !strings.Contains(c.Path, "/locks")
+	return c.Method != http.MethodGet && c.Method != "WATCH" && !strings.HasSuffix(c.Path, "/status") &&
+		!strings.Contains(c.Path, "/events") && !strings.Contains(c.Path, "/locks")
 }
 
 // If the manager is killed during the upgrade or downgrade of a package with its
@@ -89,5 +90,6 @@ func (w *dependencyEnv) isAt(t *testing.T, p *v1.Provider, tag string) bool {
 		t.Fatal(err)
 	}
 	ready := p.GetCondition(v1.TypeReady)
-	return strings.HasSuffix(p.Spec.Package, ":"+tag) && ready.Status == corev1.ConditionTrue && ready.ObservedGeneration == p.Generation
+	return strings.HasSuffix(p.Spec.Package, ":"+tag) && ready.Status == corev1.ConditionTrue &&
+		ready.ObservedGeneration == p.Generation
 }

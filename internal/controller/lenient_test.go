@@ -14,7 +14,10 @@ import (
 func TestEventNamesWhatTheLenientPolicyAccepts(t *testing.T) {
 	s := newEnv(t)
 	r := newRegistry(t)
-	ref, _ := r.push(t, "acme/lenient:v1", provider("lenient", strings.Replace(crd("lenient.test", "Thing", "one"), "scope: Cluster", "scope: Namespaced\n  scope: Cluster", 1)))
+	ref, _ := r.push(t, "acme/lenient:v1", provider(
+		"lenient",
+		strings.Replace(crd("lenient.test", "Thing", "one"), "scope: Cluster", "scope: Namespaced\n  scope: Cluster", 1),
+	))
 	s.start(t)
 	p := env.NewProvider("lenient", ref)
 	p.Annotations = map[string]string{revision.AnnotationContentPolicy: "Lenient"}
@@ -26,7 +29,8 @@ func TestEventNamesWhatTheLenientPolicyAccepts(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, e := range events.Items {
-			if e.Reason == "LenientContent" && e.Regarding.Name == p.Status.CurrentRevision && strings.Contains(e.Note, "DuplicateKey: ") && strings.Contains(e.Note, "things.lenient.test") {
+			if e.Reason == "LenientContent" && e.Regarding.Name == p.Status.CurrentRevision &&
+				strings.Contains(e.Note, "DuplicateKey: ") && strings.Contains(e.Note, "things.lenient.test") {
 				return true
 			}
 		}

@@ -64,7 +64,11 @@ func TestLockIsDerived(t *testing.T) {
 		lock.Packages = []v1beta1.LockPackage{
 			twice, twice,
 			{Name: "", Source: "", Version: "", Dependencies: []v1beta1.Dependency{}},
-			{Name: "made-up", Kind: new("Nonsense"), Source: "registry.example.com/made/up", Version: "v0.0.1", Dependencies: []v1beta1.Dependency{{Package: "registry.example.com/made/up", Constraints: "!"}}},
+			{Name: "made-up", Kind: new(
+				"Nonsense",
+			), Source: "registry.example.com/made/up", Version: "v0.0.1", Dependencies: []v1beta1.Dependency{
+				{Package: "registry.example.com/made/up", Constraints: "!"},
+			}},
 		}
 	})
 	w.waitLocked(t, whole...)
@@ -119,7 +123,9 @@ func TestLockReportsTheResolutionOfDependencies(t *testing.T) {
 	// A finalizer of Crossplane core is removed: the deletion of the Lock waits for nothing.
 	lock := &v1beta1.Lock{}
 	lock.Name = v1beta1.LockName
-	env.Update(t, w.Env, lock, func(lock *v1beta1.Lock) { lock.Finalizers = append(lock.Finalizers, v1beta1.FinalizerLock) })
+	env.Update(
+		t, w.Env, lock, func(lock *v1beta1.Lock) { lock.Finalizers = append(lock.Finalizers, v1beta1.FinalizerLock) },
+	)
 	wait.Until(t, limit, "the finalizer is removed", func() (string, bool) {
 		if err := w.Client.Get(t.Context(), client.ObjectKeyFromObject(lock), lock); err != nil {
 			return err.Error(), false

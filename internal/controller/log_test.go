@@ -33,7 +33,8 @@ func TestLevelOfFailures(t *testing.T) {
 			t.Errorf("%v: want %s, logged %s", tc.err, tc.want, got)
 		}
 		out.Reset()
-		logr.FromSlogHandler(untilDone{slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelError}), nil}).Error(tc.err, "Reconciler error")
+		logr.FromSlogHandler(untilDone{slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelError}), nil}).
+			Error(tc.err, "Reconciler error")
 		if logged := out.Len() > 0; logged != (tc.want == "level=ERROR") {
 			t.Errorf("%v: logged above its level: %s", tc.err, &out)
 		}
@@ -43,13 +44,15 @@ func TestLevelOfFailures(t *testing.T) {
 func TestUntilDone(t *testing.T) {
 	var out bytes.Buffer
 	done := make(chan struct{})
-	log := logr.FromSlogHandler(untilDone{slog.NewTextHandler(&out, nil), done}).V(1).WithName("library").WithValues("a", "b")
+	log := logr.FromSlogHandler(untilDone{slog.NewTextHandler(&out, nil), done}).V(1).WithName("library").
+		WithValues("a", "b")
 	log.Info("detail")
 	log.Error(errors.New("broken"), "before the stop")
 	close(done)
 	log.Error(errors.New("broken"), "after the stop")
 	got := out.String()
-	if strings.Contains(got, "detail") || strings.Contains(got, "after the stop") || !strings.Contains(got, "before the stop") {
+	if strings.Contains(got, "detail") || strings.Contains(got, "after the stop") ||
+		!strings.Contains(got, "before the stop") {
 		t.Errorf("logged:\n%s", got)
 	}
 	if !strings.Contains(got, "a=b") || !strings.Contains(got, "logger=library") {

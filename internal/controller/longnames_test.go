@@ -40,7 +40,9 @@ spec: {group: %s, names: {kind: K%[3]s, plural: %[3]s}, scope: Namespaced, versi
 		s.WaitHealthy(t, p)
 		role := &rbacv1.ClusterRole{}
 		eventually(t, "the role exists", func() bool {
-			return s.Client.Get(t.Context(), client.ObjectKey{Name: "crossplane:composite:" + name + ":aggregate-to-edit"}, role) == nil
+			return s.Client.Get(
+				t.Context(), client.ObjectKey{Name: "crossplane:composite:" + name + ":aggregate-to-edit"}, role,
+			) == nil
 		})
 		const key = "rbac.crossplane.io/xrd"
 		if long := len(name) > 63; long && role.Annotations[key] != name || !long && role.Labels[key] != name {
@@ -49,8 +51,8 @@ spec: {group: %s, names: {kind: K%[3]s, plural: %[3]s}, scope: Namespaced, versi
 	}
 }
 
-// A package with metadata that the API server refuses on a revision or on its objects is refused with a code and the reason, before
-// anything is written.
+// A package with metadata that the API server refuses on a revision or on its objects is refused with a code and the
+// reason, before anything is written.
 func TestPackagesWithInvalidMetadataAreRefused(t *testing.T) {
 	s := sharedEnv(t)
 	r := newRegistry(t)
@@ -59,12 +61,16 @@ func TestPackagesWithInvalidMetadataAreRefused(t *testing.T) {
 		common       map[string]string
 		code, reason string
 	}{
-		"label":  {`labels: {team: "a b c"}`, nil, check.ErrInvalidMetaLabels.Name, "metadata.labels[team]"},
-		"key":    {`annotations: {"bad key/x": v}`, nil, check.ErrInvalidMetaLabels.Name, "metadata.annotations[bad key/x]"},
-		"large":  {"annotations: {meta.crossplane.io/readme: " + strings.Repeat("r", 300_000) + "}", nil, check.ErrMetaAnnotationsTooLarge.Name, "bytes"},
-		"common": {"labels: {a: b}", map[string]string{"team": "a b c"}, revision.ErrCommonMetadata.Name, "spec.commonLabels[team]"},
+		"label": {`labels: {team: "a b c"}`, nil, check.ErrInvalidMetaLabels.Name, "metadata.labels[team]"},
+		"key":   {`annotations: {"bad key/x": v}`, nil, check.ErrInvalidMetaLabels.Name, "metadata.annotations[bad key/x]"},
+		"large": {"annotations: {meta.crossplane.io/readme: " + strings.Repeat("r", 300_000) +
+			"}", nil, check.ErrMetaAnnotationsTooLarge.Name, "bytes"},
+		"common": {
+			"labels: {a: b}", map[string]string{"team": "a b c"}, revision.ErrCommonMetadata.Name, "spec.commonLabels[team]",
+		},
 	} {
-		ref, _ := r.push(t, "acme/metadata-"+name+":v1", "apiVersion: meta.pkg.crossplane.io/v1\nkind: Configuration\nmetadata: {name: c, "+c.metadata+"}\n")
+		ref, _ := r.push(t, "acme/metadata-"+name+
+			":v1", "apiVersion: meta.pkg.crossplane.io/v1\nkind: Configuration\nmetadata: {name: c, "+c.metadata+"}\n")
 		p := env.NewPackage(v1.ConfigurationKind, "metadata-"+name, ref)
 		p.PackageSpec().CommonLabels = c.common
 		s.CreateTemporary(t, p)

@@ -90,7 +90,10 @@ func TestSideloadedPackage(t *testing.T) {
 
 	// The digest stays in use until the spec of the package changes.
 	was := p.Status.ResolvedDigest
-	file(t, filepath.Join(s.folder, "mycoolpkg.xpkg"), meta("Configuration", "mycoolpkg", "spec:\n  crossplane: {version: '>=v1'}\n"))
+	file(
+		t, filepath.Join(s.folder, "mycoolpkg.xpkg"),
+		meta("Configuration", "mycoolpkg", "spec:\n  crossplane: {version: '>=v1'}\n"),
+	)
 	waitReconciled(t, s.Env, p)
 	s.WaitHealthy(t, p)
 	if p.Status.ResolvedDigest != was {
@@ -126,5 +129,7 @@ func TestNamesOfPackages(t *testing.T) {
 }
 
 func newConfiguration(name, ref string) *v1.Configuration {
-	return &v1.Configuration{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1.ConfigurationSpec{PackageSpec: v1.PackageSpec{Package: ref}}}
+	return &v1.Configuration{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1.ConfigurationSpec{
+		PackageSpec: v1.PackageSpec{Package: ref},
+	}}
 }

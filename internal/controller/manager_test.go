@@ -58,7 +58,8 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 			return err.Error(), false
 		}
 		h := p.GetCondition(v1.TypeHealthy)
-		return fmt.Sprintf("%+v", p.Status), p.Status.CurrentRevision != rev1 && h.Status == corev1.ConditionTrue && p.Status.CurrentIdentifier == second
+		return fmt.Sprintf("%+v", p.Status),
+			p.Status.CurrentRevision != rev1 && h.Status == corev1.ConditionTrue && p.Status.CurrentIdentifier == second
 	})
 	if diff := cmp.Diff([]string{"Provider/lifecycle*"}, owners(t, e.Client, "kepts.lifecycle.test")); diff != "" {
 		t.Errorf("owners after the upgrade (-want +got):\n%s", diff)
@@ -95,8 +96,13 @@ func TestTwoPackagesWithOneObject(t *testing.T) {
 	e.WaitHealthy(t, holder)
 	comer := env.NewProvider("comer", b)
 	e.CreateTemporary(t, comer)
-	e.WaitCondition(t, comer, v1.TypeHealthy, corev1.ConditionFalse, "ForeignOwner: objects of the package cannot be established: CustomResourceDefinition shareds.conflict.test belongs to Provider/holder")
-	err := e.Client.Get(t.Context(), client.ObjectKey{Name: "owns.conflict.test"}, &apiextensionsv1.CustomResourceDefinition{})
+	e.WaitCondition(
+		t, comer, v1.TypeHealthy, corev1.ConditionFalse,
+		"ForeignOwner: objects of the package cannot be established: CustomResourceDefinition shareds.conflict.test belongs to Provider/holder",
+	)
+	err := e.Client.Get(
+		t.Context(), client.ObjectKey{Name: "owns.conflict.test"}, &apiextensionsv1.CustomResourceDefinition{},
+	)
 	if !apierrors.IsNotFound(err) {
 		t.Errorf("a part of the refused package was installed (%v)", err)
 	}
@@ -136,10 +142,14 @@ func TestManualActivation(t *testing.T) {
 	activate(t, e.Client, rev2)
 	wait.Until(t, limit, "the old revision is inactive and the new one has the higher number", func() (string, bool) {
 		one, two := &v1.ProviderRevision{}, &v1.ProviderRevision{}
-		if err := errors.Join(e.Client.Get(t.Context(), client.ObjectKey{Name: rev1}, one), e.Client.Get(t.Context(), client.ObjectKey{Name: rev2}, two)); err != nil {
+		if err := errors.Join(
+			e.Client.Get(t.Context(), client.ObjectKey{Name: rev1}, one),
+			e.Client.Get(t.Context(), client.ObjectKey{Name: rev2}, two),
+		); err != nil {
 			return err.Error(), false
 		}
-		return fmt.Sprintf("%+v %+v", one.Spec, two.Spec), one.Spec.DesiredState == v1.RevisionInactive && two.Spec.Revision == 2
+		return fmt.Sprintf("%+v %+v", one.Spec, two.Spec),
+			one.Spec.DesiredState == v1.RevisionInactive && two.Spec.Revision == 2
 	})
 	e.WaitHealthy(t, p)
 }
@@ -147,13 +157,21 @@ func TestManualActivation(t *testing.T) {
 func TestDependencies(t *testing.T) {
 	s := newFakeContent()
 	const conf, needed = "registry.example.com/test/conf:v1.0.0", "registry.example.com/test/needed:v1.2.0"
-	s.push(conf, meta("Configuration", "conf", "spec:\n  dependsOn:\n  - provider: registry.example.com/test/needed\n    version: \">=v1.1.0\"\n"))
+	s.push(conf, meta(
+		"Configuration", "conf",
+		"spec:\n  dependsOn:\n  - provider: registry.example.com/test/needed\n    version: \">=v1.1.0\"\n",
+	))
 	s.push(needed, provider("needed", crd("needed.test", "Thing", "one")))
 	e := startManager(t, s)
 
-	configuration := &v1.Configuration{ObjectMeta: metav1.ObjectMeta{Name: "conf"}, Spec: v1.ConfigurationSpec{PackageSpec: v1.PackageSpec{Package: conf}}}
+	configuration := &v1.Configuration{ObjectMeta: metav1.ObjectMeta{Name: "conf"}, Spec: v1.ConfigurationSpec{
+		PackageSpec: v1.PackageSpec{Package: conf},
+	}}
 	e.CreateTemporary(t, configuration)
-	e.WaitCondition(t, configuration, v1.TypeHealthy, corev1.ConditionFalse, "DependencyMissing: 1 dependency of 1 not installed: registry.example.com/test/needed >=v1.1.0.")
+	e.WaitCondition(
+		t, configuration, v1.TypeHealthy, corev1.ConditionFalse,
+		"DependencyMissing: 1 dependency of 1 not installed: registry.example.com/test/needed >=v1.1.0.",
+	)
 	dependency := env.NewProvider("needed", needed)
 	e.CreateTemporary(t, dependency)
 	e.WaitHealthy(t, configuration)
@@ -169,7 +187,8 @@ func TestDependencies(t *testing.T) {
 				edges[p.Source+" "+p.Version] = d.Package + " " + d.Constraints
 			}
 		}
-		return fmt.Sprintf("%+v", lock.Packages), edges["registry.example.com/test/conf v1.0.0"] == "registry.example.com/test/needed >=v1.1.0"
+		return fmt.Sprintf("%+v", lock.Packages),
+			edges["registry.example.com/test/conf v1.0.0"] == "registry.example.com/test/needed >=v1.1.0"
 	})
 }
 
@@ -181,7 +200,10 @@ func TestFailuresAreReported(t *testing.T) {
 
 	wrong := env.NewProvider("wrong-kind", function)
 	e.CreateTemporary(t, wrong)
-	e.WaitCondition(t, wrong, v1.TypeHealthy, corev1.ConditionFalse, "WrongKind: registry.example.com/test/function:v1.0.0 is a Function and not a Provider.")
+	e.WaitCondition(
+		t, wrong, v1.TypeHealthy, corev1.ConditionFalse,
+		"WrongKind: registry.example.com/test/function:v1.0.0 is a Function and not a Provider.",
+	)
 	e.WaitCondition(t, wrong, v1.TypeInstalled, corev1.ConditionFalse, "WrongKind")
 
 	absent := env.NewProvider("absent", "registry.example.com/test/absent:v1.0.0")

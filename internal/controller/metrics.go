@@ -22,22 +22,27 @@ type Metric struct {
 // The manager's metrics.
 var (
 	writesMetric = Metric{
-		"xpkg_object_writes_total", "counter", "Objects of packages that were written, by action.", []string{"action", "kind"},
+		"xpkg_object_writes_total", "counter", "Objects of packages that were written, by action.",
+		[]string{"action", "kind"},
 	}
 	failuresMetric = Metric{
 		"xpkg_failures_total", "counter", "Reconciliations that failed, by the code of the failure.", []string{"code"},
 	}
 	managerMetric = Metric{
-		"xpkg_manager_info", "gauge", "The manager that reconciles packages; always 1. A standby does not report it.", []string{"version"},
+		"xpkg_manager_info", "gauge", "The manager that reconciles packages; always 1. A standby does not report it.",
+		[]string{"version"},
 	}
 	infoMetric = Metric{
-		"xpkg_package_info", "gauge", "An installed package; always 1.", []string{"kind", "package", "reference", "revision", "digest"},
+		"xpkg_package_info", "gauge", "An installed package; always 1.",
+		[]string{"kind", "package", "reference", "revision", "digest"},
 	}
 	readyMetric = Metric{
-		"xpkg_package_ready", "gauge", "1 if a package is healthy with the content of its current spec, else 0.", []string{"kind", "package"},
+		"xpkg_package_ready", "gauge", "1 if a package is healthy with the content of its current spec, else 0.",
+		[]string{"kind", "package"},
 	}
 	stalledMetric = Metric{
-		"xpkg_package_stalled", "gauge", "1 if a package waits for a user to fix a problem, else 0.", []string{"kind", "package", "reason"},
+		"xpkg_package_stalled", "gauge", "1 if a package waits for a user to fix a problem, else 0.",
+		[]string{"kind", "package", "reason"},
 	}
 )
 
@@ -91,8 +96,8 @@ func (m *metrics) register(registry prometheus.Registerer, reader client.Reader)
 	}
 }
 
-// packageMetrics computes the metric of the manager, and those of packages from their statuses when they are collected, so that
-// the metrics of a package end with it.
+// packageMetrics computes the metric of the manager, and those of packages from their statuses when they are collected,
+// so that the metrics of a package end with it.
 type packageMetrics struct{ reader client.Reader }
 
 // Describe implements prometheus.Collector.
@@ -115,7 +120,9 @@ func (m packageMetrics) Collect(out chan<- prometheus.Metric) {
 			out <- infoMetric.gauge(1, kind, p.GetName(), p.PackageSpec().Package, s.CurrentRevision, s.ResolvedDigest)
 			out <- readyMetric.gauge(boolean(p.GetCondition(v1.TypeReady).Status == corev1.ConditionTrue), kind, p.GetName())
 			stalled := p.GetCondition(v1.TypeStalled)
-			out <- stalledMetric.gauge(boolean(stalled.Status == corev1.ConditionTrue), kind, p.GetName(), string(stalled.Reason))
+			out <- stalledMetric.gauge(
+				boolean(stalled.Status == corev1.ConditionTrue), kind, p.GetName(), string(stalled.Reason),
+			)
 		}
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/xpkg-dev/xpkg/apis"
 )
 
-// TestAManagerWithoutPackagesIsNotAbsent checks that no alert about an absent metric fires in a cluster without packages, and that it
-// fires once the manager has stopped.
+// TestAManagerWithoutPackagesIsNotAbsent checks that no alert about an absent metric fires in a cluster without
+// packages, and that it fires once the manager has stopped.
 func TestAManagerWithoutPackagesIsNotAbsent(t *testing.T) {
 	rules, err := os.ReadFile(filepath.Join("..", "..", "charts", "xpkg", "monitoring", "alerts.yaml"))
 	if err != nil {
@@ -45,7 +45,9 @@ func TestAManagerWithoutPackagesIsNotAbsent(t *testing.T) {
 	stopped := reported()
 	for _, m := range absent {
 		if !running[m[1]] || stopped[m[1]] {
-			t.Errorf("%s is reported by a manager without packages: %v, by a stopped one: %v", m[1], running[m[1]], stopped[m[1]])
+			t.Errorf(
+				"%s is reported by a manager without packages: %v, by a stopped one: %v", m[1], running[m[1]], stopped[m[1]],
+			)
 		}
 	}
 }

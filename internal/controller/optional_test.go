@@ -29,7 +29,8 @@ func TestOptionalDependencies(t *testing.T) {
 	if got := w.all(t); !slices.Equal(got, []string{"configuration/dep-guild"}) {
 		t.Errorf("there is %v", got)
 	}
-	if e := w.lockEntry(t, "dep/guild"); len(e.Dependencies) != 0 || len(e.OptionalDependencies) != 1 || e.OptionalDependencies[0].Constraints != "<v2" {
+	if e := w.lockEntry(t, "dep/guild"); len(e.Dependencies) != 0 || len(e.OptionalDependencies) != 1 ||
+		e.OptionalDependencies[0].Constraints != "<v2" {
 		t.Errorf("the Lock contains %+v", e)
 	}
 
@@ -38,7 +39,9 @@ func TestOptionalDependencies(t *testing.T) {
 	w.WaitHealthy(t, relay)
 	w.waitOptionalAbsent(t, guild)
 	env.Update(t, w.Env, relay, func(p *v1.Provider) { p.Spec.Package = second })
-	w.WaitCondition(t, guild, v1.TypeHealthy, corev1.ConditionFalse, "DependencyVersion: dependencies at a version that does not match: "+w.repository("relay")+" is installed at v2.0.0, but the package works only with <v2")
+	w.WaitCondition(t,
+		guild, v1.TypeHealthy, corev1.ConditionFalse, "DependencyVersion: dependencies at a version that does not match: "+
+			w.repository("relay")+" is installed at v2.0.0, but the package works only with <v2")
 	w.WaitHealthy(t, relay)
 	env.Update(t, w.Env, relay, func(p *v1.Provider) { p.Spec.Package = first })
 	w.waitOptionalAbsent(t, guild)
@@ -67,7 +70,8 @@ func (w *dependencyEnv) checkOptionalDependencies(t *testing.T) {
 	w.remove(t, fan)
 	w.remove(t, relay)
 	rival := w.config(t, "rival", w.push(t, "Configuration", "rival:v1.0.0", "relay v2"))
-	w.WaitCondition(t, rival, v1.TypeHealthy, corev1.ConditionFalse, "configuration/dep-club works only with "+w.repository("relay")+" <v2")
+	w.WaitCondition(t, rival, v1.TypeHealthy, corev1.ConditionFalse, "configuration/dep-club works only with "+
+		w.repository("relay")+" <v2")
 	w.waitOptionalAbsent(t, club, "relay <v2")
 	w.remove(t, rival)
 	w.remove(t, club)
@@ -96,7 +100,9 @@ func (w *dependencyEnv) lockEntry(t *testing.T, repository string) v1beta1.LockP
 		if err := w.Client.Get(t.Context(), client.ObjectKey{Name: v1beta1.LockName}, lock); err != nil {
 			t.Fatal(err)
 		}
-		at := slices.IndexFunc(lock.Packages, func(p v1beta1.LockPackage) bool { return strings.HasSuffix(p.Source, repository) })
+		at := slices.IndexFunc(
+			lock.Packages, func(p v1beta1.LockPackage) bool { return strings.HasSuffix(p.Source, repository) },
+		)
 		if at >= 0 {
 			out = lock.Packages[at]
 		}

@@ -66,7 +66,8 @@ type Options struct {
 	// ActivationDeadline is the maximum time in which a new revision must become healthy, and in which a
 	// crash of its runtime still rolls it back. Zero means ten minutes. A negative value disables rollbacks.
 	ActivationDeadline time.Duration
-	// ConversionPatience is the time for which a failing conversion webhook may keep a CRD from being deleted. Zero means two minutes.
+	// ConversionPatience is the time for which a failing conversion webhook may keep a CRD from being deleted. Zero means
+	// two minutes.
 	ConversionPatience time.Duration
 	// Settle is the time that a runtime must run without a restart before it is available. Zero means the
 	// default of the runtime.
@@ -82,8 +83,8 @@ type Options struct {
 	Permissions *Permissions
 	// FirstGeneration is the API of the first generation of packages.
 	FirstGeneration Extension
-	// KindSources returns the sources in which packages that provide the kinds of install objects are found, in a state that is at
-	// most maxAge old. It may be nil.
+	// KindSources returns the sources in which packages that provide the kinds of install objects are found, in a state
+	// that is at most maxAge old. It may be nil.
 	KindSources func(ctx context.Context, maxAge time.Duration) ([]provide.Source, error)
 	// Log is the logger of the manager.
 	Log *slog.Logger

@@ -124,7 +124,8 @@ func guard(t *testing.T, s *testEnv, group, owner string) {
 						controllers++
 					}
 				}
-				if e.Type == apiwatch.Deleted || o.GetDeletionTimestamp() != nil || !slices.Contains(got, owner) && !slices.Contains(got, owner+"*") || controllers > 1 {
+				if e.Type == apiwatch.Deleted || o.GetDeletionTimestamp() != nil ||
+					!slices.Contains(got, owner) && !slices.Contains(got, owner+"*") || controllers > 1 {
 					t.Errorf("%s was %s with the owners %v", o.GetName(), e.Type, got)
 				}
 			}
@@ -149,7 +150,8 @@ func TestOwnersThroughAnUpgrade(t *testing.T) {
 	untilSettled(t, s, p)
 	const pkg = "Configuration/own-upgrade"
 	for _, o := range []*metav1.PartialObjectMetadata{
-		object("CompositeResourceDefinition", "xthings."+group), object("Composition", "kept."+group), object("Composition", "dropped."+group),
+		object("CompositeResourceDefinition", "xthings."+group), object("Composition", "kept."+group),
+		object("Composition", "dropped."+group),
 	} {
 		untilOwned(t, s, o, pkg+"*")
 	}
@@ -160,7 +162,8 @@ func TestOwnersThroughAnUpgrade(t *testing.T) {
 	env.Update(t, s.Env, p, func(p *v1.Configuration) { p.Spec.Package = second })
 	untilSettled(t, s, p)
 	for _, o := range []*metav1.PartialObjectMetadata{
-		object("CompositeResourceDefinition", "xthings."+group), object("Composition", "kept."+group), object("Composition", "added."+group),
+		object("CompositeResourceDefinition", "xthings."+group), object("Composition", "kept."+group),
+		object("Composition", "added."+group),
 	} {
 		untilOwned(t, s, o, pkg+"*")
 	}
@@ -172,8 +175,8 @@ func TestOwnersThroughAnUpgrade(t *testing.T) {
 	untilWritten(t, s, group, want...)
 }
 
-// checkReferences checks the owner references of an object and of the revision field by field: the package controls both,
-// and its deletion in the foreground waits for them.
+// checkReferences checks the owner references of an object and of the revision field by field: the package controls
+// both, and its deletion in the foreground waits for them.
 func checkReferences(t *testing.T, s *testEnv, p v1.Package, o *metav1.PartialObjectMetadata) {
 	t.Helper()
 	if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
@@ -181,7 +184,9 @@ func checkReferences(t *testing.T, s *testEnv, p v1.Package, o *metav1.PartialOb
 	}
 	rev := s.Revisions(t, p)[0]
 	want := []metav1.OwnerReference{
-		{APIVersion: "pkg.crossplane.io/v1", Kind: p.PackageKind(), Name: p.GetName(), UID: p.GetUID(), Controller: new(true), BlockOwnerDeletion: new(true)},
+		{APIVersion: "pkg.crossplane.io/v1", Kind: p.PackageKind(), Name: p.GetName(), UID: p.GetUID(), Controller: new(
+			true,
+		), BlockOwnerDeletion: new(true)},
 	}
 	if diff := cmp.Diff(want, o.OwnerReferences); diff != "" {
 		t.Errorf("owner references of %s (-want +got):\n%s", o.Name, diff)
@@ -197,14 +202,16 @@ func untilSettled(t *testing.T, s *testEnv, p v1.Package) {
 	t.Helper()
 	s.WaitPackage(t, p, "is ready with "+p.PackageSpec().Package, func() bool {
 		ready := p.GetCondition(v1.TypeReady)
-		return ready.Status == corev1.ConditionTrue && ready.ObservedGeneration == p.GetGeneration() && p.PackageStatus().CurrentIdentifier == p.PackageSpec().Package
+		return ready.Status == corev1.ConditionTrue && ready.ObservedGeneration == p.GetGeneration() &&
+			p.PackageStatus().CurrentIdentifier == p.PackageSpec().Package
 	})
 	wait.Until(t, limit, p.GetName()+": its revisions are done", func() (string, bool) {
 		seen := ""
 		for _, rev := range s.Revisions(t, p) {
 			ready := rev.GetCondition(v1.TypeReady)
 			seen += fmt.Sprintf("%s %+v; ", rev.GetName(), rev.RevisionStatus().Conditions)
-			if ready.Status != corev1.ConditionTrue || ready.ObservedGeneration != rev.GetGeneration() || rev.GetDeletionTimestamp() != nil {
+			if ready.Status != corev1.ConditionTrue || ready.ObservedGeneration != rev.GetGeneration() ||
+				rev.GetDeletionTimestamp() != nil {
 				return seen, false
 			}
 		}
@@ -264,7 +271,8 @@ func TestDroppedObjectsAreReleasedBeforeTheirRevisionIsCollected(t *testing.T) {
 	dropped := object("Composition", "dropped."+group)
 	untilOwned(t, s, dropped, "Configuration/own-handed")
 
-	next, _ := r.push(t, "acme/heir:v1", configuration("heir", "heir.test", "one")+strings.TrimPrefix(configuration("heir", group, "one", "dropped"), configuration("heir", group, "one")))
+	next, _ := r.push(t, "acme/heir:v1", configuration("heir", "heir.test", "one")+
+		strings.TrimPrefix(configuration("heir", group, "one", "dropped"), configuration("heir", group, "one")))
 	heir := newConfiguration("own-heir", next)
 	s.CreateTemporary(t, heir)
 	untilSettled(t, s, heir)

@@ -120,10 +120,13 @@ func TestContendedCRDOfThePackageAPIIsReported(t *testing.T) {
 			return err.Error(), false
 		}
 		ready := p.GetCondition(v1.TypeReady)
-		return fmt.Sprintf("%d overwrites, %+v", overwrites.Load(), p.Status.Conditions), ready.Status == corev1.ConditionFalse && string(ready.Reason) == packageapi.ErrOverwritten.Name
+		return fmt.Sprintf("%d overwrites, %+v", overwrites.Load(), p.Status.Conditions),
+			ready.Status == corev1.ConditionFalse && string(ready.Reason) == packageapi.ErrOverwritten.Name
 	})
 	message := p.GetCondition(v1.TypeHealthy).Message
-	for _, part := range []string{"another program keeps overwriting CustomResourceDefinition " + overwrittenCRD + `: the field manager "crossplane" changed it at`, "had written it 5 times", "`kubectl get crd " + overwrittenCRD + " -o yaml --show-managed-fields`"} {
+	for _, part := range []string{"another program keeps overwriting CustomResourceDefinition " + overwrittenCRD +
+		`: the field manager "crossplane" changed it at`, "had written it 5 times", "`kubectl get crd " + overwrittenCRD +
+		" -o yaml --show-managed-fields`"} {
 		if !strings.Contains(message, part) {
 			t.Errorf("the condition lacks %q: %s", part, message)
 		}
@@ -156,7 +159,8 @@ func (s *testEnv) keepOverwriting(t *testing.T, manager string) (overwrites *ato
 		defer close(done)
 		for ctx.Err() == nil {
 			d := newCRD()
-			if s.Client.Get(ctx, client.ObjectKey{Name: overwrittenCRD}, d) == nil && !isPruned(d) && s.overwrite(ctx, manager) == nil {
+			if s.Client.Get(ctx, client.ObjectKey{Name: overwrittenCRD}, d) == nil && !isPruned(d) &&
+				s.overwrite(ctx, manager) == nil {
 				overwrites.Add(1)
 			}
 			select {

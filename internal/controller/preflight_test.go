@@ -44,7 +44,8 @@ func TestAnUpdateThatTheAPIServerRejectsWritesNothing(t *testing.T) {
 	untilSettled(t, s, p)
 	env.Update(t, s.Env, p, func(p *v1.Provider) { p.Spec.Package = second })
 	untilUpdateRefused(t, s, p, "ImmutableField")
-	if m := p.GetCondition(v1.TypeReady).Message; !strings.Contains(m, "ones."+group+": spec.scope is Cluster and cannot change to Namespaced") {
+	if m := p.GetCondition(v1.TypeReady).
+		Message; !strings.Contains(m, "ones."+group+": spec.scope is Cluster and cannot change to Namespaced") {
 		t.Errorf("the message is %s", m)
 	}
 	for _, kind := range kinds {
@@ -64,7 +65,10 @@ func TestAnUpdateThatChangesTheTypeOfACompositionWritesNothing(t *testing.T) {
 	r := newRegistry(t)
 	const group = "fixed.preflight.test"
 	first, _ := r.push(t, "acme/fixed:v1", configuration("fixed", group, "one", "main"))
-	second, _ := r.push(t, "acme/fixed:v2", strings.Replace(configuration("fixed", group, "two", "main"), "compositeTypeRef: {apiVersion: "+group+"/v1, kind: XThing}", "compositeTypeRef: {apiVersion: "+group+"/v2, kind: XThing}", 1))
+	second, _ := r.push(t, "acme/fixed:v2", strings.Replace(
+		configuration("fixed", group, "two", "main"), "compositeTypeRef: {apiVersion: "+group+"/v1, kind: XThing}",
+		"compositeTypeRef: {apiVersion: "+group+"/v2, kind: XThing}", 1,
+	))
 	s.start(t)
 	p := &v1.Configuration{ObjectMeta: metav1.ObjectMeta{Name: "fixed"}}
 	p.Spec.Package = first
@@ -77,7 +81,8 @@ func TestAnUpdateThatChangesTheTypeOfACompositionWritesNothing(t *testing.T) {
 	generation := xrd.Generation
 	env.Update(t, s.Env, p, func(p *v1.Configuration) { p.Spec.Package = second })
 	untilUpdateRefused(t, s, p, "ImmutableField")
-	want := "Composition main." + group + ": spec.compositeTypeRef is {\"apiVersion\":\"" + group + "/v1\",\"kind\":\"XThing\"} and cannot change to "
+	want := "Composition main." + group + ": spec.compositeTypeRef is {\"apiVersion\":\"" + group +
+		"/v1\",\"kind\":\"XThing\"} and cannot change to "
 	if m := p.GetCondition(v1.TypeReady).Message; !strings.Contains(m, want) {
 		t.Errorf("the message is %s", m)
 	}
@@ -97,7 +102,8 @@ func TestAnUpdateDropsStoredVersionsWithoutObjects(t *testing.T) {
 	r := newRegistry(t)
 	const group = "stored.preflight.test"
 	stream := func(version string) string {
-		return strings.ReplaceAll(provider("stored")+crd(group, "Empty", version)+crd(group, "Used", version), "name: v1\n", "name: "+version+"\n")
+		return strings.ReplaceAll(provider("stored")+crd(group, "Empty", version)+
+			crd(group, "Used", version), "name: v1\n", "name: "+version+"\n")
 	}
 	one, _ := r.push(t, "acme/stored:v1", stream("v1"))
 	two, _ := r.push(t, "acme/stored:v2", stream("v2"))
@@ -105,11 +111,14 @@ func TestAnUpdateDropsStoredVersionsWithoutObjects(t *testing.T) {
 	p := env.NewProvider("stored", one)
 	s.CreateTemporary(t, p)
 	untilSettled(t, s, p)
-	used := &unstructured.Unstructured{Object: map[string]any{"apiVersion": group + "/v1", "kind": "Used", "metadata": map[string]any{"name": "u"}}}
+	used := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": group + "/v1", "kind": "Used", "metadata": map[string]any{"name": "u"},
+	}}
 	s.CreateTemporary(t, used)
 	env.Update(t, s.Env, p, func(p *v1.Provider) { p.Spec.Package = two })
 	untilUpdateRefused(t, s, p, "StoredVersionInUse")
-	if m := p.GetCondition(v1.TypeReady).Message; !strings.Contains(m, "useds."+group) || strings.Contains(m, "emptys."+group) {
+	if m := p.GetCondition(v1.TypeReady).Message; !strings.Contains(m, "useds."+group) ||
+		strings.Contains(m, "emptys."+group) {
 		t.Errorf("the message is %s", m)
 	}
 	for _, name := range []string{"emptys." + group, "useds." + group} {
@@ -146,24 +155,27 @@ func denyCRDs(t *testing.T, s *testEnv) (admit func()) {
 // denials counts the policies of denyUnless.
 var denials atomic.Int64
 
-// denyUnless creates a policy that denies writes of a resource that do not satisfy a rule, and returns a function that deletes
-// it.
+// denyUnless creates a policy that denies writes of a resource that do not satisfy a rule, and returns a function that
+// deletes it.
 func denyUnless(t *testing.T, s *testEnv, group, resource, rule string) (admit func()) {
 	t.Helper()
 	// The API server applies a policy for a moment after its deletion, so no two tests use one name.
 	name := fmt.Sprintf("deny-%d.preflight.test", denials.Add(1))
 	policy := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy", "metadata": map[string]any{"name": name},
+		"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
+		"metadata": map[string]any{"name": name},
 		"spec": map[string]any{
 			"matchConstraints": map[string]any{"resourceRules": []any{map[string]any{
-				"apiGroups": []any{group}, "apiVersions": []any{"*"}, "operations": []any{"CREATE", "UPDATE"}, "resources": []any{resource},
+				"apiGroups": []any{group}, "apiVersions": []any{"*"}, "operations": []any{"CREATE", "UPDATE"},
+				"resources": []any{resource},
 			}}},
 			"validations": []any{map[string]any{"expression": rule, "message": "the policy of the cluster"}},
 		},
 	}}
 	binding := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding", "metadata": map[string]any{"name": name},
-		"spec": map[string]any{"policyName": name, "validationActions": []any{"Deny"}},
+		"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding",
+		"metadata": map[string]any{"name": name},
+		"spec":     map[string]any{"policyName": name, "validationActions": []any{"Deny"}},
 	}}
 	admit = func() {
 		for _, o := range []*unstructured.Unstructured{binding, policy} {
@@ -185,9 +197,14 @@ func denyUnless(t *testing.T, s *testEnv, group, resource, rule string) (admit f
 func denyNewRoles(t *testing.T, s *testEnv, provider string) (admit func()) {
 	t.Helper()
 	prefix := "crossplane:provider:" + provider + "-"
-	admit = denyUnless(t, s, rbacv1.GroupName, "clusterroles", "request.operation != 'CREATE' || !object.metadata.name.startsWith('"+prefix+"')")
+	admit = denyUnless(
+		t, s, rbacv1.GroupName, "clusterroles",
+		"request.operation != 'CREATE' || !object.metadata.name.startsWith('"+prefix+"')",
+	)
 	eventually(t, "the policy denies", func() bool {
-		return s.Client.Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: prefix + "probe"}}, client.DryRunAll) != nil
+		return s.Client.Create(
+			t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: prefix + "probe"}}, client.DryRunAll,
+		) != nil
 	})
 	return admit
 }
@@ -195,7 +212,9 @@ func denyNewRoles(t *testing.T, s *testEnv, provider string) (admit func()) {
 // denyCRDsUnless is like denyCRDs, for requests that do not satisfy a condition.
 func denyCRDsUnless(t *testing.T, s *testEnv, condition string) (admit func()) {
 	t.Helper()
-	rule := condition + " || !object.spec.versions.exists(v, has(v.schema.openAPIV3Schema.description) && v.schema.openAPIV3Schema.description == '" + denied + "')"
+	rule := condition +
+		" || !object.spec.versions.exists(v, has(v.schema.openAPIV3Schema.description) && v.schema.openAPIV3Schema.description == '" +
+		denied + "')"
 	admit = denyUnless(t, s, "apiextensions.k8s.io", "customresourcedefinitions", rule)
 	var probe apiextensionsv1.CustomResourceDefinition
 	if err := yaml.Unmarshal([]byte(crd("probe.preflight.test", "Probe", denied)), &probe); err != nil {

@@ -107,7 +107,9 @@ func pullCases() []*pullCase {
 		{"semver", "v1.3.0", false}, {"digest", "", true}, {"tagdigest", "v1.3.0", true}, {"channel", "latest", false},
 	} {
 		for _, policy := range []corev1.PullPolicy{corev1.PullIfNotPresent, corev1.PullAlways, corev1.PullNever} {
-			out = append(out, &pullCase{name: "policy-" + k.name + "-" + strings.ToLower(string(policy)), policy: policy, tag: k.tag, digest: k.digest})
+			out = append(out, &pullCase{
+				name: "policy-" + k.name + "-" + strings.ToLower(string(policy)), policy: policy, tag: k.tag, digest: k.digest,
+			})
 		}
 	}
 	return out
@@ -233,7 +235,9 @@ func TestPullPolicies(t *testing.T) {
 	}
 	// Deleted content cannot be restored now, and the package is not healthy.
 	lost := all[0]
-	if err := s.Client.Delete(t.Context(), &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "things." + lost.name + ".test"}}); err != nil {
+	if err := s.Client.Delete(t.Context(), &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{
+		Name: "things." + lost.name + ".test",
+	}}); err != nil {
 		t.Fatal(err)
 	}
 	s.WaitCondition(t, lost.p, v1.TypeHealthy, corev1.ConditionFalse, "")

@@ -28,7 +28,8 @@ type rejections struct {
 
 func (r rejections) RoundTrip(request *http.Request) (*http.Response, error) {
 	response, err := r.next.RoundTrip(request)
-	if err == nil && request.Method != http.MethodGet && strings.Contains(request.URL.Path, "/services") && response.StatusCode == http.StatusForbidden {
+	if err == nil && request.Method != http.MethodGet && strings.Contains(request.URL.Path, "/services") &&
+		response.StatusCode == http.StatusForbidden {
 		r.count.Add(1)
 	}
 	return response, err
@@ -41,19 +42,27 @@ func denyServices(t *testing.T, s *testEnv) (allow func()) {
 	metadata := metav1.ObjectMeta{Name: "services.quota.test"}
 	forbidden := metav1.StatusReasonForbidden
 	policy := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metadata, Spec: admissionv1.ValidatingAdmissionPolicySpec{
-		MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
-			Operations: []admissionv1.OperationType{admissionv1.Create},
-			Rule:       admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"services"}},
-		}}}},
-		Validations: []admissionv1.Validation{{Expression: "!object.metadata.name.startsWith('quota')", Message: "no Services in this namespace", Reason: &forbidden}},
+		MatchConstraints: &admissionv1.MatchResources{
+			ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
+				Operations: []admissionv1.OperationType{admissionv1.Create},
+				Rule:       admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"services"}},
+			}}}},
+		Validations: []admissionv1.Validation{{
+			Expression: "!object.metadata.name.startsWith('quota')", Message: "no Services in this namespace",
+			Reason: &forbidden,
+		}},
 	}}
-	binding := &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metadata, Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
-		PolicyName: metadata.Name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
-	}}
+	binding := &admissionv1.ValidatingAdmissionPolicyBinding{
+		ObjectMeta: metadata, Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
+			PolicyName: metadata.Name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
+		}}
 	s.CreateTemporary(t, policy)
 	s.CreateTemporary(t, binding)
 	eventually(t, "the policy denies", func() bool {
-		probe := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "quota-probe"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 1}}}}
+		probe := &corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "quota-probe"},
+			Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 1}}},
+		}
 		return apierrors.IsForbidden(s.Client.Create(t.Context(), probe, client.DryRunAll))
 	})
 	return func() {

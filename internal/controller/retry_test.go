@@ -22,7 +22,8 @@ func untilUpdateRefused(t *testing.T, s *testEnv, p v1.Package, code string) {
 	t.Helper()
 	s.WaitPackage(t, p, "is refused with "+code, func() bool {
 		ready := p.GetCondition(v1.TypeReady)
-		return ready.ObservedGeneration == p.GetGeneration() && ready.Status == corev1.ConditionFalse && strings.HasPrefix(ready.Message, code+": ")
+		return ready.ObservedGeneration == p.GetGeneration() && ready.Status == corev1.ConditionFalse &&
+			strings.HasPrefix(ready.Message, code+": ")
 	})
 	if b := p.PackageStatus().Rollback; b != nil {
 		t.Errorf("rolled back: %+v", b)
@@ -33,7 +34,9 @@ func untilUpdateRefused(t *testing.T, s *testEnv, p v1.Package, code string) {
 // gone.
 func TestARefusedUpdateIsInstalledOnceTheCauseIsGone(t *testing.T) {
 	newThing := func(group, version string) *unstructured.Unstructured {
-		return &unstructured.Unstructured{Object: map[string]any{"apiVersion": group + "/" + version, "kind": "Thing", "metadata": map[string]any{"name": "t"}}}
+		return &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": group + "/" + version, "kind": "Thing", "metadata": map[string]any{"name": "t"},
+		}}
 	}
 	for name, tc := range map[string]struct {
 		code string
@@ -43,7 +46,9 @@ func TestARefusedUpdateIsInstalledOnceTheCauseIsGone(t *testing.T) {
 		refuse func(t *testing.T, s *testEnv, group string) (admit func())
 	}{
 		"denied": {
-			"AdmissionDenied", func(crd string) string { return strings.ReplaceAll(crd, "description: two", "description: "+denied) },
+			"AdmissionDenied", func(crd string) string {
+				return strings.ReplaceAll(crd, "description: two", "description: "+denied)
+			},
 			func(t *testing.T, s *testEnv, _ string) func() { return denyCRDs(t, s) },
 		},
 		"denied-role": {
@@ -78,7 +83,8 @@ func TestARefusedUpdateIsInstalledOnceTheCauseIsGone(t *testing.T) {
 			r := newRegistry(t)
 			group := name + ".retry.test"
 			first, _ := r.push(t, "acme/"+name+":v1", provider(name, crd(group, "Other", "one"), crd(group, "Thing", "one")))
-			second, _ := r.push(t, "acme/"+name+":v2", provider(name, crd(group, "Other", "two"), tc.change(crd(group, "Thing", "two"))))
+			second, _ := r.push(t, "acme/"+name+
+				":v2", provider(name, crd(group, "Other", "two"), tc.change(crd(group, "Thing", "two"))))
 			s.start(t)
 			p := env.NewProvider(name, first)
 			s.CreateTemporary(t, p)
@@ -88,7 +94,9 @@ func TestARefusedUpdateIsInstalledOnceTheCauseIsGone(t *testing.T) {
 			env.Update(t, s.Env, p, func(p *v1.Provider) { p.Spec.Package = second })
 			untilUpdateRefused(t, s, p, tc.code)
 			// A requested attempt changes nothing either.
-			env.Update(t, s.Env, p, func(p *v1.Provider) { metav1.SetMetaDataAnnotation(&p.ObjectMeta, v1.AnnotationRetry, "1") })
+			env.Update(
+				t, s.Env, p, func(p *v1.Provider) { metav1.SetMetaDataAnnotation(&p.ObjectMeta, v1.AnnotationRetry, "1") },
+			)
 			s.WaitPackage(t, p, "handled the request", func() bool { return p.Status.LastHandledRetry == "1" })
 			untilUpdateRefused(t, s, p, tc.code)
 			for _, c := range s.audit.Calls(group) {
@@ -131,7 +139,8 @@ func TestARolledBackUpdateIsTriedAgainOnRequest(t *testing.T) {
 	env.Update(t, s.Env, p, func(p *v1.Provider) { p.Spec.Package = second })
 	untilRolledBack(t, s, p)
 	b := p.Status.Rollback
-	if !strings.HasPrefix(b.Message, "AdmissionDenied: ") || b.RetryTime == nil || !strings.Contains(p.GetCondition(v1.TypeReady).Message, "`xpkg update provider/asked "+second+"`") {
+	if !strings.HasPrefix(b.Message, "AdmissionDenied: ") || b.RetryTime == nil ||
+		!strings.Contains(p.GetCondition(v1.TypeReady).Message, "`xpkg update provider/asked "+second+"`") {
 		t.Errorf("rollback %+v, %s", b, p.GetCondition(v1.TypeReady).Message)
 	}
 	env.Update(t, s.Env, p, func(p *v1.Provider) { metav1.SetMetaDataAnnotation(&p.ObjectMeta, v1.AnnotationRetry, "1") })

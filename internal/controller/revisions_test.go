@@ -281,6 +281,7 @@ func untilWaits(t *testing.T, s *testEnv, p *v1.Provider) {
 	t.Helper()
 	s.WaitPackage(t, p, "waits to be activated", func() bool {
 		c := p.GetCondition(v1.TypeInstalled)
-		return c.Status == corev1.ConditionFalse && c.Reason == v1.ReasonInactive && c.ObservedGeneration == p.Generation && p.Status.CurrentIdentifier == p.Spec.Package
+		return c.Status == corev1.ConditionFalse && c.Reason == v1.ReasonInactive && c.ObservedGeneration == p.Generation &&
+			p.Status.CurrentIdentifier == p.Spec.Package
 	})
 }

@@ -37,7 +37,8 @@ func TestRejectedVersionIsRolledBack(t *testing.T) {
 	env.Update(t, s.Env, p, func(p *v1.Provider) { p.Spec.Package = refused })
 	untilRolledBack(t, s, p)
 	b := p.Status.Rollback
-	if b.To != running || b.From != p.Status.CurrentRevision || !strings.HasPrefix(b.Message, "PartlyWritten: ") || !strings.Contains(b.Message, "storeds.rollback.test") {
+	if b.To != running || b.From != p.Status.CurrentRevision || !strings.HasPrefix(b.Message, "PartlyWritten: ") ||
+		!strings.Contains(b.Message, "storeds.rollback.test") {
 		t.Errorf("rolled back: %+v", b)
 	}
 	untilStates(t, s, p, "v2:2", "v1:3*")
@@ -61,7 +62,8 @@ func TestRejectedVersionIsRolledBack(t *testing.T) {
 	remove(t, s, p)
 }
 
-// A version whose CRD serves no version is rolled back at once, and as the first one it is refused. Only other tools build it.
+// A version whose CRD serves no version is rolled back at once, and as the first one it is refused. Only other tools
+// build it.
 func TestAVersionWithoutServedVersionsIsRolledBack(t *testing.T) {
 	s := newEnv(t)
 	s.options.ActivationDeadline = time.Hour
@@ -116,7 +118,8 @@ func TestRollbackSelectsAHealthyRevision(t *testing.T) {
 
 func rolledBack(p v1.Package) bool {
 	healthy, ready, status := p.GetCondition(v1.TypeHealthy), p.GetCondition(v1.TypeStalled), p.PackageStatus()
-	return healthy.Status == corev1.ConditionFalse && healthy.Reason == v1.ReasonRolledBack && strings.HasPrefix(healthy.Message, "RolledBack: ") &&
+	return healthy.Status == corev1.ConditionFalse && healthy.Reason == v1.ReasonRolledBack &&
+		strings.HasPrefix(healthy.Message, "RolledBack: ") &&
 		ready.Status == corev1.ConditionTrue && status.Activation != nil && status.Activation.Revision == status.Rollback.To
 }
 
@@ -131,7 +134,9 @@ func TestNothingToRollBackTo(t *testing.T) {
 	// Every reconciliation is later than the deadline.
 	s.options.ActivationDeadline = time.Nanosecond
 	r := newRegistry(t)
-	ref, _ := r.push(t, "acme/first:v1", meta("Provider", "first", "spec:\n  dependsOn:\n  - provider: registry.example.com/acme/absent\n    version: '>=v1'\n"))
+	ref, _ := r.push(t, "acme/first:v1", meta(
+		"Provider", "first", "spec:\n  dependsOn:\n  - provider: registry.example.com/acme/absent\n    version: '>=v1'\n",
+	))
 	s.start(t)
 	p := env.NewProvider("first", ref)
 	s.CreateTemporary(t, p)

@@ -53,7 +53,9 @@ func TestExternalRuntimeImageNeedNotExist(t *testing.T) {
 	s.options.Runtimes, s.options.MakeNamespace = runtime.Everywhere(runtime.External), true
 	s.start(t)
 	r := newRegistry(t)
-	ref, _ := r.push(t, "runtime/local:v1", meta("Provider", "local", "spec:\n  controller:\n    image: "+r.address+"/elsewhere/local:v1\n")+crd("local.test", "Thing", "one"))
+	ref, _ := r.push(t, "runtime/local:v1", meta(
+		"Provider", "local", "spec:\n  controller:\n    image: "+r.address+"/elsewhere/local:v1\n",
+	)+crd("local.test", "Thing", "one"))
 	p := env.NewProvider("local", ref)
 	s.CreateTemporary(t, p)
 	s.WaitCondition(t, p, v1.TypeHealthy, corev1.ConditionUnknown, "another system runs the runtime")

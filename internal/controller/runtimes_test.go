@@ -17,7 +17,9 @@ import (
 func podOf(t *testing.T, s *testEnv, revision string) *corev1.Pod {
 	t.Helper()
 	var pods corev1.PodList
-	if err := s.Client.List(t.Context(), &pods, client.InNamespace(controller.DefaultNamespace), client.MatchingLabels{v1.LabelRevision: revision}); err != nil {
+	if err := s.Client.List(t.Context(), &pods, client.InNamespace(controller.DefaultNamespace), client.MatchingLabels{
+		v1.LabelRevision: revision,
+	}); err != nil {
 		t.Fatal(err)
 	}
 	if len(pods.Items) != 1 {

@@ -14,8 +14,8 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/testing/env"
 )
 
-// The ServiceAccount of a package stays its own: a configuration of another package cannot name it, and it is restored when it is deleted.
-// Packages whose ServiceAccount the same configuration names share it.
+// The ServiceAccount of a package stays its own: a configuration of another package cannot name it, and it is restored
+// when it is deleted. Packages whose ServiceAccount the same configuration names share it.
 func TestServiceAccountsOfPackages(t *testing.T) {
 	s, _, r := newDeploymentEnv(t)
 	install := func(name string, config *v1beta1.DeploymentRuntimeConfig) *v1.Provider {
@@ -36,7 +36,9 @@ func TestServiceAccountsOfPackages(t *testing.T) {
 	}
 	account := func(name string) *corev1.ServiceAccount {
 		a := &corev1.ServiceAccount{}
-		if err := s.Client.Get(t.Context(), client.ObjectKey{Namespace: controller.DefaultNamespace, Name: name}, a); client.IgnoreNotFound(err) != nil {
+		if err := s.Client.Get(
+			t.Context(), client.ObjectKey{Namespace: controller.DefaultNamespace, Name: name}, a,
+		); client.IgnoreNotFound(err) != nil {
 			t.Fatal(err)
 		}
 		return a
@@ -57,7 +59,9 @@ func TestServiceAccountsOfPackages(t *testing.T) {
 	}
 	eventually(t, "the ServiceAccount is restored, and pods have its token", func() bool {
 		d := &appsv1.Deployment{}
-		if err := s.Client.Get(t.Context(), client.ObjectKey{Namespace: controller.DefaultNamespace, Name: name}, d); err != nil {
+		if err := s.Client.Get(
+			t.Context(), client.ObjectKey{Namespace: controller.DefaultNamespace, Name: name}, d,
+		); err != nil {
 			t.Fatal(err)
 		}
 		now := account(name).UID

@@ -90,7 +90,9 @@ func TestFormerFunctionRunsUntilTheNewOneIsHealthy(t *testing.T) {
 		Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: manifests.Container}}}},
 	}}
 	s.CreateTemporary(t, config)
-	f := &v1.Function{ObjectMeta: metav1.ObjectMeta{Name: "held"}, Spec: v1.FunctionSpec{PackageSpec: v1.PackageSpec{Package: one}}}
+	f := &v1.Function{ObjectMeta: metav1.ObjectMeta{Name: "held"}, Spec: v1.FunctionSpec{PackageSpec: v1.PackageSpec{
+		Package: one,
+	}}}
 	s.CreateTemporary(t, f)
 	untilSettled(t, s, f)
 	former := podOf(t, s, f.Status.CurrentRevision)
@@ -100,7 +102,8 @@ func TestFormerFunctionRunsUntilTheNewOneIsHealthy(t *testing.T) {
 	s.WaitCondition(t, f, v1.TypeHealthy, corev1.ConditionFalse, "is available when it has run for 540s without a restart")
 	setPodStatus(t, s, f.Status.CurrentRevision, func(p *corev1.Pod) corev1.PodStatus { return env.CrashingPod(p, 2) })
 	s.WaitPackage(t, f, "is rolled back", func() bool {
-		return f.Status.Rollback != nil && strings.Contains(f.Status.Rollback.Message, "code 7") && f.GetCondition(v1.TypeHealthy).Reason == v1.ReasonRolledBack
+		return f.Status.Rollback != nil && strings.Contains(f.Status.Rollback.Message, "code 7") &&
+			f.GetCondition(v1.TypeHealthy).Reason == v1.ReasonRolledBack
 	})
 	still := &corev1.Pod{}
 	err := s.Client.Get(t.Context(), client.ObjectKey{Namespace: controller.DefaultNamespace, Name: former.Name}, still)

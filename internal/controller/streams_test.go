@@ -12,7 +12,10 @@ func provider(name string, crds ...string) string {
 }
 
 func meta(kind, name, spec string) string {
-	return fmt.Sprintf("apiVersion: meta.pkg.crossplane.io/v1\nkind: %s\nmetadata:\n  name: %s\n  annotations:\n    meta.crossplane.io/source: example.org/%s\n%s", kind, name, name, spec)
+	return fmt.Sprintf(
+		"apiVersion: meta.pkg.crossplane.io/v1\nkind: %s\nmetadata:\n  name: %s\n  annotations:\n    meta.crossplane.io/source: example.org/%s\n%s",
+		kind, name, name, spec,
+	)
 }
 
 func crd(group, kind, description string) string {
@@ -21,5 +24,6 @@ func crd(group, kind, description string) string {
 
 // labeled puts a label on an object of a stream.
 func labeled(stream, name, key, value string) string {
-	return strings.Replace(stream, "  name: "+name+"\n", fmt.Sprintf("  name: %s\n  labels: {%s: %s}\n", name, key, value), 1)
+	return strings.Replace(stream, "  name: "+name+
+		"\n", fmt.Sprintf("  name: %s\n  labels: {%s: %s}\n", name, key, value), 1)
 }

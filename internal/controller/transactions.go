@@ -20,18 +20,23 @@ import (
 // kindAge is the age up to which lists of kinds are used again.
 const kindAge = time.Minute
 
-// setupTransactions registers the controller of transactions, if the manager has the permissions of the manifests of this version. Its clients read from the API server: the decisions of a transaction are those of
-// a command, which has no cache.
+// setupTransactions registers the controller of transactions, if the manager has the permissions of the manifests of
+// this version. Its clients read from the API server: the decisions of a transaction are those of a command, which has
+// no cache.
 func (c *components) setupTransactions(ctx context.Context) error {
 	cfg := c.manager.GetConfig()
-	live, err := client.New(cfg, client.Options{Scheme: c.manager.GetScheme(), Mapper: c.manager.GetRESTMapper(), HTTPClient: c.manager.GetHTTPClient()})
+	live, err := client.New(cfg, client.Options{
+		Scheme: c.manager.GetScheme(), Mapper: c.manager.GetRESTMapper(), HTTPClient: c.manager.GetHTTPClient(),
+	})
 	if err != nil {
 		return err
 	}
 	// The manifests that grant the permissions for transactions contain their fence.
 	if slices.Contains(c.missingFences, fence.TransactionsName) {
 		if err := live.List(ctx, &v1alpha1.TransactionList{}, client.Limit(1)); apierrors.IsForbidden(err) {
-			c.options.Log.Warn("the manager carries out no transactions, because it may not read them: apply the manifests of `xpkg bootstrap` again")
+			c.options.Log.Warn(
+				"the manager carries out no transactions, because it may not read them: apply the manifests of `xpkg bootstrap` again",
+			)
 			return nil
 		} else if err != nil {
 			return err
@@ -59,7 +64,8 @@ func (c *components) setupTransactions(ctx context.Context) error {
 func (c *components) newPlanner(live client.Client, cluster planner.Cluster) *planner.Planner {
 	o := c.options
 	pl := &planner.Planner{
-		Reader: live, Cluster: cluster, Source: o.Content, Frontend: o.FirstGeneration.API, DryRun: client.NewDryRunClient(live), Namespace: o.namespace(), Identify: true,
+		Reader: live, Cluster: cluster, Source: o.Content, Frontend: o.FirstGeneration.API,
+		DryRun: client.NewDryRunClient(live), Namespace: o.namespace(), Identify: true,
 		Kinds: &provide.Finder{},
 	}
 	pl.Images, _ = o.Content.(planner.Images)

@@ -83,8 +83,12 @@ func TestTransactionChangesSeveralPackages(t *testing.T) {
 	s.WaitReady(t, a)
 	s.WaitReady(t, c)
 
-	x := newTransaction("whole", wantPackage(v1.ConfigurationKind, "whole-b", other), wantPackage(v1.ConfigurationKind, "whole-a", two))
-	x.Spec.Remove = []v1alpha1.RemovedPackage{{PackageName: v1alpha1.PackageName{Kind: v1.ConfigurationKind, Name: "whole-c"}}}
+	x := newTransaction(
+		"whole", wantPackage(v1.ConfigurationKind, "whole-b", other), wantPackage(v1.ConfigurationKind, "whole-a", two),
+	)
+	x.Spec.Remove = []v1alpha1.RemovedPackage{{PackageName: v1alpha1.PackageName{
+		Kind: v1.ConfigurationKind, Name: "whole-c",
+	}}}
 	s.CreateTemporary(t, x)
 	t.Cleanup(func() { s.Delete(t, env.NewPackage(v1.ConfigurationKind, "whole-b", other)) })
 	if status := untilEnded(t, s, x); status.Phase != v1alpha1.Succeeded {
@@ -120,7 +124,9 @@ func TestTransactionReturnsAllPackages(t *testing.T) {
 
 	x := newTransaction("return", wantPackage(v1.ProviderKind, "return-p", never),
 		wantPackage(v1.ConfigurationKind, "return-b", other), wantPackage(v1.ConfigurationKind, "return-a", two))
-	x.Spec.Remove = []v1alpha1.RemovedPackage{{PackageName: v1alpha1.PackageName{Kind: v1.ConfigurationKind, Name: "return-c"}}}
+	x.Spec.Remove = []v1alpha1.RemovedPackage{{PackageName: v1alpha1.PackageName{
+		Kind: v1.ConfigurationKind, Name: "return-c",
+	}}}
 	x.Spec.Deadline.Duration = neverHealthy
 	s.CreateTemporary(t, x)
 	status := untilEnded(t, s, x)
@@ -168,14 +174,19 @@ func TestTransactionKeepsChangesOfOthers(t *testing.T) {
 		return fmt.Sprint(c), c.Status == corev1.ConditionTrue && strings.Contains(c.Message, "transaction others changes")
 	})
 	applied := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": v1.GroupVersion.String(), "kind": v1.ConfigurationKind, "metadata": map[string]any{"name": "others-applied"},
-		"spec": map[string]any{"package": refs["others-applied"]},
+		"apiVersion": v1.GroupVersion.String(), "kind": v1.ConfigurationKind,
+		"metadata": map[string]any{"name": "others-applied"},
+		"spec":     map[string]any{"package": refs["others-applied"]},
 	}}
 	get("others-applied")
-	if err := s.Client.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(applied), client.FieldOwner("flux")); err != nil {
+	if err := s.Client.Apply(
+		t.Context(), client.ApplyConfigurationFromUnstructured(applied), client.FieldOwner("flux"),
+	); err != nil {
 		t.Fatal(err)
 	}
-	env.Update(t, s.Env, get("others-changed"), func(p v1.Package) { p.PackageSpec().RevisionHistoryLimit = new(int64(7)) })
+	env.Update(
+		t, s.Env, get("others-changed"), func(p v1.Package) { p.PackageSpec().RevisionHistoryLimit = new(int64(7)) },
+	)
 	// As a command does that wants the package as it is.
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"xpkg.dev/transaction":null}}}`))
 	if err := s.Client.Patch(t.Context(), get("others-left"), patch, client.FieldOwner(plan.FieldManager)); err != nil {
@@ -184,7 +195,8 @@ func TestTransactionKeepsChangesOfOthers(t *testing.T) {
 
 	status := untilEnded(t, s, x)
 	const want = "left as they are: configuration/others-applied, configuration/others-changed, configuration/others-left."
-	if status.Phase != v1alpha1.Failed || !containsAll(status.Advice, "others-applied", "others-changed", "others-left", "were left as they are") {
+	if status.Phase != v1alpha1.Failed ||
+		!containsAll(status.Advice, "others-applied", "others-changed", "others-left", "were left as they are") {
 		t.Errorf("%s: %s\nwant %s", status.Phase, status.Advice, want)
 	}
 	for _, name := range names {
@@ -204,8 +216,8 @@ func containsAll(text string, parts ...string) bool {
 	return !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(text, part) })
 }
 
-// Transactions that concern the same packages run one after the other, in the order of their creation. A later one that was planned with the
-// state before is refused, without a write.
+// Transactions that concern the same packages run one after the other, in the order of their creation. A later one that
+// was planned with the state before is refused, without a write.
 func TestTransactionsOfTheSamePackagesWait(t *testing.T) {
 	s := newEnv(t)
 	r := newRegistry(t)
@@ -242,7 +254,9 @@ func TestTransactionsOfTheSamePackagesWait(t *testing.T) {
 			t.Errorf("transaction %d: %+v", i, status)
 		}
 		if i > 0 && status.StartTime.Before(all[i-1].Status.CompletionTime) {
-			t.Errorf("transaction %d started at %s, and the one before ended at %s", i, status.StartTime, all[i-1].Status.CompletionTime)
+			t.Errorf(
+				"transaction %d started at %s, and the one before ended at %s", i, status.StartTime, all[i-1].Status.CompletionTime,
+			)
 		}
 	}
 	if status := untilEnded(t, s, independent); status.Phase != v1alpha1.Succeeded {
@@ -253,8 +267,8 @@ func TestTransactionsOfTheSamePackagesWait(t *testing.T) {
 	}
 }
 
-// A transaction that keeps the packages after a failure does not hold them while it only waits until they are healthy: another one can
-// repair them at once. One without a deadline ends when the packages are written.
+// A transaction that keeps the packages after a failure does not hold them while it only waits until they are healthy:
+// another one can repair them at once. One without a deadline ends when the packages are written.
 func TestTransactionsThatKeepHoldNothingAfterTheirWrites(t *testing.T) {
 	s := withExternalRuntimes(t)
 	r := newRegistry(t)
@@ -272,18 +286,25 @@ func TestTransactionsThatKeepHoldNothingAfterTheirWrites(t *testing.T) {
 		s.CreateTemporary(t, x)
 		return x
 	}
-	waiting := keeping("keep-waiting", time.Hour, wantPackage(v1.ProviderKind, "keep-p", never), wantPackage(v1.ConfigurationKind, "keep-c", other))
+	waiting := keeping(
+		"keep-waiting", time.Hour, wantPackage(v1.ProviderKind, "keep-p", never),
+		wantPackage(v1.ConfigurationKind, "keep-c", other),
+	)
 	wait.Until(t, limit, "the packages are written", func() (string, bool) {
 		err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(waiting), waiting)
 		return fmt.Sprint(err, waiting.Status), waiting.Status.Phase == v1alpha1.Watching
 	})
-	if status := untilEnded(t, s, keeping("keep-short", 0, wantPackage(v1.ProviderKind, "keep-p", again))); status.Phase != v1alpha1.Succeeded {
+	if status := untilEnded(
+		t, s, keeping("keep-short", 0, wantPackage(v1.ProviderKind, "keep-p", again)),
+	); status.Phase != v1alpha1.Succeeded {
 		t.Errorf("%+v", status)
 	}
 	if got := referenceOf(t, s, v1.ProviderKind, "keep-p"); got != again {
 		t.Errorf("got %s", got)
 	}
-	if status := untilEnded(t, s, keeping("keep-failed", 1, wantPackage(v1.ProviderKind, "keep-p", never))); status.Phase != v1alpha1.Failed {
+	if status := untilEnded(
+		t, s, keeping("keep-failed", 1, wantPackage(v1.ProviderKind, "keep-p", never)),
+	); status.Phase != v1alpha1.Failed {
 		t.Errorf("%+v", status)
 	}
 	if got := referenceOf(t, s, v1.ProviderKind, "keep-p"); got != never {
@@ -291,8 +312,8 @@ func TestTransactionsThatKeepHoldNothingAfterTheirWrites(t *testing.T) {
 	}
 }
 
-// A transaction deletes only the custom resources to whose deletion the user has agreed: those that appear while it waits for its first
-// removals stop it, also if another manager continues it.
+// A transaction deletes only the custom resources to whose deletion the user has agreed: those that appear while it
+// waits for its first removals stop it, also if another manager continues it.
 func TestTransactionsKeepNewCustomResources(t *testing.T) {
 	for _, isRestarted := range []bool{false, true} {
 		t.Run(fmt.Sprintf("restarted %t", isRestarted), func(t *testing.T) {
@@ -311,13 +332,15 @@ func TestTransactionsKeepNewCustomResources(t *testing.T) {
 				wait.Until(t, limit, p.GetName()+" is installed", func() (string, bool) {
 					live := v1.NewPackage(p.PackageKind())
 					err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(p), live)
-					return fmt.Sprint(err, live.PackageStatus()), err == nil && live.GetCondition(v1.TypeInstalled).Status == corev1.ConditionTrue
+					return fmt.Sprint(err, live.PackageStatus()),
+						err == nil && live.GetCondition(v1.TypeInstalled).Status == corev1.ConditionTrue
 				})
 			}
 			x := newTransaction(name)
 			x.Spec.Deadline.Duration = time.Minute
 			x.Spec.Remove = []v1alpha1.RemovedPackage{
-				{PackageName: v1alpha1.PackageName{Kind: v1.ProviderKind, Name: base.GetName()}}, {PackageName: v1alpha1.PackageName{Kind: v1.ConfigurationKind, Name: top.GetName()}},
+				{PackageName: v1alpha1.PackageName{Kind: v1.ProviderKind, Name: base.GetName()}},
+				{PackageName: v1alpha1.PackageName{Kind: v1.ConfigurationKind, Name: top.GetName()}},
 			}
 			s.CreateTemporary(t, x)
 			wait.Until(t, limit, "the first package is being deleted", func() (string, bool) {
@@ -328,7 +351,9 @@ func TestTransactionsKeepNewCustomResources(t *testing.T) {
 			if isRestarted {
 				stop()
 			}
-			precious := &unstructured.Unstructured{Object: map[string]any{"apiVersion": group + "/v1", "kind": "Rope", "metadata": map[string]any{"name": "precious"}}}
+			precious := &unstructured.Unstructured{Object: map[string]any{
+				"apiVersion": group + "/v1", "kind": "Rope", "metadata": map[string]any{"name": "precious"},
+			}}
 			wait.Until(t, limit, "the custom resource is created", func() (string, bool) {
 				err := s.Client.Create(t.Context(), precious)
 				return fmt.Sprint(err), err == nil
@@ -343,7 +368,8 @@ func TestTransactionsKeepNewCustomResources(t *testing.T) {
 			if status.Phase != v1alpha1.Returned || !strings.Contains(status.Message, "precious-") {
 				t.Errorf("%s: %s: %s", status.Phase, status.Reason, status.Message)
 			}
-			if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(precious), precious); err != nil || precious.GetDeletionTimestamp() != nil {
+			if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(precious), precious); err != nil ||
+				precious.GetDeletionTimestamp() != nil {
 				t.Errorf("the custom resource is lost: %v", err)
 			}
 			s.Delete(t, precious)
@@ -351,8 +377,8 @@ func TestTransactionsKeepNewCustomResources(t *testing.T) {
 	}
 }
 
-// If the manager is killed before or after any write of a transaction, the next manager completes it: all packages are as they are wanted, or
-// all are as they were.
+// If the manager is killed before or after any write of a transaction, the next manager completes it: all packages are
+// as they are wanted, or all are as they were.
 func TestTransactionsContinueAfterTheManagerIsKilled(t *testing.T) {
 	s, network := newEnv(t), fault.New(fault.SingleSubject("manager"))
 	s.Config = rest.CopyConfig(s.Config)
@@ -381,11 +407,21 @@ func TestTransactionsContinueAfterTheManagerIsKilled(t *testing.T) {
 		phase    v1alpha1.Phase
 		a, b     string
 	}{
-		{"return", []v1alpha1.WantedPackage{wantPackage(v1.ConfigurationKind, "kill-b", other), wantPackage(v1.ConfigurationKind, "kill-a", two)}, nil, 1, v1alpha1.Return, v1alpha1.Returned, one, ""},
-		{"forth", []v1alpha1.WantedPackage{wantPackage(v1.ConfigurationKind, "kill-b", other), wantPackage(v1.ConfigurationKind, "kill-a", two)}, nil, time.Minute, v1alpha1.Return, v1alpha1.Succeeded, two, other},
-		{"back", []v1alpha1.WantedPackage{wantPackage(v1.ConfigurationKind, "kill-a", one)}, b, time.Minute, v1alpha1.Return, v1alpha1.Succeeded, one, ""},
-		{"keep", []v1alpha1.WantedPackage{wantPackage(v1.ConfigurationKind, "kill-b", other), wantPackage(v1.ConfigurationKind, "kill-a", two)}, nil, 0, v1alpha1.Keep, v1alpha1.Succeeded, two, other},
-		{"kept", []v1alpha1.WantedPackage{wantPackage(v1.ConfigurationKind, "kill-a", one)}, b, 0, v1alpha1.Keep, v1alpha1.Succeeded, one, ""},
+		{"return", []v1alpha1.WantedPackage{
+			wantPackage(v1.ConfigurationKind, "kill-b", other), wantPackage(v1.ConfigurationKind, "kill-a", two),
+		}, nil, 1, v1alpha1.Return, v1alpha1.Returned, one, ""},
+		{"forth", []v1alpha1.WantedPackage{
+			wantPackage(v1.ConfigurationKind, "kill-b", other), wantPackage(v1.ConfigurationKind, "kill-a", two),
+		}, nil, time.Minute, v1alpha1.Return, v1alpha1.Succeeded, two, other},
+		{"back", []v1alpha1.WantedPackage{
+			wantPackage(v1.ConfigurationKind, "kill-a", one),
+		}, b, time.Minute, v1alpha1.Return, v1alpha1.Succeeded, one, ""},
+		{"keep", []v1alpha1.WantedPackage{
+			wantPackage(v1.ConfigurationKind, "kill-b", other), wantPackage(v1.ConfigurationKind, "kill-a", two),
+		}, nil, 0, v1alpha1.Keep, v1alpha1.Succeeded, two, other},
+		{"kept", []v1alpha1.WantedPackage{
+			wantPackage(v1.ConfigurationKind, "kill-a", one),
+		}, b, 0, v1alpha1.Keep, v1alpha1.Succeeded, one, ""},
 	}
 	if !lane.IsFull() {
 		legs = legs[:1]

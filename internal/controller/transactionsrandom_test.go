@@ -22,8 +22,9 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
 
-// Random transactions that run at the same time, while the manager is killed at a random write and another client edits the packages, have the
-// result of the same transactions one after the other, each of them made as a whole or not at all. No edit is lost, and nothing is left behind.
+// Random transactions that run at the same time, while the manager is killed at a random write and another client edits
+// the packages, have the result of the same transactions one after the other, each of them made as a whole or not at
+// all. No edit is lost, and nothing is left behind.
 func TestRandomTransactionsAreWhole(t *testing.T) {
 	rounds, seed := 2, uint64(time.Now().UnixNano())
 	if lane.IsFull() {
@@ -50,9 +51,11 @@ func TestRandomTransactionsAreWhole(t *testing.T) {
 	killed := 0
 	for round := range rounds {
 		network.Set("manager", fault.Fault{
-			Kind: []fault.Kind{fault.KilledBefore, fault.KilledAfter}[random.IntN(2)], Side: fault.Cluster, Call: random.IntN(12),
+			Kind: []fault.Kind{fault.KilledBefore, fault.KilledAfter}[random.IntN(2)], Side: fault.Cluster,
+			Call: random.IntN(12),
 			Filter: func(c fault.Call) bool {
-				return c.Method != http.MethodGet && c.Method != "WATCH" && (strings.Contains(c.Path, "/configurations") || strings.Contains(c.Path, "/transactions"))
+				return c.Method != http.MethodGet && c.Method != "WATCH" &&
+					(strings.Contains(c.Path, "/configurations") || strings.Contains(c.Path, "/transactions"))
 			},
 		})
 		stop := s.start(t)
@@ -65,7 +68,9 @@ func TestRandomTransactionsAreWhole(t *testing.T) {
 			for _, name := range names {
 				switch random.IntN(4) {
 				case 0:
-					x.Spec.Remove = append(x.Spec.Remove, v1alpha1.RemovedPackage{PackageName: v1alpha1.PackageName{Kind: v1.ConfigurationKind, Name: name}})
+					x.Spec.Remove = append(x.Spec.Remove, v1alpha1.RemovedPackage{PackageName: v1alpha1.PackageName{
+						Kind: v1.ConfigurationKind, Name: name,
+					}})
 				case 1, 2:
 					x.Spec.Packages = append(x.Spec.Packages, wantPackage(v1.ConfigurationKind, name, versions[name][random.IntN(3)]))
 				}
@@ -77,8 +82,12 @@ func TestRandomTransactionsAreWhole(t *testing.T) {
 			all = append(all, x)
 		}
 		edited, uid := names[random.IntN(len(names))], types.UID("")
-		if p := env.NewPackage(v1.ConfigurationKind, edited, ""); s.Client.Get(t.Context(), client.ObjectKeyFromObject(p), p) == nil && p.GetDeletionTimestamp() == nil {
-			patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{"example.com/edit":"%d"}}}`, round))
+		if p := env.NewPackage(
+			v1.ConfigurationKind, edited, "",
+		); s.Client.Get(t.Context(), client.ObjectKeyFromObject(p), p) == nil && p.GetDeletionTimestamp() == nil {
+			patch := client.RawPatch(
+				types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{"example.com/edit":"%d"}}}`, round),
+			)
 			if err := s.Client.Patch(t.Context(), p, patch, client.FieldOwner("kubectl")); err == nil {
 				uid = p.GetUID()
 			}
@@ -100,7 +109,8 @@ func TestRandomTransactionsAreWhole(t *testing.T) {
 			untilEnded(t, s, x)
 			ended[x.Status.Phase]++
 		}
-		// Transactions that concern the same packages never overlap: the order of their ends is the order in which they were made.
+		// Transactions that concern the same packages never overlap: the order of their ends is the order in which they were
+		// made.
 		slices.SortFunc(all, func(a, b *v1alpha1.Transaction) int {
 			return a.Status.CompletionTime.Compare(b.Status.CompletionTime.Time)
 		})
@@ -124,8 +134,11 @@ func TestRandomTransactionsAreWhole(t *testing.T) {
 					is = p.PackageSpec().Package
 				}
 				isHeld := p.GetCondition(v1.TypeInTransaction).Reason != ""
-				isLost := name == edited && p.GetUID() == uid && uid != "" && p.GetAnnotations()["example.com/edit"] != fmt.Sprint(round)
-				return fmt.Sprintf("round %d: %q, want %q, held %t, edit lost %t\n%s", round, is, state[name], isHeld, isLost, describeAll(all)), is == state[name] && !isHeld && !isLost
+				isLost := name == edited && p.GetUID() == uid && uid != "" &&
+					p.GetAnnotations()["example.com/edit"] != fmt.Sprint(round)
+				return fmt.Sprintf(
+					"round %d: %q, want %q, held %t, edit lost %t\n%s", round, is, state[name], isHeld, isLost, describeAll(all),
+				), is == state[name] && !isHeld && !isLost
 			})
 		}
 		for _, x := range all {
@@ -147,7 +160,10 @@ func TestRandomTransactionsAreWhole(t *testing.T) {
 func describeAll(all []*v1alpha1.Transaction) string {
 	var out []string
 	for _, x := range all {
-		out = append(out, fmt.Sprintf("%s %s %s at %s: %v, without %v (%s)", x.Name, x.Status.Phase, x.Status.Reason, x.Status.CompletionTime, namesOf(x.Spec.Packages), x.Spec.Remove, x.Status.Message))
+		out = append(out, fmt.Sprintf(
+			"%s %s %s at %s: %v, without %v (%s)", x.Name, x.Status.Phase, x.Status.Reason, x.Status.CompletionTime,
+			namesOf(x.Spec.Packages), x.Spec.Remove, x.Status.Message,
+		))
 	}
 	return strings.Join(out, "\n")
 }
@@ -160,7 +176,8 @@ func namesOf(packages []v1alpha1.WantedPackage) []string {
 	return out
 }
 
-// A transaction of forty packages installs all of them, and returns all of them to their former version if one is not healthy in time.
+// A transaction of forty packages installs all of them, and returns all of them to their former version if one is not
+// healthy in time.
 func TestTransactionOfFortyPackages(t *testing.T) {
 	lane.Full(t, "internal/controller.TestTransactionReturnsAllPackages")
 	s := withExternalRuntimes(t)
@@ -171,7 +188,8 @@ func TestTransactionOfFortyPackages(t *testing.T) {
 		name := fmt.Sprintf("forty-%02d", i)
 		one, _ := r.push(t, "acme/"+name+":v1", configuration(name, name+".test", "one"))
 		two, _ := r.push(t, "acme/"+name+":v2", configuration(name, name+".test", "two"))
-		install, update = append(install, wantPackage(v1.ConfigurationKind, name, one)), append(update, wantPackage(v1.ConfigurationKind, name, two))
+		install, update = append(install, wantPackage(v1.ConfigurationKind, name, one)),
+			append(update, wantPackage(v1.ConfigurationKind, name, two))
 		former[name] = one
 		t.Cleanup(func() { s.Delete(t, env.NewPackage(v1.ConfigurationKind, name, one)) })
 	}

@@ -41,7 +41,8 @@ func TestRejectedFirstInstallLeavesNothing(t *testing.T) {
 			return err.Error(), false
 		}
 		ready := p.GetCondition(v1.TypeReady)
-		return fmt.Sprintf("%+v", p.Status.Conditions), ready.ObservedGeneration == p.Generation && ready.Status == corev1.ConditionFalse && strings.HasPrefix(ready.Message, "AdmissionDenied: ")
+		return fmt.Sprintf("%+v", p.Status.Conditions), ready.ObservedGeneration == p.Generation &&
+			ready.Status == corev1.ConditionFalse && strings.HasPrefix(ready.Message, "AdmissionDenied: ")
 	}
 	absent := func() {
 		t.Helper()
@@ -65,7 +66,10 @@ func TestRejectedFirstInstallLeavesNothing(t *testing.T) {
 	if err := yaml.Unmarshal([]byte(crd("probe.undo.test", "Probe", denied)), &probe); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the policy is gone", func() bool { return s.Client.Create(t.Context(), probe.DeepCopy(), client.DryRunAll) == nil })
+	eventually(
+		t, "the policy is gone",
+		func() bool { return s.Client.Create(t.Context(), probe.DeepCopy(), client.DryRunAll) == nil },
+	)
 	env.Update(t, s.Env, p, func(p *v1.Provider) { p.Spec.CommonLabels = map[string]string{"try": "again"} })
 	s.WaitHealthy(t, p)
 	remove(t, s, p)

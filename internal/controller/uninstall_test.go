@@ -87,7 +87,8 @@ func TestUninstallingAProviderCostsOneWriteForEachCRD(t *testing.T) {
 	}
 }
 
-// A deletion that orphans the objects of a provider keeps its CRDs, although the manager deletes them in other deletions.
+// A deletion that orphans the objects of a provider keeps its CRDs, although the manager deletes them in other
+// deletions.
 func TestADeletionThatOrphansObjectsKeepsTheCRDs(t *testing.T) {
 	const definitions = 20
 	s := withExternalRuntimes(t)
@@ -136,12 +137,13 @@ func TestADeletionThatOrphansObjectsKeepsTheCRDs(t *testing.T) {
 	}
 }
 
-// A provider reads the ProviderConfig of a managed resource to delete it, and counts the usages of a ProviderConfig to release it. So their
-// CRDs are deleted when all others are gone, and usages at the end.
+// A provider reads the ProviderConfig of a managed resource to delete it, and counts the usages of a ProviderConfig to
+// release it. So their CRDs are deleted when all others are gone, and usages at the end.
 func TestConfigurationsOfAProviderAreDeletedLast(t *testing.T) {
 	s := withExternalRuntimes(t)
 	p := runningProvider(t, s, "stages",
-		crd("stages.test", "ProviderConfigUsage", "one"), crd("stages.test", "ClusterProviderConfig", "one"), crd("stages.test", "Queue", "one"))
+		crd("stages.test", "ProviderConfigUsage", "one"), crd("stages.test", "ClusterProviderConfig", "one"),
+		crd("stages.test", "Queue", "one"))
 	hold := func(kind string) *unstructured.Unstructured {
 		o := &unstructured.Unstructured{}
 		o.SetGroupVersionKind(schema.GroupVersionKind{Group: "stages.test", Version: "v1", Kind: kind})
@@ -155,13 +157,16 @@ func TestConfigurationsOfAProviderAreDeletedLast(t *testing.T) {
 	if err := yaml.Unmarshal([]byte(crd("stages.test", "Bucket", "one")), former); err != nil {
 		t.Fatal(err)
 	}
-	former.OwnerReferences = []metav1.OwnerReference{{APIVersion: v1.GroupVersion.String(), Kind: v1.ProviderKind, Name: p.Name, UID: p.UID}}
+	former.OwnerReferences = []metav1.OwnerReference{{
+		APIVersion: v1.GroupVersion.String(), Kind: v1.ProviderKind, Name: p.Name, UID: p.UID,
+	}}
 	s.CreateTemporary(t, former)
 	wait.Until(t, limit, "buckets are served", func() (string, bool) {
 		err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(former), former)
-		established := slices.ContainsFunc(former.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
-			return c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue
-		})
+		established := slices.ContainsFunc(former.Status.Conditions,
+			func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
+				return c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue
+			})
 		return fmt.Sprint(err, former.Status.Conditions), established
 	})
 	bucket, config := hold("Bucket"), hold("ClusterProviderConfig")
@@ -186,7 +191,9 @@ func TestConfigurationsOfAProviderAreDeletedLast(t *testing.T) {
 	s.Delete(t, p)
 	await("buckets", "clusterproviderconfigs", "providerconfigusages")
 	wait.Until(t, limit, "the other CRD is gone", func() (string, bool) {
-		err := s.Client.Get(t.Context(), client.ObjectKey{Name: "queues.stages.test"}, &apiextensionsv1.CustomResourceDefinition{})
+		err := s.Client.Get(
+			t.Context(), client.ObjectKey{Name: "queues.stages.test"}, &apiextensionsv1.CustomResourceDefinition{},
+		)
 		return fmt.Sprint(err), apierrors.IsNotFound(err)
 	})
 	await("buckets", "clusterproviderconfigs", "providerconfigusages")

@@ -18,15 +18,26 @@ import (
 func TestImagesThatRequireVerificationAreNotInstalled(t *testing.T) {
 	s := sharedEnv(t)
 	r := newRegistry(t)
-	installed := env.NewProvider("verify-installed", pushed(t, r, "verify-installed", provider("verify-installed", crd("installed.verify.test", "Thing", "one"))))
+	installed := env.NewProvider(
+		"verify-installed",
+		pushed(t, r, "verify-installed", provider("verify-installed", crd("installed.verify.test", "Thing", "one"))),
+	)
 	s.CreateTemporary(t, installed)
 	untilSettled(t, s, installed)
 
 	config := imageConfig("verify", r.address+"/acme/verify")
-	config.Spec.Verification = &v1beta1.ImageVerification{Provider: v1beta1.Cosign, Cosign: &v1beta1.CosignVerification{Authorities: []v1beta1.CosignAuthority{{Name: "any", Keyless: &v1beta1.KeylessReference{Identities: []v1beta1.Identity{{Subject: "any"}}}}}}}
+	config.Spec.Verification = &v1beta1.ImageVerification{Provider: v1beta1.Cosign, Cosign: &v1beta1.CosignVerification{
+		Authorities: []v1beta1.CosignAuthority{{Name: "any", Keyless: &v1beta1.KeylessReference{
+			Identities: []v1beta1.Identity{{Subject: "any"}},
+		}}},
+	}}
 	s.CreateTemporary(t, config)
-	later := env.NewProvider("verify-later", pushed(t, r, "verify-later", provider("verify-later", crd("later.verify.test", "Thing", "one"))))
-	next, _ := r.push(t, "acme/verify-installed:v2", provider("verify-installed", crd("installed.verify.test", "Thing", "two")))
+	later := env.NewProvider(
+		"verify-later", pushed(t, r, "verify-later", provider("verify-later", crd("later.verify.test", "Thing", "one"))),
+	)
+	next, _ := r.push(
+		t, "acme/verify-installed:v2", provider("verify-installed", crd("installed.verify.test", "Thing", "two")),
+	)
 	r.reset()
 	s.CreateTemporary(t, later)
 	const message = "VerificationUnsupported: "

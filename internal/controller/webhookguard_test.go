@@ -53,7 +53,9 @@ func TestWebhooksAreInstalledOnlyWhenTheirPortServesTheRightCertificate(t *testi
 		t.Fatal("the API server calls webhooks although nothing listens")
 	}
 
-	other, err := tls.Listen("tcp", address.String(), &tls.Config{Certificates: []tls.Certificate{selfSigned(t)}, MinVersion: tls.VersionTLS12})
+	other, err := tls.Listen("tcp", address.String(), &tls.Config{
+		Certificates: []tls.Certificate{selfSigned(t)}, MinVersion: tls.VersionTLS12,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +87,8 @@ func TestWebhooksAreInstalledOnlyWhenTheirPortServesTheRightCertificate(t *testi
 	remove(t, s, p)
 }
 
-// waitReady waits until a package is ready with a reason, which is WebhooksNotInstalled while its runtime does not serve its webhooks.
+// waitReady waits until a package is ready with a reason, which is WebhooksNotInstalled while its runtime does not
+// serve its webhooks.
 func waitReady(t *testing.T, s *testEnv, p v1.Package, reason v1.ConditionReason) {
 	t.Helper()
 	s.WaitPackage(t, p, "is ready with the reason "+string(reason), func() bool {
@@ -166,10 +169,14 @@ func TestManagerLeavesWebhooksOfOthersAlone(t *testing.T) {
 	marker.Webhooks[0].Rules[0].APIGroups = []string{"unused.test"}
 	s.CreateTemporary(t, marker)
 	eventually(t, "the marker is deleted", func() bool {
-		return apierrors.IsNotFound(s.Client.Get(t.Context(), client.ObjectKeyFromObject(marker), &admissionregistrationv1.ValidatingWebhookConfiguration{}))
+		return apierrors.IsNotFound(s.Client.Get(
+			t.Context(), client.ObjectKeyFromObject(marker), &admissionregistrationv1.ValidatingWebhookConfiguration{},
+		))
 	})
 	for _, c := range []client.Object{unowned, foreign} {
-		if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(c), &admissionregistrationv1.ValidatingWebhookConfiguration{}); err != nil {
+		if err := s.Client.Get(
+			t.Context(), client.ObjectKeyFromObject(c), &admissionregistrationv1.ValidatingWebhookConfiguration{},
+		); err != nil {
 			t.Errorf("%s: %v", c.GetName(), err)
 		}
 	}
@@ -186,14 +193,19 @@ func ownerOfBlock(t *testing.T, s *testEnv) metav1.OwnerReference {
 }
 
 // everything returns a configuration that covers every write and that nothing serves.
-func everything(name, annotation, value string, owners ...metav1.OwnerReference) *admissionregistrationv1.ValidatingWebhookConfiguration {
+func everything(
+	name, annotation, value string, owners ...metav1.OwnerReference,
+) *admissionregistrationv1.ValidatingWebhookConfiguration {
 	all := []string{"*"}
 	return &admissionregistrationv1.ValidatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{annotation: value}, OwnerReferences: owners},
 		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
-			Name: "everything.blocks.test", AdmissionReviewVersions: []string{"v1"}, SideEffects: new(admissionregistrationv1.SideEffectClassNone),
+			Name: "everything.blocks.test", AdmissionReviewVersions: []string{"v1"},
+			SideEffects:   new(admissionregistrationv1.SideEffectClassNone),
 			FailurePolicy: new(admissionregistrationv1.Fail),
-			ClientConfig:  admissionregistrationv1.WebhookClientConfig{Service: &admissionregistrationv1.ServiceReference{Namespace: "nowhere", Name: "gone", Port: new(int32(9443))}},
+			ClientConfig: admissionregistrationv1.WebhookClientConfig{Service: &admissionregistrationv1.ServiceReference{
+				Namespace: "nowhere", Name: "gone", Port: new(int32(9443)),
+			}},
 			Rules: []admissionregistrationv1.RuleWithOperations{{
 				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.OperationAll},
 				Rule:       admissionregistrationv1.Rule{APIGroups: all, APIVersions: all, Resources: []string{"*/*"}},
@@ -214,7 +226,9 @@ func blockCluster(t *testing.T, s *testEnv) {
 
 func writable(t *testing.T, c client.Client) error {
 	t.Helper()
-	return c.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "probe"}}, client.DryRunAll)
+	return c.Create(
+		t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "probe"}}, client.DryRunAll,
+	)
 }
 
 // Nothing of a package is installed while its webhooks cover resources that it does not define
@@ -229,7 +243,9 @@ func TestWebhooksOutsideOfThePackagesGroupsNeedConsent(t *testing.T) {
 	s.CreateTemporary(t, p)
 	s.WaitCondition(t, p, v1.TypeHealthy, corev1.ConditionFalse, webhooks.ErrNotAllowed.Name)
 	rev := s.Revisions(t, p)[0]
-	if got, want := strings.Join(rev.RevisionStatus().UnallowedWebhooks, ";"), "validate CREATE core/nothing"; got != want {
+	if got, want := strings.Join(
+		rev.RevisionStatus().UnallowedWebhooks, ";",
+	), "validate CREATE core/nothing"; got != want {
 		t.Errorf("the status names %q, want %q", got, want)
 	}
 	if !strings.Contains(p.GetCondition(v1.TypeHealthy).Message, "`xpkg approve provider/outside`") {
@@ -257,7 +273,8 @@ func TestWebhooksOutsideOfThePackagesGroupsNeedConsent(t *testing.T) {
 	if err := s.Client.Get(t.Context(), client.ObjectKey{Name: "crossplane-provider-" + name}, live); err != nil {
 		t.Fatal(err)
 	}
-	if owner := metav1.GetControllerOf(live); owner == nil || owner.Name != name || len(live.Webhooks[0].Rules[0].Operations) != 1 {
+	if owner := metav1.GetControllerOf(live); owner == nil || owner.Name != name ||
+		len(live.Webhooks[0].Rules[0].Operations) != 1 {
 		t.Errorf("the webhook configuration belongs to %v with %v", owner, live.Webhooks[0].Rules)
 	}
 	allow("validate CREATE,DELETE core/nothing")
@@ -342,12 +359,15 @@ func TestPackageThatDeniesEveryWriteCanBeDeleted(t *testing.T) {
 
 	// A version without the webhook is installed although the webhook denies its CRD.
 	stream, _, _ := strings.Cut(hook.Outside(name, group, "*/*", "*"), "---\napiVersion: admissionregistration")
-	next, _ := r.push(t, "acme/"+name+":v2", strings.Replace(stream, "plural: things", "plural: things, shortNames: [th]", 1))
+	next, _ := r.push(t, "acme/"+name+
+		":v2", strings.Replace(stream, "plural: things", "plural: things, shortNames: [th]", 1))
 	env.Update(t, s.Env, p, func(p *v1.Provider) { p.Spec.Package = next })
 	untilActivated(t, s, p)
 	reportHealth(t, s, p, v1.RuntimeHealthy())
 	eventually(t, "the cluster is writable", func() bool { return writable(t, s.Client) == nil })
-	env.Update(t, s.Env, p, func(p *v1.Provider) { p.Spec.Package = pushed(t, r, name, hook.Outside(name, group, "*/*", "*")) })
+	env.Update(
+		t, s.Env, p, func(p *v1.Provider) { p.Spec.Package = pushed(t, r, name, hook.Outside(name, group, "*/*", "*")) },
+	)
 	program.Denies.Store(false)
 	untilActivated(t, s, p)
 	reportHealth(t, s, p, v1.RuntimeHealthy())

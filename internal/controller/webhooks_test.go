@@ -51,7 +51,9 @@ func withExternalRuntimes(t *testing.T) *testEnv {
 // namespaced makes the namespace of programs, which outlives the test.
 func namespaced(t *testing.T, s *testEnv) {
 	t.Helper()
-	err := s.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: controller.DefaultNamespace}})
+	err := s.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		Name: controller.DefaultNamespace,
+	}})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		t.Fatal(err)
 	}
@@ -63,7 +65,9 @@ func reportHealth(t *testing.T, s *testEnv, p v1.Package, healthy v1.Condition) 
 	t.Helper()
 	wait.Until(t, limit, "the runtime health of "+p.GetName()+" is reported", func() (string, bool) {
 		revs := s.Revisions(t, p)
-		i := slices.IndexFunc(revs, func(rev v1.PackageRevision) bool { return rev.RevisionSpec().DesiredState == v1.RevisionActive })
+		i := slices.IndexFunc(
+			revs, func(rev v1.PackageRevision) bool { return rev.RevisionSpec().DesiredState == v1.RevisionActive },
+		)
 		if i < 0 {
 			return "no active revision", false
 		}
@@ -76,7 +80,9 @@ func reportHealth(t *testing.T, s *testEnv, p v1.Package, healthy v1.Condition) 
 func secretOf(t *testing.T, s *testEnv, name string) *corev1.Secret {
 	t.Helper()
 	secret := &corev1.Secret{}
-	if err := s.Client.Get(t.Context(), client.ObjectKey{Namespace: controller.DefaultNamespace, Name: name}, secret); err != nil {
+	if err := s.Client.Get(
+		t.Context(), client.ObjectKey{Namespace: controller.DefaultNamespace, Name: name}, secret,
+	); err != nil {
 		t.Fatal(err)
 	}
 	return secret
@@ -86,7 +92,8 @@ func secretOf(t *testing.T, s *testEnv, name string) *corev1.Secret {
 func configurations(t *testing.T, s *testEnv, name string) (validating, mutating []client.Object) {
 	t.Helper()
 	for kind, list := range map[client.Object]*[]client.Object{
-		&admissionregistrationv1.ValidatingWebhookConfiguration{}: &validating, &admissionregistrationv1.MutatingWebhookConfiguration{}: &mutating,
+		&admissionregistrationv1.ValidatingWebhookConfiguration{}: &validating,
+		&admissionregistrationv1.MutatingWebhookConfiguration{}:   &mutating,
 	} {
 		err := s.Client.Get(t.Context(), client.ObjectKey{Name: "crossplane-provider-" + name}, kind)
 		if client.IgnoreNotFound(err) != nil {
@@ -128,7 +135,8 @@ func TestWebhooksFollowTheirRuntime(t *testing.T) {
 		t.Fatal(err)
 	}
 	bundle := secretOf(t, s, name+"-tls-server").Data["ca.crt"]
-	if got := d.Spec.Conversion.Webhook.ClientConfig; len(bundle) == 0 || string(got.CABundle) != string(bundle) || got.Service == nil || got.Service.Name != name {
+	if got := d.Spec.Conversion.Webhook.ClientConfig; len(bundle) == 0 || string(got.CABundle) != string(bundle) ||
+		got.Service == nil || got.Service.Name != name {
 		t.Errorf("conversion by %+v", got)
 	}
 	if v, m := configurations(t, s, name); len(v)+len(m) > 0 {
@@ -138,7 +146,8 @@ func TestWebhooksFollowTheirRuntime(t *testing.T) {
 		t.Error(err)
 	}
 	converted := hook.Thing(group, "v2", "bad-but-unchecked")
-	if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(converted), converted); err != nil || program.Converted.Load() == 0 {
+	if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(converted), converted); err != nil ||
+		program.Converted.Load() == 0 {
 		t.Errorf("%d conversions, %v", program.Converted.Load(), err)
 	}
 
@@ -151,7 +160,9 @@ func TestWebhooksFollowTheirRuntime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := `{"namespace":"crossplane-system","name":"hooked","path":"/validate","port":9443}`; string(service) != want || string(called.CABundle) != string(bundle) {
+	if want := `{"namespace":"crossplane-system","name":"hooked","path":"/validate","port":9443}`; string(
+		service,
+	) != want || string(called.CABundle) != string(bundle) {
 		t.Errorf("admission by %s, which trusts\n%s", service, called.CABundle)
 	}
 	untilRefused(t, s, group)
@@ -168,7 +179,9 @@ func TestWebhooksFollowTheirRuntime(t *testing.T) {
 		}
 	}
 	slices.Sort(listed)
-	if diff := cmp.Diff([]string{"CustomResourceDefinition", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"}, listed); diff != "" {
+	if diff := cmp.Diff(
+		[]string{"CustomResourceDefinition", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"}, listed,
+	); diff != "" {
 		t.Errorf("objects (-want +got):\n%s", diff)
 	}
 
@@ -189,7 +202,9 @@ func TestWebhooksFollowTheirRuntime(t *testing.T) {
 	remove(t, s, p)
 	for _, secret := range []string{name + "-tls-server", name + "-tls-client"} {
 		wait.Until(t, limit, secret+" is deleted with its package", func() (string, bool) {
-			err := s.Client.Get(t.Context(), client.ObjectKey{Namespace: controller.DefaultNamespace, Name: secret}, &corev1.Secret{})
+			err := s.Client.Get(
+				t.Context(), client.ObjectKey{Namespace: controller.DefaultNamespace, Name: secret}, &corev1.Secret{},
+			)
 			return fmt.Sprint(err), apierrors.IsNotFound(err)
 		})
 	}
@@ -237,7 +252,9 @@ func untilNothingPlanned(t *testing.T, s *testEnv, p v1.Package) {
 func checkCertificates(t *testing.T, s *testEnv, rev v1.PackageRevision) {
 	t.Helper()
 	spec, status := rev.RuntimeSpec(), rev.RuntimeStatus()
-	for _, c := range []struct{ spec, status *string }{{spec.TLSServerSecretName, status.TLSServerSecretName}, {spec.TLSClientSecretName, status.TLSClientSecretName}} {
+	for _, c := range []struct{ spec, status *string }{{spec.TLSServerSecretName, status.TLSServerSecretName}, {
+		spec.TLSClientSecretName, status.TLSClientSecretName,
+	}} {
 		if c.spec == nil || c.status == nil || *c.spec != *c.status {
 			t.Fatalf("secrets %+v, of which there are %+v", spec, status)
 		}
@@ -247,7 +264,8 @@ func checkCertificates(t *testing.T, s *testEnv, rev v1.PackageRevision) {
 				t.Errorf("%s has no %s", *c.spec, key)
 			}
 		}
-		if owner := metav1.GetControllerOf(secret); owner == nil || owner.Name != rev.GetName() || len(secret.OwnerReferences) != 2 {
+		if owner := metav1.GetControllerOf(secret); owner == nil || owner.Name != rev.GetName() ||
+			len(secret.OwnerReferences) != 2 {
 			t.Errorf("%s belongs to %+v", *c.spec, secret.OwnerReferences)
 		}
 	}
@@ -282,7 +300,9 @@ func TestCertificatesAreRepaired(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "the Secret is back", func() bool {
-		return s.Client.Get(t.Context(), client.ObjectKey{Namespace: controller.DefaultNamespace, Name: name + "-tls-server"}, &corev1.Secret{}) == nil
+		return s.Client.Get(
+			t.Context(), client.ObjectKey{Namespace: controller.DefaultNamespace, Name: name + "-tls-server"}, &corev1.Secret{},
+		) == nil
 	})
 }
 
@@ -292,14 +312,19 @@ func TestFunctionsAreReplacedWithTheirCertificate(t *testing.T) {
 	s, _, r := newDeploymentEnv(t)
 	f := &v1.Function{ObjectMeta: metav1.ObjectMeta{Name: "replaced-function"}}
 	f.Spec.Package = pushed(t, r, "replaced-function", meta("Function", "replaced-function", ""))
-	p := env.NewProvider("replaced-provider", pushed(t, r, "replaced-provider", provider("replaced-provider", crd("replaced.test", "Thing", "one"))))
+	p := env.NewProvider(
+		"replaced-provider",
+		pushed(t, r, "replaced-provider", provider("replaced-provider", crd("replaced.test", "Thing", "one"))),
+	)
 	for _, p := range []v1.Package{f, p} {
 		s.CreateTemporary(t, p)
 		untilSettled(t, s, p)
 	}
 	annotation := func(p v1.Package) string {
 		d := &appsv1.Deployment{}
-		if err := s.Client.Get(t.Context(), client.ObjectKey{Namespace: controller.DefaultNamespace, Name: p.PackageStatus().CurrentRevision}, d); err != nil {
+		if err := s.Client.Get(
+			t.Context(), client.ObjectKey{Namespace: controller.DefaultNamespace, Name: p.PackageStatus().CurrentRevision}, d,
+		); err != nil {
 			t.Fatal(err)
 		}
 		return d.Spec.Template.Annotations["xpkg.dev/certificates"]
@@ -329,13 +354,16 @@ func TestRuntimeWithoutCertificatesDoesNotRun(t *testing.T) {
 	s := withExternalRuntimes(t)
 	s.start(t)
 	s.CreateTemporary(t, &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: controller.DefaultNamespace, Name: name + "-tls-server"}, StringData: map[string]string{"password": "secret"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: controller.DefaultNamespace, Name: name + "-tls-server"},
+		StringData: map[string]string{"password": "secret"},
 	})
 	r := newRegistry(t)
 	p := env.NewProvider(name, pushed(t, r, name, provider(name, crd("taken.test", "Thing", "one"))))
 	s.CreateTemporary(t, p)
 	s.WaitCondition(t, p, v1.TypeHealthy, corev1.ConditionFalse, "CertificateSecretTaken")
-	if err := s.Client.Get(t.Context(), client.ObjectKey{Name: "things.taken.test"}, newCRD()); !apierrors.IsNotFound(err) {
+	if err := s.Client.Get(
+		t.Context(), client.ObjectKey{Name: "things.taken.test"}, newCRD(),
+	); !apierrors.IsNotFound(err) {
 		t.Errorf("installed without its certificates: %v", err)
 	}
 	if data := secretOf(t, s, name+"-tls-server").Data; len(data) != 1 {
@@ -355,9 +383,13 @@ func TestRotationFailsNoCall(t *testing.T) {
 	program := hook.Start(t, s.Client, controller.DefaultNamespace, name)
 	r := newRegistry(t)
 	p := env.NewProvider(name, pushed(t, r, name, hook.Stream(name, group, "v1")))
-	plain := env.NewProvider("unconcerned", pushed(t, r, "unconcerned", provider("unconcerned", crd("unconcerned.test", "Thing", "one"))))
+	plain := env.NewProvider(
+		"unconcerned", pushed(t, r, "unconcerned", provider("unconcerned", crd("unconcerned.test", "Thing", "one"))),
+	)
 	s.CreateTemporary(t, foreign(t, "other-issuer"))
-	theirs := env.NewProvider("other-issuer", pushed(t, r, "other-issuer", hook.Stream("other-issuer", "other-issuer.test", "v1")))
+	theirs := env.NewProvider(
+		"other-issuer", pushed(t, r, "other-issuer", hook.Stream("other-issuer", "other-issuer.test", "v1")),
+	)
 	for _, p := range []*v1.Provider{p, plain, theirs} {
 		s.CreateTemporary(t, p)
 		reportHealth(t, s, p, v1.RuntimeHealthy())
@@ -407,7 +439,10 @@ func TestRotationFailsNoCall(t *testing.T) {
 	}
 	finish()
 	untilNothingPlanned(t, s, p)
-	t.Logf("%d calls: %d validated, %d changed, %d converted", calls.Load(), program.Admitted.Load(), program.Mutated.Load(), program.Converted.Load())
+	t.Logf(
+		"%d calls: %d validated, %d changed, %d converted", calls.Load(), program.Admitted.Load(), program.Mutated.Load(),
+		program.Converted.Load(),
+	)
 	after := newCRD()
 	if err := s.Client.Get(t.Context(), client.ObjectKey{Name: "things.unconcerned.test"}, after); err != nil {
 		t.Fatal(err)
@@ -422,13 +457,18 @@ func rotate(t *testing.T, s *testEnv) {
 	t.Helper()
 	const root = "crossplane-root-ca"
 	was := string(secretOf(t, s, root).Data["tls.crt"])
-	patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"xpkg.dev/rotate":"now"}}}`))
-	if err := s.Client.Patch(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: controller.DefaultNamespace, Name: root}}, patch); err != nil {
+	patch := client.RawPatch(
+		"application/merge-patch+json", []byte(`{"metadata":{"annotations":{"xpkg.dev/rotate":"now"}}}`),
+	)
+	if err := s.Client.Patch(
+		t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: controller.DefaultNamespace, Name: root}}, patch,
+	); err != nil {
 		t.Fatal(err)
 	}
 	wait.Until(t, 2*limit, "the new CA is the only one", func() (string, bool) {
 		secret := secretOf(t, s, root)
-		return fmt.Sprint(len(secret.Data), secret.Annotations), len(secret.Data) == 2 && string(secret.Data["tls.crt"]) != was
+		return fmt.Sprint(len(secret.Data), secret.Annotations),
+			len(secret.Data) == 2 && string(secret.Data["tls.crt"]) != was
 	})
 }
 
@@ -488,7 +528,8 @@ func TestUpgradeDoesNotWaitForConversionWebhooks(t *testing.T) {
 	remove(t, s, p)
 }
 
-// A provider is uninstalled although its conversion webhook does not serve, and the API server cannot read its custom resources.
+// A provider is uninstalled although its conversion webhook does not serve, and the API server cannot read its custom
+// resources.
 func TestAProviderWithoutConversionIsUninstalled(t *testing.T) {
 	const name, group = "unconverted", "unconverted.test"
 	s := withExternalRuntimes(t)
@@ -516,7 +557,8 @@ func TestAProviderWithoutConversionIsUninstalled(t *testing.T) {
 		d := newCRD()
 		err := s.Client.Get(t.Context(), client.ObjectKey{Name: "things." + group}, d)
 		ofPackage := s.Client.Get(t.Context(), client.ObjectKeyFromObject(p), &v1.Provider{})
-		return fmt.Sprintf("%v %v %+v", err, ofPackage, d.Status.Conditions), apierrors.IsNotFound(err) && apierrors.IsNotFound(ofPackage)
+		return fmt.Sprintf("%v %v %+v", err, ofPackage, d.Status.Conditions),
+			apierrors.IsNotFound(err) && apierrors.IsNotFound(ofPackage)
 	})
 }
 
@@ -533,8 +575,10 @@ func foreign(t *testing.T, pkg string) *corev1.Secret {
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
-		DNSNames: []string{pkg + "." + controller.DefaultNamespace + ".svc"}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true,
+		BasicConstraintsValid: true,
+		DNSNames:              []string{pkg + "." + controller.DefaultNamespace + ".svc"},
+		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
 	raw, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	if err != nil {
@@ -543,8 +587,11 @@ func foreign(t *testing.T, pkg string) *corev1.Secret {
 	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw})
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: controller.DefaultNamespace, Name: v1.TLSServerSecretName(pkg), Annotations: map[string]string{"cert-manager.io/certificate-name": pkg},
+			Namespace: controller.DefaultNamespace, Name: v1.TLSServerSecretName(pkg),
+			Annotations: map[string]string{"cert-manager.io/certificate-name": pkg},
 		},
-		Data: map[string][]byte{"tls.crt": certificate, "ca.crt": certificate, "tls.key": pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})},
+		Data: map[string][]byte{"tls.crt": certificate, "ca.crt": certificate, "tls.key": pem.EncodeToMemory(&pem.Block{
+			Type: "PRIVATE KEY", Bytes: private,
+		})},
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg/crd"
 )
 
-// compositeCRDs returns the CRDs that the composition engine creates for an XRD: of the composite resource and, if the XRD
-// has claimNames, of the claim.
+// compositeCRDs returns the CRDs that the composition engine creates for an XRD: of the composite resource and, if the
+// XRD has claimNames, of the claim.
 func compositeCRDs(text []byte) ([][]byte, error) {
 	raw, err := crd.FromXRD(text)
 	if err != nil {
@@ -43,12 +43,15 @@ func compositeCRDs(text []byte) ([][]byte, error) {
 	return [][]byte{out, second}, err
 }
 
-// withFields returns the JSON of a CRD with fields of the composition engine, which accept any value, and of the API server.
+// withFields returns the JSON of a CRD with fields of the composition engine, which accept any value, and of the API
+// server.
 func withFields(d apiextensionsv1.CustomResourceDefinition, spec []string) ([]byte, error) {
 	for i := range d.Spec.Versions {
 		v := &d.Spec.Versions[i]
 		if v.Schema == nil || v.Schema.OpenAPIV3Schema == nil {
-			v.Schema = &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object"}}
+			v.Schema = &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
+				Type: "object",
+			}}
 		}
 		root := v.Schema.OpenAPIV3Schema
 		addProperties(root, "", "apiVersion", "kind", "metadata")

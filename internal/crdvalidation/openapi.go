@@ -17,8 +17,9 @@ const componentPrefix = "#/components/schemas/"
 // kindExtension lists the kinds of a schema of an OpenAPI document.
 const kindExtension = "x-kubernetes-group-version-kind"
 
-// AddOpenAPI adds the schemas of an OpenAPI document, version 3, as an API server serves it below /openapi/v3. They are returned by
-// [Schemas.OpenAPI], also in place of the schema of a CRD, and do not validate resources. It fails for text that is no such document.
+// AddOpenAPI adds the schemas of an OpenAPI document, version 3, as an API server serves it below /openapi/v3. They are
+// returned by [Schemas.OpenAPI], also in place of the schema of a CRD, and do not validate resources. It fails for text
+// that is no such document.
 func (s *Schemas) AddOpenAPI(text []byte) error {
 	document := &spec3.OpenAPI{}
 	if err := json.Unmarshal(text, document); err != nil {
@@ -68,7 +69,9 @@ func (s *Schemas) OpenAPI(kind schema.GroupVersionKind) (out map[string]any, err
 		}
 	case s.kinds[kind] != nil:
 		var props apiextensionsv1.JSONSchemaProps
-		if err := apiextensionsv1.Convert_apiextensions_JSONSchemaProps_To_v1_JSONSchemaProps(s.kinds[kind].props, &props, nil); err != nil {
+		if err := apiextensionsv1.Convert_apiextensions_JSONSchemaProps_To_v1_JSONSchemaProps(
+			s.kinds[kind].props, &props, nil,
+		); err != nil {
 			return nil, err
 		}
 		value = props

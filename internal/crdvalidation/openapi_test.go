@@ -64,7 +64,9 @@ func TestOpenAPI(t *testing.T) {
 }
 
 func TestAddOpenAPIRefusesOtherDocuments(t *testing.T) {
-	for _, text := range []string{"", "[]", "{}", `{"components":{}}`, `{"components":{"schemas":{"a":{"x-kubernetes-group-version-kind":"b"}}}}`} {
+	for _, text := range []string{
+		"", "[]", "{}", `{"components":{}}`, `{"components":{"schemas":{"a":{"x-kubernetes-group-version-kind":"b"}}}}`,
+	} {
 		var s crdvalidation.Schemas
 		if err := s.AddOpenAPI([]byte(text)); err == nil {
 			t.Errorf("%q is accepted", text)

@@ -47,8 +47,8 @@ type versionSchema struct {
 	rules      *cel.Validator
 }
 
-// AddCRD adds the served versions of a CRD, which is JSON of apiextensions.k8s.io/v1 or v1beta1. Source names the package or
-// file of the CRD. A schema that is added again replaces the former one.
+// AddCRD adds the served versions of a CRD, which is JSON of apiextensions.k8s.io/v1 or v1beta1. Source names the
+// package or file of the CRD. A schema that is added again replaces the former one.
 func (s *Schemas) AddCRD(json []byte, source string) (err error) {
 	defer catch(&err)
 	var version metav1.TypeMeta
@@ -72,8 +72,8 @@ func (s *Schemas) AddCRD(json []byte, source string) (err error) {
 	return nil
 }
 
-// AddXRD adds the composite resource of an XRD, and its claim. The composition engine adds fields to their schemas, which
-// are accepted without validation.
+// AddXRD adds the composite resource of an XRD, and its claim. The composition engine adds fields to their schemas,
+// which are accepted without validation.
 func (s *Schemas) AddXRD(json []byte, source string) (err error) {
 	defer catch(&err)
 	composites, err := compositeCRDs(json)
@@ -88,8 +88,8 @@ func (s *Schemas) AddXRD(json []byte, source string) (err error) {
 	return nil
 }
 
-// AddComposite is like AddCRD for the CRD of a composite resource or a claim with the schemas of its XRD: the fields that the
-// composition engine adds are accepted without validation.
+// AddComposite is like AddCRD for the CRD of a composite resource or a claim with the schemas of its XRD: the fields
+// that the composition engine adds are accepted without validation.
 func (s *Schemas) AddComposite(text []byte, source string) (err error) {
 	defer catch(&err)
 	var d apiextensionsv1.CustomResourceDefinition
@@ -112,7 +112,9 @@ func (s *Schemas) add(d *apiextensions.CustomResourceDefinition, version, source
 		s.kinds = map[schema.GroupVersionKind]*versionSchema{}
 	}
 	kind := schema.GroupVersionKind{Group: d.Spec.Group, Version: version, Kind: d.Spec.Names.Kind}
-	s.kinds[kind] = &versionSchema{source: source, namespaced: d.Spec.Scope == apiextensions.NamespaceScoped, props: v.OpenAPIV3Schema}
+	s.kinds[kind] = &versionSchema{
+		source: source, namespaced: d.Spec.Scope == apiextensions.NamespaceScoped, props: v.OpenAPIV3Schema,
+	}
 }
 
 // Len returns the number of versions of kinds.
@@ -131,8 +133,9 @@ func (s *Schemas) Group(group string) bool {
 	return false
 }
 
-// Similar returns the kinds that a user might mean by a kind without a schema: its other versions, and kinds whose names
-// differ in the case of letters or by an s. If there are none, it returns the kinds of the group whose spelling is similar.
+// Similar returns the kinds that a user might mean by a kind without a schema: its other versions, and kinds whose
+// names differ in the case of letters or by an s. If there are none, it returns the kinds of the group whose spelling
+// is similar.
 func (s *Schemas) Similar(kind schema.GroupVersionKind) []schema.GroupVersionKind {
 	plain := func(k string) string { return strings.TrimSuffix(strings.ToLower(k), "s") }
 	out := s.where(func(k schema.GroupVersionKind) bool { return plain(k.Kind) == plain(kind.Kind) })
@@ -168,7 +171,8 @@ func (s *Schemas) ClusterScoped(kind schema.GroupVersionKind) bool {
 	return v != nil && !v.namespaced
 }
 
-// SetDefaults sets the defaults of a resource as an API server does when the resource is created. The kind must have a schema.
+// SetDefaults sets the defaults of a resource as an API server does when the resource is created. The kind must have a
+// schema.
 func (s *Schemas) SetDefaults(resource map[string]any) (err error) {
 	defer catch(&err)
 	v := s.kinds[(&unstructured.Unstructured{Object: resource}).GroupVersionKind()]
@@ -180,15 +184,17 @@ func (s *Schemas) SetDefaults(resource map[string]any) (err error) {
 	return nil
 }
 
-// Validate returns the errors that an API server would return if the resource were created, and unknown fields, which an API
-// server drops or rejects. The kind must have a schema. Validate changes the resource: it sets defaults.
+// Validate returns the errors that an API server would return if the resource were created, and unknown fields, which
+// an API server drops or rejects. The kind must have a schema. Validate changes the resource: it sets defaults.
 func (s *Schemas) Validate(ctx context.Context, resource map[string]any) []check.Problem {
-	return s.check(resource, func(v *versionSchema, u *unstructured.Unstructured) field.ErrorList { return v.validate(ctx, u) })
+	return s.check(
+		resource, func(v *versionSchema, u *unstructured.Unstructured) field.ErrorList { return v.validate(ctx, u) },
+	)
 }
 
-// ValidateTemplate returns the unknown fields of a resource, and the errors of the fields that it has. Other fields are added
-// before the resource is created, so it may lack required fields and a name, and rules are not evaluated. ValidateTemplate
-// changes the resource: it drops unknown fields.
+// ValidateTemplate returns the unknown fields of a resource, and the errors of the fields that it has. Other fields are
+// added before the resource is created, so it may lack required fields and a name, and rules are not evaluated.
+// ValidateTemplate changes the resource: it drops unknown fields.
 func (s *Schemas) ValidateTemplate(resource map[string]any) []check.Problem {
 	return s.check(resource, func(v *versionSchema, u *unstructured.Unstructured) field.ErrorList {
 		all := validation.ValidateCustomResource(nil, u.Object, v.validator)
@@ -196,7 +202,9 @@ func (s *Schemas) ValidateTemplate(resource map[string]any) []check.Problem {
 	})
 }
 
-func (s *Schemas) check(resource map[string]any, validate func(*versionSchema, *unstructured.Unstructured) field.ErrorList) (problems []check.Problem) {
+func (s *Schemas) check(
+	resource map[string]any, validate func(*versionSchema, *unstructured.Unstructured) field.ErrorList,
+) (problems []check.Problem) {
 	defer func() {
 		if p := recover(); p != nil {
 			problems = []check.Problem{{Message: fmt.Sprintf("the validation failed: %v", p)}}
@@ -207,7 +215,9 @@ func (s *Schemas) check(resource map[string]any, validate func(*versionSchema, *
 	if err := v.prepare(); err != nil {
 		return []check.Problem{{Message: "the schema of " + v.source + " is not valid: " + err.Error()}}
 	}
-	unknown := pruning.PruneWithOptions(resource, v.structural, true, structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
+	unknown := pruning.PruneWithOptions(resource, v.structural, true, structuralschema.UnknownFieldPathOptions{
+		TrackUnknownFieldPaths: true,
+	})
 	for _, path := range unknown {
 		problems = append(problems, check.Problem{Path: path, Message: "unknown field"})
 	}
@@ -254,7 +264,9 @@ func (v *versionSchema) validate(ctx context.Context, u *unstructured.Unstructur
 	if prefix := meta.GetGenerateName(); meta.GetName() == "" && prefix != "" {
 		meta.SetName(prefix + "00000") // as the API server does
 	}
-	all := apivalidation.ValidateObjectMetaAccessor(meta, v.namespaced, apivalidation.NameIsDNSSubdomain, field.NewPath("metadata"))
+	all := apivalidation.ValidateObjectMetaAccessor(
+		meta, v.namespaced, apivalidation.NameIsDNSSubdomain, field.NewPath("metadata"),
+	)
 	all = append(all, validation.ValidateCustomResource(nil, u.Object, v.validator)...)
 	all = append(all, objectmeta.Validate(ctx, nil, u.Object, v.structural, true)...)
 	all = append(all, listtype.ValidateListSetsAndMaps(nil, v.structural, u.Object)...)
@@ -268,7 +280,8 @@ func (v *versionSchema) validate(ctx context.Context, u *unstructured.Unstructur
 // preventsRules reports whether the API server evaluates no rules of a resource with an error.
 func preventsRules(e *field.Error) bool {
 	switch e.Type {
-	case field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany, field.ErrorTypeTypeInvalid:
+	case field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany,
+		field.ErrorTypeTypeInvalid:
 		return true
 	}
 	return false

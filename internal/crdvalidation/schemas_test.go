@@ -75,7 +75,10 @@ var cases = map[string]struct {
 	spec string
 	want []string
 }{
-	"valid":                 {`{length: 12, masts: 2, color: blue, home: kiel, draft: 3, crew: [{name: a, age: 4}], tags: [x, z], labels: {a: b}}`, nil},
+	"valid": {
+		`{length: 12, masts: 2, color: blue, home: kiel, draft: 3, crew: [{name: a, age: 4}], tags: [x, z], labels: {a: b}}`,
+		nil,
+	},
 	"minimal":               {`{length: 1}`, nil},
 	"empty":                 {`{}`, []string{"spec.length"}},
 	"wrong type":            {`{length: long}`, []string{"spec.length"}},
@@ -100,7 +103,9 @@ var cases = map[string]struct {
 	"value of a map":        {`{length: 1, labels: {a: 1}}`, []string{"spec.labels.a"}},
 	"rule":                  {`{length: 9, masts: 2}`, []string{"spec"}},
 	"rule is not evaluated": {`{masts: 2}`, []string{"spec.length"}},
-	"embedded":              {`{length: 1, template: {apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {a: b}}}`, nil},
+	"embedded": {
+		`{length: 1, template: {apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {a: b}}}`, nil,
+	},
 	"embedded without kind": {`{length: 1, template: {apiVersion: v1}}`, []string{"spec.template.kind"}},
 	"not an object":         {`[]`, []string{"spec"}},
 }
@@ -161,7 +166,8 @@ func boat(t *testing.T, name, spec string) *unstructured.Unstructured {
 		t.Fatal(err)
 	}
 	raw, err := json.Marshal(map[string]any{
-		"apiVersion": "schemas.example.org/v1", "kind": "Boat", "metadata": map[string]any{"name": name, "namespace": "default"}, "spec": content,
+		"apiVersion": "schemas.example.org/v1", "kind": "Boat",
+		"metadata": map[string]any{"name": name, "namespace": "default"}, "spec": content,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -182,8 +188,8 @@ func paths(problems []check.Problem) []string {
 	return slices.Compact(out)
 }
 
-// causesOf returns the fields that an error of the API server names. Strict field validation names unknown fields in its
-// message only.
+// causesOf returns the fields that an error of the API server names. Strict field validation names unknown fields in
+// its message only.
 func causesOf(err error) []string {
 	var out []string
 	var status apierrors.APIStatus
@@ -210,21 +216,35 @@ func TestSchemasOfComposites(t *testing.T) {
 		version, scope, kind, namespace, spec string
 		want                                  []string
 	}{
-		"legacy":                        {"v1", "", "XShip", "", `{"size":1,"compositionRef":{"name":"a"},"resourceRefs":[]}`, nil},
-		"legacy, wrong":                 {"v1", "", "XShip", "", `{"crossplane":{}}`, []string{"spec.crossplane", "spec.size"}},
-		"legacy has no namespace":       {"v1", "", "XShip", "a", `{"size":1}`, []string{"metadata.namespace"}},
-		"claim":                         {"v1", "", "Ship", "a", `{"size":1,"writeConnectionSecretToRef":{"name":"a"}}`, nil},
-		"claim, wrong":                  {"v1", "", "Ship", "a", `{"size":"1","resourceRefs":[]}`, []string{"spec.resourceRefs", "spec.size"}},
-		"namespaced":                    {"v2", "Namespaced", "XShip", "a", `{"size":1,"crossplane":{"compositionRef":{"name":"a"}}}`, nil},
-		"namespaced is the default":     {"v2", "", "XShip", "a", `{"size":1}`, nil},
-		"namespaced without legacy":     {"v2", "", "XShip", "a", `{"size":1,"compositionRef":{"name":"a"}}`, []string{"spec.compositionRef"}},
-		"cluster":                       {"v2", "Cluster", "XShip", "", `{"size":1}`, nil},
-		"cluster has no namespace":      {"v2", "Cluster", "XShip", "a", `{"size":1}`, []string{"metadata.namespace"}},
-		"legacy scope of the newer API": {"v2", "LegacyCluster", "Ship", "a", `{"size":1,"compositionRef":{"name":"a"}}`, nil},
+		"legacy": {
+			"v1", "", "XShip", "", `{"size":1,"compositionRef":{"name":"a"},"resourceRefs":[]}`, nil,
+		},
+		"legacy, wrong": {"v1", "", "XShip", "", `{"crossplane":{}}`, []string{
+			"spec.crossplane", "spec.size",
+		}},
+		"legacy has no namespace": {"v1", "", "XShip", "a", `{"size":1}`, []string{"metadata.namespace"}},
+		"claim":                   {"v1", "", "Ship", "a", `{"size":1,"writeConnectionSecretToRef":{"name":"a"}}`, nil},
+		"claim, wrong": {"v1", "", "Ship", "a", `{"size":"1","resourceRefs":[]}`, []string{
+			"spec.resourceRefs", "spec.size",
+		}},
+		"namespaced": {
+			"v2", "Namespaced", "XShip", "a", `{"size":1,"crossplane":{"compositionRef":{"name":"a"}}}`, nil,
+		},
+		"namespaced is the default": {"v2", "", "XShip", "a", `{"size":1}`, nil},
+		"namespaced without legacy": {"v2", "", "XShip", "a", `{"size":1,"compositionRef":{"name":"a"}}`, []string{
+			"spec.compositionRef",
+		}},
+		"cluster":                  {"v2", "Cluster", "XShip", "", `{"size":1}`, nil},
+		"cluster has no namespace": {"v2", "Cluster", "XShip", "a", `{"size":1}`, []string{"metadata.namespace"}},
+		"legacy scope of the newer API": {
+			"v2", "LegacyCluster", "Ship", "a", `{"size":1,"compositionRef":{"name":"a"}}`, nil,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var xrd map[string]any
-			if err := json.Unmarshal([]byte(`{"apiVersion":"apiextensions.crossplane.io/`+c.version+`","kind":"CompositeResourceDefinition","metadata":{"name":"xships.example.org"},"spec":`+spec+`}`), &xrd); err != nil {
+			if err := json.Unmarshal([]byte(`{"apiVersion":"apiextensions.crossplane.io/`+c.version+
+				`","kind":"CompositeResourceDefinition","metadata":{"name":"xships.example.org"},"spec":`+spec+
+				`}`), &xrd); err != nil {
 				t.Fatal(err)
 			}
 			if c.scope != "" {
@@ -239,7 +259,8 @@ func TestSchemasOfComposites(t *testing.T) {
 				t.Fatal(err)
 			}
 			u := &unstructured.Unstructured{}
-			if err := u.UnmarshalJSON([]byte(`{"apiVersion":"example.org/v1","kind":"` + c.kind + `","metadata":{"name":"a"},"spec":` + c.spec + `,"status":{"conditions":[{"type":"Ready"}]}}`)); err != nil {
+			if err := u.UnmarshalJSON([]byte(`{"apiVersion":"example.org/v1","kind":"` + c.kind +
+				`","metadata":{"name":"a"},"spec":` + c.spec + `,"status":{"conditions":[{"type":"Ready"}]}}`)); err != nil {
 				t.Fatal(err)
 			}
 			u.SetNamespace(c.namespace)

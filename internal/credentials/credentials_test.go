@@ -75,9 +75,12 @@ func TestResolve(t *testing.T) {
 	first := secretOf("first", map[string]string{
 		"reg.acme.test": "host", "reg.acme.test/team": "team", "reg.acme.test/team/deep": "deep",
 		"reg.acme.test:5000": "port", "https://url.test/v1/": "url", "http://plain.test": "plain", "v2.test/v2/": "v2",
-		"*.glob.test": "glob", "Upper.Test": "upper", "bücher.test": "idn", "[::1]:5000": "six", "": "none", "https://index.docker.io/v1/": "hub",
+		"*.glob.test": "glob", "Upper.Test": "upper", "bücher.test": "idn", "[::1]:5000": "six", "": "none",
+		"https://index.docker.io/v1/": "hub",
 	})
-	second := secretOf("second", map[string]string{"reg.acme.test": "second", "reg.acme.test/team/deep/er": "deeper", "only.test": "only"})
+	second := secretOf("second", map[string]string{
+		"reg.acme.test": "second", "reg.acme.test/team/deep/er": "deeper", "only.test": "only",
+	})
 	k := newKeychain(t, first, second)
 	for r, want := range map[resource]string{
 		"reg.acme.test":                  "host",
@@ -125,14 +128,35 @@ func TestForms(t *testing.T) {
 		secret corev1.Secret
 		want   authn.AuthConfig
 	}{
-		"Auth":     {typed("s", corev1.SecretTypeDockerConfigJson, ".dockerconfigjson", `{"auths":{"r.test":{"auth":"`+encoded+`"}}}`), authn.AuthConfig{Username: "me", Password: "pw:me"}},
-		"Unpadded": {typed("s", corev1.SecretTypeDockerConfigJson, ".dockerconfigjson", `{"auths":{"r.test":{"auth":"bWU6cHc6bWU"}}}`), authn.AuthConfig{Username: "me", Password: "pw:me"}},
-		"Plain":    {typed("s", corev1.SecretTypeDockerConfigJson, ".dockerconfigjson", `{"auths":{"r.test":{"username":"me","password":"pw","email":"x"}}}`), authn.AuthConfig{Username: "me", Password: "pw"}},
-		"AuthWins": {typed("s", corev1.SecretTypeDockerConfigJson, ".dockerconfigjson", `{"auths":{"r.test":{"username":"you","password":"no","auth":"`+encoded+`"}}}`), authn.AuthConfig{Username: "me", Password: "pw:me"}},
-		"Tokens":   {typed("s", corev1.SecretTypeDockerConfigJson, ".dockerconfigjson", `{"auths":{"r.test":{"identitytoken":"i","registrytoken":"r"}}}`), authn.AuthConfig{IdentityToken: "i", RegistryToken: "r"}},
-		"Old":      {typed("s", corev1.SecretTypeDockercfg, ".dockercfg", `{"r.test":{"auth":"`+encoded+`"}}`), authn.AuthConfig{Username: "me", Password: "pw:me"}},
-		"Empty":    {typed("s", corev1.SecretTypeDockerConfigJson, ".dockerconfigjson", `{"auths":{"r.test":{}},"credsStore":"x"}`), authn.AuthConfig{}},
-		"NoAuths":  {typed("s", corev1.SecretTypeDockerConfigJson, ".dockerconfigjson", `{}`), authn.AuthConfig{}},
+		"Auth": {
+			typed("s", corev1.SecretTypeDockerConfigJson, ".dockerconfigjson", `{"auths":{"r.test":{"auth":"`+encoded+`"}}}`),
+			authn.AuthConfig{Username: "me", Password: "pw:me"},
+		},
+		"Unpadded": {
+			typed("s", corev1.SecretTypeDockerConfigJson, ".dockerconfigjson", `{"auths":{"r.test":{"auth":"bWU6cHc6bWU"}}}`),
+			authn.AuthConfig{Username: "me", Password: "pw:me"},
+		},
+		"Plain": {typed(
+			"s", corev1.SecretTypeDockerConfigJson, ".dockerconfigjson",
+			`{"auths":{"r.test":{"username":"me","password":"pw","email":"x"}}}`,
+		), authn.AuthConfig{Username: "me", Password: "pw"}},
+		"AuthWins": {typed(
+			"s", corev1.SecretTypeDockerConfigJson, ".dockerconfigjson",
+			`{"auths":{"r.test":{"username":"you","password":"no","auth":"`+encoded+`"}}}`,
+		), authn.AuthConfig{Username: "me", Password: "pw:me"}},
+		"Tokens": {typed(
+			"s", corev1.SecretTypeDockerConfigJson, ".dockerconfigjson",
+			`{"auths":{"r.test":{"identitytoken":"i","registrytoken":"r"}}}`,
+		), authn.AuthConfig{IdentityToken: "i", RegistryToken: "r"}},
+		"Old": {
+			typed("s", corev1.SecretTypeDockercfg, ".dockercfg", `{"r.test":{"auth":"`+encoded+`"}}`),
+			authn.AuthConfig{Username: "me", Password: "pw:me"},
+		},
+		"Empty": {
+			typed("s", corev1.SecretTypeDockerConfigJson, ".dockerconfigjson", `{"auths":{"r.test":{}},"credsStore":"x"}`),
+			authn.AuthConfig{},
+		},
+		"NoAuths": {typed("s", corev1.SecretTypeDockerConfigJson, ".dockerconfigjson", `{}`), authn.AuthConfig{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			auth, err := newKeychain(t, tc.secret).Resolve(resource("r.test/x"))
@@ -155,12 +179,15 @@ func TestMalformed(t *testing.T) {
 		"NoKey":     typed("bad", corev1.SecretTypeDockerConfigJson, ".dockercfg", `{}`),
 		"NotJSON":   typed("bad", corev1.SecretTypeDockerConfigJson, ".dockerconfigjson", `hunter2`),
 		"WrongForm": typed("bad", corev1.SecretTypeDockerConfigJson, ".dockerconfigjson", `{"auths":{"r.test":"hunter2"}}`),
-		"NotBase64": typed("bad", corev1.SecretTypeDockerConfigJson, ".dockerconfigjson", `{"auths":{"r.test":{"auth":"hunter2!"}}}`),
-		"NoColon":   typed("bad", corev1.SecretTypeDockercfg, ".dockercfg", `{"r.test":{"auth":"aHVudGVyMg=="}}`),
+		"NotBase64": typed(
+			"bad", corev1.SecretTypeDockerConfigJson, ".dockerconfigjson", `{"auths":{"r.test":{"auth":"hunter2!"}}}`,
+		),
+		"NoColon": typed("bad", corev1.SecretTypeDockercfg, ".dockercfg", `{"r.test":{"auth":"aHVudGVyMg=="}}`),
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := New([]corev1.Secret{s})
-			if !errors.Is(err, ErrPullSecretInvalid) || !strings.Contains(err.Error(), "the pull secret bad in the namespace crossplane-system") {
+			if !errors.Is(err, ErrPullSecretInvalid) ||
+				!strings.Contains(err.Error(), "the pull secret bad in the namespace crossplane-system") {
 				t.Fatalf("got %v", err)
 			}
 			for _, leak := range []string{"hunter2", "aHVudGVyMg", "r.test"} {
@@ -185,7 +212,8 @@ func TestFingerprint(t *testing.T) {
 	seen := map[string]bool{}
 	for i, k := range []*Keychain{
 		newKeychain(t), newKeychain(t, a), newKeychain(t, b), newKeychain(t, a, b), newKeychain(t, b, a),
-		newKeychain(t, secretOf("p", map[string]string{"r.test/p": "a"})), newKeychain(t, secretOf("p", map[string]string{"r.test:5000": "a"})),
+		newKeychain(t, secretOf("p", map[string]string{"r.test/p": "a"})),
+		newKeychain(t, secretOf("p", map[string]string{"r.test:5000": "a"})),
 	} {
 		f := k.Fingerprint()
 		if seen[f] {
@@ -200,7 +228,8 @@ func TestFingerprint(t *testing.T) {
 
 func FuzzSecret(f *testing.F) {
 	for _, s := range []string{
-		`{"auths":{"r.test":{"auth":"bWU6cHc="}}}`, `{"auths":{"https://index.docker.io/v1/":{"username":"u","password":"p"}}}`,
+		`{"auths":{"r.test":{"auth":"bWU6cHc="}}}`,
+		`{"auths":{"https://index.docker.io/v1/":{"username":"u","password":"p"}}}`,
 		`{"r.test:5000/x":{"auth":"bWU6cHc"}}`, `{"auths":{"":{}}}`, `{`, `{"auths":{"r.test":{"auth":"AA=="}}}`,
 	} {
 		f.Add([]byte(s), "r.test/x")

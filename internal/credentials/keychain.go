@@ -116,7 +116,9 @@ func (k *Keychain) Fingerprint() string {
 		text(k.unusable.Error())
 	}
 	for _, e := range k.entries {
-		for _, s := range []string{e.host, e.path, e.auth.Username, e.auth.Password, e.auth.IdentityToken, e.auth.RegistryToken} {
+		for _, s := range []string{
+			e.host, e.path, e.auth.Username, e.auth.Password, e.auth.IdentityToken, e.auth.RegistryToken,
+		} {
 			text(s)
 		}
 	}

@@ -77,7 +77,8 @@ func authsOf(s *corev1.Secret) (map[string]entryJSON, error) {
 	case corev1.SecretTypeDockercfg:
 		key, into = corev1.DockerConfigKey, &config.Auths
 	default:
-		return nil, errors.New("its type is neither " + string(corev1.SecretTypeDockerConfigJson) + " nor " + string(corev1.SecretTypeDockercfg))
+		return nil, errors.New("its type is neither " + string(corev1.SecretTypeDockerConfigJson) + " nor " +
+			string(corev1.SecretTypeDockercfg))
 	}
 	data, ok := s.Data[key]
 	if !ok {

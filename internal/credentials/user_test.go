@@ -50,8 +50,10 @@ func writeFile(t *testing.T, path, text string, mode os.FileMode) {
 // The command and the manager select the same credentials from the same file: all that match, the longest path first.
 func TestFilesAndSecretsMatchAlike(t *testing.T) {
 	keys := []string{
-		"reg.acme.test", "reg.acme.test/team-a", "reg.acme.test/team-b", "https://reg.acme.test/team-b/pkg/", "reg.acme.test/team",
-		"reg.acme.test:5000", "reg.acme.test:5000/team-a", "only.acme.test/team-a", "https://index.docker.io/v1/", "docker.io/acme", "*.acme.test",
+		"reg.acme.test", "reg.acme.test/team-a", "reg.acme.test/team-b", "https://reg.acme.test/team-b/pkg/",
+		"reg.acme.test/team",
+		"reg.acme.test:5000", "reg.acme.test:5000/team-a", "only.acme.test/team-a", "https://index.docker.io/v1/",
+		"docker.io/acme", "*.acme.test",
 	}
 	all := map[string]string{}
 	for _, key := range keys {
@@ -184,7 +186,8 @@ func TestDamagedUserFile(t *testing.T) {
 // Secrets that are missing or malformed do not affect the others, whatever their order, and are reported last.
 func TestUnusableSecretsBesideOthers(t *testing.T) {
 	bad := typed("bad", corev1.SecretTypeOpaque, ".dockerconfigjson", `{}`)
-	good, other := secretOf("good", map[string]string{"r.test": "good"}), secretOf("other", map[string]string{"r.test": "other"})
+	good, other := secretOf("good", map[string]string{"r.test": "good"}),
+		secretOf("other", map[string]string{"r.test": "other"})
 	missing := ErrPullSecretNotFound.New(nil, "pull secret absent does not exist")
 	for _, secrets := range [][]corev1.Secret{{bad, good, other}, {good, bad, other}, {good, other, bad}} {
 		k, err := New(secrets, missing)
@@ -199,7 +202,8 @@ func TestUnusableSecretsBesideOthers(t *testing.T) {
 				got = append(got, auth.Username)
 			}
 		}
-		if len(got) != 3 || got[0] != "good" || got[1] != "other" || !strings.Contains(got[2], "absent") || !strings.Contains(got[2], "bad") {
+		if len(got) != 3 || got[0] != "good" || got[1] != "other" || !strings.Contains(got[2], "absent") ||
+			!strings.Contains(got[2], "bad") {
 			t.Errorf("got %q", got)
 		}
 	}

@@ -40,8 +40,8 @@ func (c *Checker) Check(ctx context.Context, meta xpkg.Meta) error {
 	return meta.Compatible(version)
 }
 
-// Constraints returns a function that reports whether a constraint accepts the version of Crossplane, or nil if Crossplane
-// does not run.
+// Constraints returns a function that reports whether a constraint accepts the version of Crossplane, or nil if
+// Crossplane does not run.
 func (c *Checker) Constraints(ctx context.Context) (func(constraint string) bool, error) {
 	version, err := c.version(ctx)
 	if err != nil || version == "" {

@@ -25,15 +25,19 @@ const packageGroup = "pkg.crossplane.io"
 // fencedFields are the top-level fields that a fenced client must not change. An object of the package
 // API has no others.
 var fencedFields = []string{
-	"spec", "status", "packages", "metadata.labels", "metadata.annotations", "metadata.finalizers", "metadata.ownerReferences",
+	"spec", "status", "packages", "metadata.labels", "metadata.annotations", "metadata.finalizers",
+	"metadata.ownerReferences",
 }
 
-// Fence returns a ValidatingAdmissionPolicy, and its binding, that deny Crossplane core the writes of the
-// package API. Core has no setting that disables its package manager; a fenced core still composes
-// resources. The initialization of core, which runs before each start, updates the Lock without a change, and creates
-// the default DeploymentRuntimeConfig without a specification also if it exists. Both are allowed. Core reconciles each package and each
-// revision all the same, fails at its first write, and would report that in an event again and again: such events are denied too.
-func Fence(accounts ...types.NamespacedName) (*admissionv1.ValidatingAdmissionPolicy, *admissionv1.ValidatingAdmissionPolicyBinding) {
+// Fence returns a ValidatingAdmissionPolicy, and its binding, that deny Crossplane core the writes of the package API.
+// Core has no setting that disables its package manager; a fenced core still composes resources. The initialization of
+// core, which runs before each start, updates the Lock without a change, and creates the default
+// DeploymentRuntimeConfig without a specification also if it exists. Both are allowed. Core reconciles each package and
+// each revision all the same, fails at its first write, and would report that in an event again and again: such events
+// are denied too.
+func Fence(accounts ...types.NamespacedName) (
+	*admissionv1.ValidatingAdmissionPolicy, *admissionv1.ValidatingAdmissionPolicyBinding,
+) {
 	users := make([]string, len(accounts))
 	for i, account := range accounts {
 		users[i] = UserName(account)
@@ -51,20 +55,23 @@ func Fence(accounts ...types.NamespacedName) (*admissionv1.ValidatingAdmissionPo
 			{APIGroups: []string{"", "events.k8s.io"}, APIVersions: []string{"*"}, Resources: []string{"events"}},
 		},
 		Validations: []admissionv1.Validation{{
-			Expression: "request.resource.resource == 'events' ? " + concernsNoPackage + " : " + createsDefault + " || " + unchanged(),
-			Message:    "xpkg manages the packages of this cluster. Crossplane core composes resources, and does not write packages.",
+			Expression: "request.resource.resource == 'events' ? " + concernsNoPackage + " : " + createsDefault + " || " +
+				unchanged(),
+			Message: "xpkg manages the packages of this cluster. Crossplane core composes resources, and does not write packages.",
 		}},
 	}.Objects()
 }
 
-// createsDefault is the CEL expression for the creation of an empty default DeploymentRuntimeConfig. Admission decides before
-// the API server knows whether the object exists.
+// createsDefault is the CEL expression for the creation of an empty default DeploymentRuntimeConfig. Admission decides
+// before the API server knows whether the object exists.
 const createsDefault = "request.operation == 'CREATE' && request.resource.resource == 'deploymentruntimeconfigs' && " +
 	"object.metadata.name == 'default' && dyn(object).?spec.orValue({}) == {}"
 
-// concernsNoPackage is the CEL expression for an event, of either API group, about an object of another API. A deletion is one.
+// concernsNoPackage is the CEL expression for an event, of either API group, about an object of another API. A deletion
+// is one.
 const concernsNoPackage = "request.operation == 'DELETE' || " +
-	"!dyn(object).?involvedObject.?apiVersion.orValue(dyn(object).?regarding.?apiVersion.orValue('')).startsWith('" + packageGroup + "/')"
+	"!dyn(object).?involvedObject.?apiVersion.orValue(dyn(object).?regarding.?apiVersion.orValue('')).startsWith('" +
+	packageGroup + "/')"
 
 // userCondition begins the condition of the fence. A list of user names follows it.
 const userCondition = "request.userInfo.username in "
@@ -114,9 +121,9 @@ func unchanged() string {
 	return strings.Join(terms, " && ")
 }
 
-// ChartValues returns the values of the Helm chart of Crossplane for a core beside the manager: it neither
-// runs package runtimes nor grants permissions for packages. The RBAC manager has no replicas; without its deployment, the
-// chart would also leave out the ClusterRoles that collect permissions for core and for users.
+// ChartValues returns the values of the Helm chart of Crossplane for a core beside the manager: it neither runs package
+// runtimes nor grants permissions for packages. The RBAC manager has no replicas; without its deployment, the chart
+// would also leave out the ClusterRoles that collect permissions for core and for users.
 func ChartValues() map[string]any {
 	return map[string]any{
 		"args":        []any{ExternalRuntime},

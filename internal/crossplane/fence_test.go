@@ -10,7 +10,8 @@ import (
 
 // The accounts of a fence are read back from its policy. A policy that another client changed covers none.
 func TestFencedAccounts(t *testing.T) {
-	first, second := types.NamespacedName{Namespace: "crossplane-system", Name: "crossplane"}, types.NamespacedName{Namespace: "other", Name: "core"}
+	first, second := types.NamespacedName{Namespace: "crossplane-system", Name: "crossplane"},
+		types.NamespacedName{Namespace: "other", Name: "core"}
 	policy, _ := Fence(first, second)
 	changed := policy.DeepCopy()
 	changed.Spec.MatchConditions[0].Expression = "true"

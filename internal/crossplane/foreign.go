@@ -44,8 +44,8 @@ const (
 
 // Core describes the Crossplane core of a namespace.
 type Core struct {
-	// Runs reports that a core with a package manager for pkg.crossplane.io has replicas, and RunsRBACManager that its RBAC
-	// manager has.
+	// Runs reports that a core with a package manager for pkg.crossplane.io has replicas, and RunsRBACManager that its
+	// RBAC manager has.
 	Runs, RunsRBACManager bool
 	// RunsRuntimes reports that core writes the Deployments of packages.
 	RunsRuntimes bool
@@ -90,7 +90,8 @@ func (c Core) Conflicts(r Role) []Conflict {
 	if c.RunsRBACManager && r.Permissions {
 		out = append(out, Conflict{
 			Problem: "the RBAC manager of Crossplane runs",
-			Remedy:  "set rbacManager.replicas=0 in its chart, or run " + wording.RestartClusterManager("--package-permissions=Ignore"),
+			Remedy: "set rbacManager.replicas=0 in its chart, or run " +
+				wording.RestartClusterManager("--package-permissions=Ignore"),
 		})
 	}
 	return out
@@ -136,9 +137,13 @@ func (g *Guard) Check(ctx context.Context) error {
 	}
 	switch conflicts := core.Conflicts(g.Role); {
 	case err != nil:
-		g.err = ErrForeignManager.New(err, "cannot determine whether Crossplane in the namespace %s writes packages", g.Namespace)
+		g.err = ErrForeignManager.New(
+			err, "cannot determine whether Crossplane in the namespace %s writes packages", g.Namespace,
+		)
 	case len(conflicts) > 0:
-		g.err = ErrForeignManager.New(nil, "Crossplane in the namespace %s would write the same objects: %s", g.Namespace, join(conflicts))
+		g.err = ErrForeignManager.New(
+			nil, "Crossplane in the namespace %s would write the same objects: %s", g.Namespace, join(conflicts),
+		)
 	default:
 		g.err = nil
 	}
@@ -152,7 +157,9 @@ func ReadCore(ctx context.Context, reader client.Reader, c client.Client, namesp
 	if err := reader.Get(ctx, types.NamespacedName{Namespace: namespace, Name: DeploymentName}, &d); err != nil {
 		return Core{}, client.IgnoreNotFound(err)
 	}
-	if err := reader.Get(ctx, types.NamespacedName{Namespace: namespace, Name: RBACDeploymentName}, &rbac); client.IgnoreNotFound(err) != nil {
+	if err := reader.Get(
+		ctx, types.NamespacedName{Namespace: namespace, Name: RBACDeploymentName}, &rbac,
+	); client.IgnoreNotFound(err) != nil {
 		return Core{}, err
 	}
 	core := Core{
@@ -172,8 +179,8 @@ func ReadCore(ctx context.Context, reader client.Reader, c client.Client, namesp
 	return core, err
 }
 
-// firstManager is the first version of core with a package manager for pkg.crossplane.io. Earlier ones had the package manager of the
-// first generation in a Deployment of its own.
+// firstManager is the first version of core with a package manager for pkg.crossplane.io. Earlier ones had the package
+// manager of the first generation in a Deployment of its own.
 var firstManager = version.Parse("v0.14.0-0")
 
 // isFirstGeneration reports whether the Deployment of core is of a version that does not know pkg.crossplane.io.

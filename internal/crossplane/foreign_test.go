@@ -62,8 +62,12 @@ func clusterWith(t *testing.T, allowed bool, objects ...client.Object) client.Cl
 func TestGuardFailsWhileCoreWouldWriteTheSameObjects(t *testing.T) {
 	external, full := "start --package-runtime=External", Role{Permissions: true, Runtimes: true}
 	core := func(args string) *appsv1.Deployment { return running(DeploymentName, strings.Fields(args)...) }
-	fence := func(change func(*admissionv1.ValidatingAdmissionPolicy, *admissionv1.ValidatingAdmissionPolicyBinding)) []client.Object {
-		policy, binding := Fence(types.NamespacedName{Namespace: "other", Name: "core"}, types.NamespacedName{Namespace: namespace, Name: "crossplane"})
+	fence := func(change func(
+		*admissionv1.ValidatingAdmissionPolicy, *admissionv1.ValidatingAdmissionPolicyBinding,
+	)) []client.Object {
+		policy, binding := Fence(types.NamespacedName{Namespace: "other", Name: "core"}, types.NamespacedName{
+			Namespace: namespace, Name: "crossplane",
+		})
 		if change != nil {
 			change(policy, binding)
 		}
@@ -77,33 +81,64 @@ func TestGuardFailsWhileCoreWouldWriteTheSameObjects(t *testing.T) {
 		// conflicts are parts of the message; without any the check succeeds.
 		conflicts []string
 	}{
-		"no core":                       {nil, true, full, nil},
-		"core without replicas":         {[]client.Object{stopped(core("start"))}, true, full, nil},
-		"core as its chart installs it": {[]client.Object{core("start"), running(RBACDeploymentName)}, true, full, []string{"crossplane-system/crossplane may write packages", "--package-runtime=External", "rbacManager.replicas=0"}},
-		"fenced by the policy":          {append(fence(nil), core(external)), true, full, nil},
-		"fenced by RBAC":                {[]client.Object{core(external)}, false, full, nil},
-		"not fenced":                    {[]client.Object{core(external)}, true, full, []string{"may write packages"}},
-		"a policy without its binding":  {[]client.Object{core(external), fenced[0]}, true, full, []string{"may write packages"}},
-		"a policy for another account": {append(fence(func(p *admissionv1.ValidatingAdmissionPolicy, _ *admissionv1.ValidatingAdmissionPolicyBinding) {
-			p.Spec.MatchConditions[0].Expression = strings.Replace(p.Spec.MatchConditions[0].Expression, ":crossplane\"", ":crossplane2\"", 1)
-		}), core(external)), true, full, []string{"may write packages"}},
-		"a policy that allows updates": {append(fence(func(p *admissionv1.ValidatingAdmissionPolicy, _ *admissionv1.ValidatingAdmissionPolicyBinding) {
-			p.Spec.Validations[0].Expression = "request.operation == 'UPDATE'"
-		}), core(external)), true, full, []string{"may write packages"}},
-		"a binding that only audits": {append(fence(func(_ *admissionv1.ValidatingAdmissionPolicy, b *admissionv1.ValidatingAdmissionPolicyBinding) {
-			b.Spec.ValidationActions = []admissionv1.ValidationAction{admissionv1.Audit}
-		}), core(external)), true, full, []string{"may write packages"}},
-		"two arguments":                           {[]client.Object{core("start --package-runtime External")}, false, full, nil},
-		"a runtime for each kind":                 {[]client.Object{core("start --package-runtime=Provider=External;Function=External")}, false, full, nil},
-		"runtimes of Functions":                   {[]client.Object{core("start --package-runtime=Provider=External")}, false, full, []string{"runs package runtimes"}},
-		"a variable":                              {[]client.Object{withEnv(core("start"), runtimeEnv, "External")}, false, full, nil},
-		"core runs the runtimes":                  {[]client.Object{core("start")}, false, Role{Permissions: true}, nil},
-		"the RBAC manager grants the permissions": {[]client.Object{core(external), running(RBACDeploymentName)}, false, Role{Runtimes: true}, nil},
-		"both grant permissions":                  {[]client.Object{core(external), running(RBACDeploymentName)}, false, full, []string{"RBAC manager"}},
-		"a core of the first generation":          {[]client.Object{withImage(core("--debug"), "crossplane/crossplane:v0.12.0")}, true, full, nil},
-		"a later core with a version":             {[]client.Object{withImage(core("start"), "crossplane/crossplane:v0.14.0")}, true, full, []string{"may write packages", "runs package runtimes"}},
-		"a core without a semantic version":       {[]client.Object{withImage(core("--debug"), "crossplane/crossplane:master")}, true, full, []string{"may write packages"}},
-		"an RBAC manager without replicas":        {[]client.Object{core(external), stopped(running(RBACDeploymentName))}, false, full, nil},
+		"no core":               {nil, true, full, nil},
+		"core without replicas": {[]client.Object{stopped(core("start"))}, true, full, nil},
+		"core as its chart installs it": {[]client.Object{core("start"), running(RBACDeploymentName)}, true, full, []string{
+			"crossplane-system/crossplane may write packages", "--package-runtime=External", "rbacManager.replicas=0",
+		}},
+		"fenced by the policy": {append(fence(nil), core(external)), true, full, nil},
+		"fenced by RBAC":       {[]client.Object{core(external)}, false, full, nil},
+		"not fenced":           {[]client.Object{core(external)}, true, full, []string{"may write packages"}},
+		"a policy without its binding": {[]client.Object{core(external), fenced[0]}, true, full, []string{
+			"may write packages",
+		}},
+		"a policy for another account": {
+			append(fence(func(p *admissionv1.ValidatingAdmissionPolicy, _ *admissionv1.ValidatingAdmissionPolicyBinding) {
+				p.Spec.MatchConditions[0].Expression = strings.Replace(
+					p.Spec.MatchConditions[0].Expression, ":crossplane\"", ":crossplane2\"", 1,
+				)
+			}), core(external)), true, full, []string{"may write packages"}},
+		"a policy that allows updates": {
+			append(fence(func(p *admissionv1.ValidatingAdmissionPolicy, _ *admissionv1.ValidatingAdmissionPolicyBinding) {
+				p.Spec.Validations[0].Expression = "request.operation == 'UPDATE'"
+			}), core(external)), true, full, []string{"may write packages"}},
+		"a binding that only audits": {
+			append(fence(func(_ *admissionv1.ValidatingAdmissionPolicy, b *admissionv1.ValidatingAdmissionPolicyBinding) {
+				b.Spec.ValidationActions = []admissionv1.ValidationAction{admissionv1.Audit}
+			}), core(external)), true, full, []string{"may write packages"}},
+		"two arguments": {
+			[]client.Object{core("start --package-runtime External")}, false, full, nil,
+		},
+		"a runtime for each kind": {
+			[]client.Object{core("start --package-runtime=Provider=External;Function=External")}, false, full, nil,
+		},
+		"runtimes of Functions": {
+			[]client.Object{core("start --package-runtime=Provider=External")}, false, full, []string{"runs package runtimes"},
+		},
+		"a variable": {
+			[]client.Object{withEnv(core("start"), runtimeEnv, "External")}, false, full, nil,
+		},
+		"core runs the runtimes": {[]client.Object{core("start")}, false, Role{Permissions: true}, nil},
+		"the RBAC manager grants the permissions": {
+			[]client.Object{core(external), running(RBACDeploymentName)}, false, Role{Runtimes: true}, nil,
+		},
+		"both grant permissions": {
+			[]client.Object{core(external), running(RBACDeploymentName)}, false, full, []string{"RBAC manager"},
+		},
+		"a core of the first generation": {
+			[]client.Object{withImage(core("--debug"), "crossplane/crossplane:v0.12.0")}, true, full, nil,
+		},
+		"a later core with a version": {
+			[]client.Object{withImage(core("start"), "crossplane/crossplane:v0.14.0")}, true, full,
+			[]string{"may write packages", "runs package runtimes"},
+		},
+		"a core without a semantic version": {
+			[]client.Object{withImage(core("--debug"), "crossplane/crossplane:master")}, true, full,
+			[]string{"may write packages"},
+		},
+		"an RBAC manager without replicas": {
+			[]client.Object{core(external), stopped(running(RBACDeploymentName))}, false, full, nil,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cluster := clusterWith(t, c.allowed, c.objects...)
@@ -126,7 +161,10 @@ func TestGuardChecksAgain(t *testing.T) {
 	now := time.Unix(0, 0)
 	allowed := clusterWith(t, true, running(DeploymentName))
 	denied := clusterWith(t, false, running(DeploymentName, "--package-runtime=External"))
-	g := &Guard{Reader: allowed, Client: allowed, Namespace: namespace, Role: Role{Runtimes: true}, Now: func() time.Time { return now }}
+	g := &Guard{
+		Reader: allowed, Client: allowed, Namespace: namespace, Role: Role{Runtimes: true},
+		Now: func() time.Time { return now },
+	}
 	check := func(want bool, state string) {
 		t.Helper()
 		if err := g.Check(t.Context()); (err == nil) != want {

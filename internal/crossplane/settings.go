@@ -48,9 +48,9 @@ func LeavePackages(d *appsv1.Deployment) bool {
 	return true
 }
 
-// TakePackages undoes the change of LeavePackages, and keeps settings that were changed since. Without a record, core runs
-// package runtimes as by default, and the RBAC manager has one replica. It reports whether it changed the Deployment. It
-// fails if the record cannot be read.
+// TakePackages undoes the change of LeavePackages, and keeps settings that were changed since. Without a record, core
+// runs package runtimes as by default, and the RBAC manager has one replica. It reports whether it changed the
+// Deployment. It fails if the record cannot be read.
 func TakePackages(d *appsv1.Deployment) (bool, error) {
 	current, former := settingsOf(d), settings{Replicas: new(int32(1))}
 	raw, recorded := d.Annotations[AnnotationFormerSettings]
@@ -136,7 +136,9 @@ func (s settings) withoutPackages(d *appsv1.Deployment) settings {
 // startContainer returns the container of core.
 func startContainer(d *appsv1.Deployment) *corev1.Container {
 	containers := d.Spec.Template.Spec.Containers
-	i := slices.IndexFunc(containers, func(c corev1.Container) bool { return len(c.Args) > 1 && c.Args[0] == "core" && c.Args[1] == "start" })
+	i := slices.IndexFunc(
+		containers, func(c corev1.Container) bool { return len(c.Args) > 1 && c.Args[0] == "core" && c.Args[1] == "start" },
+	)
 	if i < 0 && len(containers) == 1 {
 		i = 0
 	}
@@ -149,7 +151,9 @@ func startContainer(d *appsv1.Deployment) *corev1.Container {
 // initContainer returns the container of the initialization of core, or nil.
 func initContainer(d *appsv1.Deployment) *corev1.Container {
 	containers := d.Spec.Template.Spec.InitContainers
-	i := slices.IndexFunc(containers, func(c corev1.Container) bool { return len(c.Args) > 1 && c.Args[0] == "core" && c.Args[1] == "init" })
+	i := slices.IndexFunc(
+		containers, func(c corev1.Container) bool { return len(c.Args) > 1 && c.Args[0] == "core" && c.Args[1] == "init" },
+	)
 	if i < 0 {
 		return nil
 	}

@@ -28,7 +28,8 @@ func TestCoreLeavesAndTakesPackages(t *testing.T) {
 			[]string{"core", "start", "--package-runtime=External"}, []string{"core", "init"},
 		},
 		"other flags": {
-			[]string{"core", "start", "--package-runtime", "Deployment", "--debug"}, []string{"core", "init", "--provider", "a", "--activation", "*", "--function=b"},
+			[]string{"core", "start", "--package-runtime", "Deployment", "--debug"},
+			[]string{"core", "init", "--provider", "a", "--activation", "*", "--function=b"},
 			[]string{"core", "start", "--debug", "--package-runtime=External"}, []string{"core", "init", "--activation", "*"},
 		},
 		"runtime of one kind": {
@@ -56,7 +57,8 @@ func TestCoreLeavesAndTakesPackages(t *testing.T) {
 			if again := d.DeepCopy(); LeavePackages(again) || !equality.Semantic.DeepEqual(again, d) {
 				t.Error("the second change is not without an effect")
 			}
-			if changed, err := TakePackages(d); err != nil || !changed || !equality.Semantic.DeepEqual(d.Spec, before.Spec) || len(d.Annotations) != 0 {
+			if changed, err := TakePackages(d); err != nil || !changed || !equality.Semantic.DeepEqual(d.Spec, before.Spec) ||
+				len(d.Annotations) != 0 {
 				t.Errorf("%v: %+v, annotations %v, was %+v", err, settingsOf(d), d.Annotations, settingsOf(before))
 			}
 		})
@@ -84,7 +86,8 @@ func TestCoreKeepsLaterSettings(t *testing.T) {
 // A core that was configured by its chart has no record.
 func TestCoreTakesPackagesWithoutARecord(t *testing.T) {
 	d := coreWith([]string{"core", "start", "--package-runtime=External"}, []string{"core", "init", "--provider", "a"})
-	if changed, err := TakePackages(d); err != nil || !changed || !runsRuntimes(*d) || !slices.Contains(initContainer(d).Args, "a") {
+	if changed, err := TakePackages(d); err != nil || !changed || !runsRuntimes(*d) ||
+		!slices.Contains(initContainer(d).Args, "a") {
 		t.Errorf("%v %v: %+v", changed, err, settingsOf(d))
 	}
 	if changed, err := TakePackages(d); err != nil || changed {
@@ -103,7 +106,9 @@ func TestRBACManagerStopsAndStarts(t *testing.T) {
 		"none":     {new(int32(0)), new(int32(1))},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: RBACDeploymentName}, Spec: appsv1.DeploymentSpec{Replicas: tc.replicas}}
+			d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: RBACDeploymentName}, Spec: appsv1.DeploymentSpec{
+				Replicas: tc.replicas,
+			}}
 			if changed := LeavePackages(d); changed != (name != "none") || runs(*d) {
 				t.Errorf("changed %v, replicas %v", changed, d.Spec.Replicas)
 			}

@@ -38,9 +38,11 @@ func TestVersion(t *testing.T) {
 		there []client.Object
 		want  string
 	}{
-		"none runs":         {nil, ""},
-		"a label":           {[]client.Object{core("v2.1.0", "crossplane/crossplane:v1.0.0")}, "v2.1.0"},
-		"an image":          {[]client.Object{core("", "example.com/proxy:v9", "xpkg.crossplane.io/crossplane/crossplane:v1.20.0")}, "v1.20.0"},
+		"none runs": {nil, ""},
+		"a label":   {[]client.Object{core("v2.1.0", "crossplane/crossplane:v1.0.0")}, "v2.1.0"},
+		"an image": {
+			[]client.Object{core("", "example.com/proxy:v9", "xpkg.crossplane.io/crossplane/crossplane:v1.20.0")}, "v1.20.0",
+		},
 		"an image of a hub": {[]client.Object{core("", "crossplane/crossplane:v1.18.2")}, "v1.18.2"},
 		"neither":           {[]client.Object{core("", "example.com/proxy:v9", "not a reference")}, ""},
 	} {
@@ -67,7 +69,9 @@ func TestConstraintsAreCheckedAgainstTheVersionThatRuns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for constraint, want := range map[string]bool{"": true, ">=v1.14.0": true, ">=v1.15.0": false, "~v1.14": true, "no constraint": false} {
+	for constraint, want := range map[string]bool{
+		"": true, ">=v1.14.0": true, ">=v1.15.0": false, "~v1.14": true, "no constraint": false,
+	} {
 		if fits(constraint) != want {
 			t.Errorf("%q is accepted: %v", constraint, !want)
 		}

@@ -19,9 +19,9 @@ type Loop struct {
 	Failed func(error)
 }
 
-// Run deploys the content, and again after each change, until Pause fails. It deploys content that has not changed between two
-// looks, because an editor or a generator writes several files one after the other. A change ends the deployment of the former content.
-// After a failure, it waits for the next change.
+// Run deploys the content, and again after each change, until Pause fails. It deploys content that has not changed
+// between two looks, because an editor or a generator writes several files one after the other. A change ends the
+// deployment of the former content. After a failure, it waits for the next change.
 func (l Loop) Run(ctx context.Context) {
 	var seen, deployed, failure string
 	stop := func() {}

@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// run runs a loop that sees one text at each look, and returns the deployed texts and the reported failures. The deployment of a slow text
-// lasts until its context ends.
+// run runs a loop that sees one text at each look, and returns the deployed texts and the reported failures. The
+// deployment of a slow text lasts until its context ends.
 func run(t *testing.T, looks []string, broken map[string]error, slow string) (deployed, failures []string) {
 	t.Helper()
 	i := 0
@@ -55,12 +55,19 @@ func TestContentIsDeployedOnceItDoesNotChange(t *testing.T) {
 		"no change":                    {looks: []string{"a", "a", "a"}, deployed: []string{"a"}},
 		"files that are being written": {looks: []string{"a", "a", "b", "c", "d", "d"}, deployed: []string{"a", "d"}},
 		"back":                         {looks: []string{"a", "a", "b", "b", "a", "a"}, deployed: []string{"a", "b", "a"}},
-		"a failure waits for a change": {looks: []string{"a", "a", "a", "b", "b"}, broken: map[string]error{"a": errors.New("no")}, deployed: []string{"a", "b"}, failures: []string{"no"}},
-		"a missing folder":             {looks: []string{"a", "a", "", "", "b", "b"}, deployed: []string{"a", "b"}, failures: []string{"no folder"}},
-		"the same folder that is back": {looks: []string{"a", "a", "", "a", "a"}, deployed: []string{"a", "a"}, failures: []string{"no folder"}},
-		"a folder that is back":        {looks: []string{"", "a", "a"}, deployed: []string{"a"}, failures: []string{"no folder"}},
-		"a change in a deployment":     {looks: []string{"a", "a", "a", "b", "b", "b"}, slow: "a", deployed: []string{"a", "b"}},
-		"the end in a deployment":      {looks: []string{"a", "a", "a"}, slow: "a", deployed: []string{"a"}},
+		"a failure waits for a change": {
+			looks: []string{"a", "a", "a", "b", "b"}, broken: map[string]error{"a": errors.New("no")},
+			deployed: []string{"a", "b"}, failures: []string{"no"},
+		},
+		"a missing folder": {
+			looks: []string{"a", "a", "", "", "b", "b"}, deployed: []string{"a", "b"}, failures: []string{"no folder"},
+		},
+		"the same folder that is back": {
+			looks: []string{"a", "a", "", "a", "a"}, deployed: []string{"a", "a"}, failures: []string{"no folder"},
+		},
+		"a folder that is back":    {looks: []string{"", "a", "a"}, deployed: []string{"a"}, failures: []string{"no folder"}},
+		"a change in a deployment": {looks: []string{"a", "a", "a", "b", "b", "b"}, slow: "a", deployed: []string{"a", "b"}},
+		"the end in a deployment":  {looks: []string{"a", "a", "a"}, slow: "a", deployed: []string{"a"}},
 	} {
 		deployed, failures := run(t, c.looks, c.broken, c.slow)
 		if diff := cmp.Diff(c.deployed, deployed) + cmp.Diff(c.failures, failures); diff != "" {
@@ -112,7 +119,9 @@ func TestSnapshotChangesWithTheFilesOfAPackage(t *testing.T) {
 	}
 	seen := map[string]bool{first: true}
 	for _, change := range []func(){
-		func() { write("crds/a.yaml", "a", 1) }, func() { write("crossplane.yaml", "ab", 1) }, func() { write("crossplane.yaml", "ac", 2) },
+		func() {
+			write("crds/a.yaml", "a", 1)
+		}, func() { write("crossplane.yaml", "ab", 1) }, func() { write("crossplane.yaml", "ac", 2) },
 		func() { _ = os.Remove(filepath.Join(dir, "crds", "a.yaml")) },
 	} {
 		change()

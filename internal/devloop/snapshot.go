@@ -25,8 +25,8 @@ func Codes() []errcode.Code { return []errcode.Code{ErrTooManyFiles} }
 // maxFiles is the maximum number of watched files.
 const maxFiles = 100_000
 
-// Snapshot returns a text that identifies the names, sizes and times of the files in folders. It ignores hidden files and
-// folders, package files, logs, and the targets of links.
+// Snapshot returns a text that identifies the names, sizes and times of the files in folders. It ignores hidden files
+// and folders, package files, logs, and the targets of links.
 func Snapshot(folders []string) (string, error) {
 	hash, files := sha256.New(), 0
 	for _, folder := range folders {
@@ -60,7 +60,8 @@ func Snapshot(folders []string) (string, error) {
 	return hex.EncodeToString(hash.Sum(nil)), nil
 }
 
-// isIgnored reports whether a change of a file or folder causes no build. The output of the loop itself can be a log in the folder.
+// isIgnored reports whether a change of a file or folder causes no build. The output of the loop itself can be a log in
+// the folder.
 func isIgnored(d fs.DirEntry) bool {
 	if d.IsDir() {
 		return strings.HasPrefix(d.Name(), ".") || d.Name() == "node_modules"

@@ -25,7 +25,9 @@ var (
 	quoted = regexp.MustCompile("`([^`\n]+)`")
 	braces = regexp.MustCompile(`^(.*)\{([^}]*)\}(.*)$`)
 	// placeIn is a path in the repository.
-	placeIn = regexp.MustCompile(`^(?:apis|charts|cmd|controlplane|docs|examples|hack|internal|pkg|test|testdata|tools)/[\w./{},-]*$`)
+	placeIn = regexp.MustCompile(
+		`^(?:apis|charts|cmd|controlplane|docs|examples|hack|internal|pkg|test|testdata|tools)/[\w./{},-]*$`,
+	)
 )
 
 // expandBraces returns the paths of a pattern such as internal/cli/{author,artifact}.

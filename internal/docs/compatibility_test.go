@@ -49,7 +49,8 @@ func TestCompatibilityIsProven(t *testing.T) {
 		}
 	}
 	// Every path in backquotes must have the form of a proof.
-	if all, good := strings.Count(string(page), "`internal/")+strings.Count(string(page), "`pkg/")+strings.Count(string(page), "`test/"), len(proof.FindAllString(string(page), -1)); all != good {
+	if all, good := strings.Count(string(page), "`internal/")+strings.Count(string(page), "`pkg/")+
+		strings.Count(string(page), "`test/"), len(proof.FindAllString(string(page), -1)); all != good {
 		t.Errorf("%d of %d proofs are spelled as such", good, all)
 	}
 }

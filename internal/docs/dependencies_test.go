@@ -16,7 +16,10 @@ func TestDependenciesAreDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, file := range []string{"go.mod", "controlplane/go.mod", "tools/go.mod", "tools/lint/go.mod", "tools/helm/go.mod", "tools/image/go.mod", "tools/release/go.mod", "tools/alerts/go.mod", "tools/site/go.mod", "examples/function-greet/go.mod"} {
+	for _, file := range []string{
+		"go.mod", "controlplane/go.mod", "tools/go.mod", "tools/lint/go.mod", "tools/helm/go.mod", "tools/image/go.mod",
+		"tools/release/go.mod", "tools/alerts/go.mod", "tools/site/go.mod", "examples/function-greet/go.mod",
+	} {
 		out, err := exec.Command("go", "mod", "edit", "-json", filepath.Join(root, file)).Output()
 		if err != nil {
 			t.Fatalf("%s: %v", file, err)

@@ -9,7 +9,9 @@ import (
 )
 
 // namedTest is a test that a document names: the folder of its package and its name.
-var namedTest = regexp.MustCompile("`((?:pkg|internal|test)/[\\w/]+)\\.((?:Test|Fuzz)\\w+)`|`((?:pkg|internal|test)/[\\w/]+\\.txtar)`")
+var namedTest = regexp.MustCompile(
+	"`((?:pkg|internal|test)/[\\w/]+)\\.((?:Test|Fuzz)\\w+)`|`((?:pkg|internal|test)/[\\w/]+\\.txtar)`",
+)
 
 // The tests that docs/reference/first-generation.md names exist, and each row has a test or a reason.
 func TestFirstGenerationNamesExistingTests(t *testing.T) {

@@ -50,7 +50,9 @@ var (
 
 // tableTests are the tests that read each table of malformed input.
 var tableTests = map[string][]string{
-	"testdata/malformed/image/cases.yaml":  {"pkg/oci/archive.TestMalformedArchives", "pkg/oci/archive.TestMalformedImagesInRegistry"},
+	"testdata/malformed/image/cases.yaml": {
+		"pkg/oci/archive.TestMalformedArchives", "pkg/oci/archive.TestMalformedImagesInRegistry",
+	},
 	"testdata/malformed/stream/cases.yaml": {"pkg/xpkg.TestMalformedStreams"},
 }
 

@@ -72,7 +72,8 @@ func checkLink(t *testing.T, from, target string) {
 		return
 	}
 	for line := range strings.Lines(string(content)) {
-		if title, ok := strings.CutPrefix(strings.TrimLeft(line, "#"), " "); ok && strings.HasPrefix(line, "#") && anchorOf(title) == anchor {
+		if title, ok := strings.CutPrefix(strings.TrimLeft(line, "#"), " "); ok && strings.HasPrefix(line, "#") &&
+			anchorOf(title) == anchor {
 			return
 		}
 	}

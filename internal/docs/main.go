@@ -46,8 +46,10 @@ func main() {
 // pages returns the documents that are generated.
 func pages() map[string]func(io.Writer) error {
 	all := map[string]func(io.Writer) error{
-		"errors.md": errorsPage, "hardening.md": hardeningPage, "cli.md": cli.Reference, "other-tools.md": cli.OtherTools, "metrics.md": metricsPage, "manager-permissions.md": managerPermissionsPage,
-		"escalating-permissions.md": escalationsPage, "labels-and-annotations.md": namesPage, "environment.md": cli.Environment,
+		"errors.md": errorsPage, "hardening.md": hardeningPage, "cli.md": cli.Reference, "other-tools.md": cli.OtherTools,
+		"metrics.md": metricsPage, "manager-permissions.md": managerPermissionsPage,
+		"escalating-permissions.md": escalationsPage, "labels-and-annotations.md": namesPage,
+		"environment.md": cli.Environment,
 	}
 	maps.Copy(all, schemas())
 	return all

@@ -53,7 +53,9 @@ func metadataNames(root string) ([]metadataName, error) {
 		}
 	}
 	slices.SortStableFunc(out, func(a, b metadataName) int {
-		return cmp.Or(slices.Index(metadataKinds, a.kind)-slices.Index(metadataKinds, b.kind), strings.Compare(a.name, b.name))
+		return cmp.Or(
+			slices.Index(metadataKinds, a.kind)-slices.Index(metadataKinds, b.kind), strings.Compare(a.name, b.name),
+		)
 	})
 	return slices.CompactFunc(out, func(a, b metadataName) bool { return a.kind == b.kind && a.name == b.name }), nil
 }
@@ -116,7 +118,8 @@ var (
 	clause = regexp.MustCompile(`^(?:and|on|with|are|has) `)
 )
 
-// meaningOf returns a doc comment as the cell of a table: without the identifier at its start, and with values in the place of other identifiers.
+// meaningOf returns a doc comment as the cell of a table: without the identifier at its start, and with values in the
+// place of other identifiers.
 func meaningOf(comment, name string, values map[string]string) string {
 	text := strings.Join(strings.Fields(comment), " ")
 	text = docLink.ReplaceAllString(text, "$1")

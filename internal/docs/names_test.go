@@ -9,7 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A label, an annotation and a finalizer of the domains are listed with their comments as sentences; other constants are not.
+// A label, an annotation and a finalizer of the domains are listed with their comments as sentences; other constants
+// are not.
 func TestNamesComeFromConstants(t *testing.T) {
 	source := `package a
 

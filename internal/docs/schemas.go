@@ -23,8 +23,8 @@ type lockFile struct {
 	lockfile.File
 }
 
-// schemaPage returns a function that writes the JSON schema of a type, whose apiVersion and kind are constant if they are not
-// empty.
+// schemaPage returns a function that writes the JSON schema of a type, whose apiVersion and kind are constant if they
+// are not empty.
 func schemaPage[T any](title, description, apiVersion, kind string) func(io.Writer) error {
 	return func(w io.Writer) error {
 		s, err := jsonschema.Of(reflect.TypeFor[T](), title, description)
@@ -41,8 +41,15 @@ func schemaPage[T any](title, description, apiVersion, kind string) func(io.Writ
 // schemas returns the JSON schemas of files that other programs read.
 func schemas() map[string]func(io.Writer) error {
 	return map[string]func(io.Writer) error{
-		"schemas/plan.json":  schemaPage[planFile]("Plan", "A plan of xpkg plan --out, and the output of xpkg plan -o json except for the digest.", planner.APIVersion, planner.Kind),
-		"schemas/lock.json":  schemaPage[lockFile]("PackageLock", "A lock file of xpkg resolve --lock.", lockfile.APIVersion, lockfile.Kind),
-		"schemas/index.json": schemaPage[catalog.Config]("Index", "The configuration of an index, which is the config of its OCI manifest.", "", ""),
+		"schemas/plan.json": schemaPage[planFile](
+			"Plan", "A plan of xpkg plan --out, and the output of xpkg plan -o json except for the digest.", planner.APIVersion,
+			planner.Kind,
+		),
+		"schemas/lock.json": schemaPage[lockFile](
+			"PackageLock", "A lock file of xpkg resolve --lock.", lockfile.APIVersion, lockfile.Kind,
+		),
+		"schemas/index.json": schemaPage[catalog.Config](
+			"Index", "The configuration of an index, which is the config of its OCI manifest.", "", "",
+		),
 	}
 }

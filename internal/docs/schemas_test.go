@@ -18,15 +18,17 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
-// TestFilesMatchTheirSchemas compares files with their schemas: every field of a file is in the schema with its type, and no
-// required field is missing.
+// TestFilesMatchTheirSchemas compares files with their schemas: every field of a file is in the schema with its type,
+// and no required field is missing.
 func TestFilesMatchTheirSchemas(t *testing.T) {
 	plan, err := os.ReadFile("../planner/testdata/plan.json")
 	if err != nil {
 		t.Fatal(err)
 	}
 	lock, err := yaml.YAMLToJSON(lockfile.Encode(lockfile.File{
-		Roots: []dependency.Root{{Package: "ghcr.io/acme/boats", Constraint: "v1.0.0", Exact: true}, {Package: "ghcr.io/acme/rafts", Constraint: ">=v1", By: "fleet", Optional: true}},
+		Roots: []dependency.Root{{Package: "ghcr.io/acme/boats", Constraint: "v1.0.0", Exact: true}, {
+			Package: "ghcr.io/acme/rafts", Constraint: ">=v1", By: "fleet", Optional: true,
+		}},
 		Packages: []lockfile.Package{{
 			Repository: "ghcr.io/acme/boats", Version: "v1.0.0", Digest: oci.DigestOf([]byte("a")), Kind: "Provider",
 			Dependencies: []dependency.Dependency{{Package: "ghcr.io/acme/water", Constraint: ">=v1"}},
@@ -35,11 +37,16 @@ func TestFilesMatchTheirSchemas(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	index, err := json.Marshal(catalog.Config{Format: 1, Name: "acme", Sequence: 2, Previous: oci.DigestOf([]byte("b")), Created: time.Unix(1, 0), Owners: []catalog.GroupOwner{{}}})
+	index, err := json.Marshal(catalog.Config{
+		Format: 1, Name: "acme", Sequence: 2, Previous: oci.DigestOf([]byte("b")), Created: time.Unix(1, 0),
+		Owners: []catalog.GroupOwner{{}},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, text := range map[string][]byte{"schemas/plan.json": plan, "schemas/lock.json": lock, "schemas/index.json": index} {
+	for name, text := range map[string][]byte{
+		"schemas/plan.json": plan, "schemas/lock.json": lock, "schemas/index.json": index,
+	} {
 		var page bytes.Buffer
 		if err := schemas()[name](&page); err != nil {
 			t.Fatal(err)

@@ -16,7 +16,8 @@ const fenceMinor = 30
 
 func checkServer(name string, f Facts) []Finding {
 	if f.Minor > 0 && f.Minor < fenceMinor {
-		return []Finding{warn(name, "Kubernetes "+f.Version+" has no ValidatingAdmissionPolicies, which protect the manager from package runtimes and from Crossplane core",
+		return []Finding{warn(name, "Kubernetes "+f.Version+
+			" has no ValidatingAdmissionPolicies, which protect the manager from package runtimes and from Crossplane core",
 			fmt.Sprintf("Upgrade to Kubernetes 1.%d or later.", fenceMinor))}
 	}
 	return []Finding{ok(name, "Kubernetes "+f.Version+" responds")}
@@ -24,7 +25,8 @@ func checkServer(name string, f Facts) []Finding {
 
 func checkPermissions(name string, f Facts) []Finding {
 	if len(f.Lacking) > 0 {
-		return []Finding{fail(name, ErrNotPermitted, "you may not "+wording.Few(f.Lacking, 5, ", "), "Run `xpkg bootstrap --apply` as a cluster administrator.")}
+		return []Finding{fail(name, ErrNotPermitted, "you may not "+
+			wording.Few(f.Lacking, 5, ", "), "Run `xpkg bootstrap --apply` as a cluster administrator.")}
 	}
 	return []Finding{ok(name, "you may install the manager")}
 }
@@ -38,7 +40,9 @@ func checkCores(name string, f Facts) []Finding {
 		conflicts := core.Conflicts(role)
 		where := "core in the namespace " + core.Account.Namespace
 		for _, conflict := range conflicts {
-			out = append(out, fail(name, ErrBlocked, where+" conflicts with the manager: "+conflict.Problem, upper(conflict.Remedy)+"."))
+			out = append(
+				out, fail(name, ErrBlocked, where+" conflicts with the manager: "+conflict.Problem, upper(conflict.Remedy)+"."),
+			)
 		}
 		if core.Runs && len(conflicts) == 0 {
 			out = append(out, ok(name, where+" does not write packages"))
@@ -66,11 +70,16 @@ func checkManagers(name string, f Facts) []Finding {
 	}
 	switch {
 	case len(running) > 1:
-		return []Finding{fail(name, ErrBlocked, fmt.Sprintf("%d managers work on the cluster: %s in %s and %s in %s", len(running),
-			running[0].Holder, running[0].Namespace, running[1].Holder, running[1].Namespace),
-			fmt.Sprintf("Stop one of them, for example with `kubectl scale deployment/xpkg --namespace %s --replicas 0`.", running[1].Namespace))}
+		return []Finding{fail(name,
+			ErrBlocked, fmt.Sprintf("%d managers work on the cluster: %s in %s and %s in %s", len(running),
+				running[0].Holder, running[0].Namespace, running[1].Holder, running[1].Namespace),
+			fmt.Sprintf(
+				"Stop one of them, for example with `kubectl scale deployment/xpkg --namespace %s --replicas 0`.",
+				running[1].Namespace,
+			))}
 	case len(running) == 1 && running[0].Namespace != f.Namespace:
-		return []Finding{fail(name, ErrBlocked, fmt.Sprintf("the manager %s works on the cluster, in the namespace %s", running[0].Holder, running[0].Namespace),
+		return []Finding{fail(name, ErrBlocked,
+			fmt.Sprintf("the manager %s works on the cluster, in the namespace %s", running[0].Holder, running[0].Namespace),
 			"Use that manager: pass `--namespace "+running[0].Namespace+"`, or stop it.")}
 	case len(running) == 1:
 		return []Finding{ok(name, running[0].Holder+" works on the cluster")}
@@ -84,14 +93,17 @@ func checkManagers(name string, f Facts) []Finding {
 func checkFence(name string, f Facts) []Finding {
 	switch {
 	case f.FenceChanged:
-		return []Finding{warn(name, "the policy "+fence.RuntimesName+" or its binding is not the one of this version of xpkg, so a package runtime may take over the manager",
-			"Unless you have changed it on purpose, run `kubectl delete validatingadmissionpolicy,validatingadmissionpolicybinding "+fence.RuntimesName+"`; the manager writes it again.")}
+		return []Finding{warn(name, "the policy "+fence.RuntimesName+
+			" or its binding is not the one of this version of xpkg, so a package runtime may take over the manager",
+			"Unless you have changed it on purpose, run `kubectl delete validatingadmissionpolicy,validatingadmissionpolicybinding "+
+				fence.RuntimesName+"`; the manager writes it again.")}
 	case f.Fenced:
 		return []Finding{ok(name, "a policy protects the manager from package runtimes")}
 	case f.WithoutRuntimes:
 		return []Finding{ok(name, "the manager starts no package runtimes")}
 	case f.installed():
-		return []Finding{warn(name, "the policy "+fence.RuntimesName+" is missing, so a package runtime may take over the manager",
+		return []Finding{warn(name,
+			"the policy "+fence.RuntimesName+" is missing, so a package runtime may take over the manager",
 			"Restart the manager, which writes the policy, with "+wording.RestartManager()+".")}
 	}
 	return []Finding{ok(name, "not installed yet")}
@@ -102,7 +114,8 @@ func checkConsents(name string, f Facts) []Finding {
 	case f.ConsentGap == (consent.Gap{}):
 		return []Finding{ok(name, "a policy denies consents of users who may not give them")}
 	case f.installed():
-		return []Finding{warn(name, "the manager accepts no consents in annotations of packages, because "+f.ConsentGap.Why, f.ConsentGap.Fix)}
+		return []Finding{warn(name, "the manager accepts no consents in annotations of packages, because "+
+			f.ConsentGap.Why, f.ConsentGap.Fix)}
 	}
 	return []Finding{ok(name, "not installed yet")}
 }
@@ -110,8 +123,14 @@ func checkConsents(name string, f Facts) []Finding {
 func checkFormerRuntimes(name string, f Facts) []Finding {
 	var out []Finding
 	for _, r := range f.FormerRuntimes {
-		out = append(out, warn(name, fmt.Sprintf("the Deployment %s/%s of %s still exists, but the selected runtime is %s", r.Namespace, r.Deployment, r.Owner, r.Chosen),
-			fmt.Sprintf("Run `kubectl delete deployment --namespace %s %s`, so that not two runtimes work on the same resources.", r.Namespace, r.Deployment)))
+		out = append(out, warn(name, fmt.Sprintf(
+			"the Deployment %s/%s of %s still exists, but the selected runtime is %s", r.Namespace, r.Deployment, r.Owner,
+			r.Chosen,
+		),
+			fmt.Sprintf(
+				"Run `kubectl delete deployment --namespace %s %s`, so that not two runtimes work on the same resources.",
+				r.Namespace, r.Deployment,
+			)))
 	}
 	if len(out) == 0 {
 		return []Finding{ok(name, "no former runtime of a package is left")}
@@ -138,9 +157,11 @@ func checkPackageAPI(name string, f Facts) []Finding {
 	case len(missing) == len(f.Definitions):
 		return []Finding{ok(name, "not installed yet")}
 	case len(missing) > 0:
-		return []Finding{warn(name, "missing: "+wording.Few(missing, 3, ", "), "Start the manager, which installs them, or run `xpkg bootstrap --apply`.")}
+		return []Finding{warn(name, "missing: "+
+			wording.Few(missing, 3, ", "), "Start the manager, which installs them, or run `xpkg bootstrap --apply`.")}
 	case len(older) > 0:
-		return []Finding{warn(name, "of another version: "+wording.Few(older, 3, ", "), "Run `xpkg bootstrap --apply` to install the manager of this version.")}
+		return []Finding{warn(name, "of another version: "+
+			wording.Few(older, 3, ", "), "Run `xpkg bootstrap --apply` to install the manager of this version.")}
 	}
 	return []Finding{ok(name, fmt.Sprintf("%d CRDs are installed", len(f.Definitions)))}
 }
@@ -153,7 +174,10 @@ func checkWebhooks(name string, f Facts) []Finding {
 		}
 		message := fmt.Sprintf("%s: the Service %s of %s has no ready endpoints", w.Configuration, w.Service, w.Name)
 		namespace, service, _ := strings.Cut(w.Service, "/")
-		fix := fmt.Sprintf("Start its pods: `kubectl describe service --namespace %s %s`; or delete the configuration: `kubectl delete %s`.", namespace, service, w.Configuration)
+		fix := fmt.Sprintf(
+			"Start its pods: `kubectl describe service --namespace %s %s`; or delete the configuration: `kubectl delete %s`.",
+			namespace, service, w.Configuration,
+		)
 		if w.Blocks {
 			out = append(out, fail(name, ErrUnhealthy, message+", so the API server rejects requests", fix))
 		} else {
@@ -176,7 +200,8 @@ func checkStorage(name string, f Facts) []Finding {
 
 func checkEscalation(name string, f Facts) []Finding {
 	if len(f.Escalation) > 0 {
-		return []Finding{warn(name, "the manager has the verbs "+strings.Join(f.Escalation, " and ")+" on roles, so a user who controls it is an administrator",
+		return []Finding{warn(name, "the manager has the verbs "+strings.Join(f.Escalation, " and ")+
+			" on roles, so a user who controls it is an administrator",
 			"Run `xpkg bootstrap --apply` with --package-group and the API groups of the resources that package runtimes manage.")}
 	}
 	return []Finding{ok(name, "the manager can only grant permissions that it has")}
@@ -240,7 +265,10 @@ func attention(name string, all []Package) []Finding {
 		case p.Waiting:
 			add(warn(name, short+" waits: "+reasonText(p.Reason, why), describe), p.Reason)
 		default:
-			add(fail(name, ErrUnhealthy, short+" is not ready: "+reasonText(p.Reason, why), strings.TrimSpace(p.Fix+" "+describe)), p.Reason)
+			add(
+				fail(name, ErrUnhealthy, short+" is not ready: "+reasonText(p.Reason, why), strings.TrimSpace(p.Fix+" "+describe)),
+				p.Reason,
+			)
 		}
 	}
 	return out

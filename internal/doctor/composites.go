@@ -39,7 +39,9 @@ func (r Reader) readXRDs(ctx context.Context, f *Facts) error {
 		return err
 	}
 	all := &unstructured.UnstructuredList{}
-	all.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.crossplane.io", Version: "v1", Kind: "CompositeResourceDefinitionList"})
+	all.SetGroupVersionKind(schema.GroupVersionKind{
+		Group: "apiextensions.crossplane.io", Version: "v1", Kind: "CompositeResourceDefinitionList",
+	})
 	if err := r.Client.List(ctx, all); err != nil {
 		if meta.IsNoMatchError(err) {
 			return nil
@@ -67,7 +69,8 @@ func (r Reader) readXRDs(ctx context.Context, f *Facts) error {
 	return nil
 }
 
-// coreAccount returns the ServiceAccount of a core beside the manager, or the zero value. A local core has no Deployment.
+// coreAccount returns the ServiceAccount of a core beside the manager, or the zero value. A local core has no
+// Deployment.
 func (r Reader) coreAccount(ctx context.Context, f *Facts) (types.NamespacedName, error) {
 	for _, core := range f.Cores {
 		if core.Runs {
@@ -86,10 +89,14 @@ func (r Reader) coreAccount(ctx context.Context, f *Facts) (types.NamespacedName
 
 // isLocal reports whether the manager of `xpkg up` works on the cluster.
 func (f Facts) isLocal() bool {
-	return slices.ContainsFunc(f.Leases, func(l Lease) bool { return l.Holder == leader.LocalIdentity && f.Now.Before(l.Expires) })
+	return slices.ContainsFunc(
+		f.Leases, func(l Lease) bool { return l.Holder == leader.LocalIdentity && f.Now.Before(l.Expires) },
+	)
 }
 
-func (r Reader) readXRD(ctx context.Context, o *unstructured.Unstructured, live map[string]rbacv1.ClusterRole, core types.NamespacedName) (XRD, error) {
+func (r Reader) readXRD(
+	ctx context.Context, o *unstructured.Unstructured, live map[string]rbacv1.ClusterRole, core types.NamespacedName,
+) (XRD, error) {
 	raw, err := o.MarshalJSON()
 	if err != nil {
 		return XRD{}, err
@@ -103,7 +110,9 @@ func (r Reader) readXRD(ctx context.Context, o *unstructured.Unstructured, live 
 	if len(roles) == 0 {
 		return xrd, nil // Core cannot define a CRD of this name.
 	}
-	xrd.WithoutRoles = slices.ContainsFunc(roles, func(want rbacv1.ClusterRole) bool { return !rbac.Fulfills(live[want.Name], want) })
+	xrd.WithoutRoles = slices.ContainsFunc(
+		roles, func(want rbacv1.ClusterRole) bool { return !rbac.Fulfills(live[want.Name], want) },
+	)
 	manager := types.NamespacedName{Namespace: r.Namespace, Name: bootstrap.Name}
 	switch {
 	case !xrd.WithoutRoles:
@@ -123,7 +132,9 @@ func (r Reader) readXRD(ctx context.Context, o *unstructured.Unstructured, live 
 
 // may reports whether a ServiceAccount has all permissions on a composite resource.
 func (r Reader) may(ctx context.Context, account types.NamespacedName, c rbac.Composite) (bool, error) {
-	return r.review(ctx, account, authorizationv1.ResourceAttributes{Group: c.Group, Resource: c.Plural, Verb: rbacv1.VerbAll})
+	return r.review(ctx, account, authorizationv1.ResourceAttributes{
+		Group: c.Group, Resource: c.Plural, Verb: rbacv1.VerbAll,
+	})
 }
 
 func checkXRDs(name string, f Facts) []Finding {
@@ -140,7 +151,8 @@ func checkXRDs(name string, f Facts) []Finding {
 	}
 	var out []Finding
 	if len(ungranted) > 0 {
-		out = append(out, fail(name, ErrUnhealthy, "Crossplane core cannot establish "+namesOf(ungranted)+": the manager may not grant the roles", f.fixOfUngranted(ungranted)))
+		out = append(out, fail(name, ErrUnhealthy, "Crossplane core cannot establish "+namesOf(ungranted)+
+			": the manager may not grant the roles", f.fixOfUngranted(ungranted)))
 	}
 	if len(missing) > 0 {
 		out = append(out, fail(name, ErrUnhealthy, "Crossplane core cannot establish "+namesOf(missing)+": roles are missing",
@@ -148,7 +160,8 @@ func checkXRDs(name string, f Facts) []Finding {
 				missing[0].Name, wording.RestartManager())))
 	}
 	if len(denied) > 0 {
-		out = append(out, fail(name, ErrUnhealthy, "Crossplane core cannot establish "+namesOf(denied)+": its ClusterRole does not collect the roles",
+		out = append(out, fail(name,
+			ErrUnhealthy, "Crossplane core cannot establish "+namesOf(denied)+": its ClusterRole does not collect the roles",
 			"Set rbacManager.deploy=true and rbacManager.replicas=0 in the chart of Crossplane, as in the values that `xpkg bootstrap --beside-core --core-values` prints."))
 	}
 	switch {

@@ -27,8 +27,8 @@ type Finding struct {
 	Message string `json:"message"`
 	// Fix is the remedy, with the exact command. It is empty for OK.
 	Fix string `json:"fix,omitempty"`
-	// Subject is the object of the finding, as the message names it, or empty. Cause is the same for the findings of all objects to
-	// which the same happened.
+	// Subject is the object of the finding, as the message names it, or empty. Cause is the same for the findings of all
+	// objects to which the same happened.
 	Subject string `json:"-"`
 	Cause   string `json:"-"`
 
@@ -65,7 +65,8 @@ var checks = []struct {
 	{server, checkServer}, {permissions, checkPermissions}, {escalation, checkEscalation}, {cores, checkCores},
 	{composites, checkXRDs}, {managers, checkManagers}, {runtimeFence, checkFence}, {consents, checkConsents},
 	{formerRuntimes, checkFormerRuntimes},
-	{packageAPI, checkPackageAPI}, {webhooks, checkWebhooks}, {storage, checkStorage}, {registries, checkRegistries}, {packages, checkPackages}, {firstGeneration, checkFirstGeneration},
+	{packageAPI, checkPackageAPI}, {webhooks, checkWebhooks}, {storage, checkStorage}, {registries, checkRegistries},
+	{packages, checkPackages}, {firstGeneration, checkFirstGeneration},
 }
 
 // Names of the checks.
@@ -96,7 +97,9 @@ func Check(f Facts) []Finding {
 	var out []Finding
 	for _, check := range checks {
 		if reason, unread := f.Unread[check.name]; unread {
-			out = append(out, warn(check.name, "cannot be checked: "+reason, "Run `xpkg doctor` as a user with the permission to read it."))
+			out = append(
+				out, warn(check.name, "cannot be checked: "+reason, "Run `xpkg doctor` as a user with the permission to read it."),
+			)
 			continue
 		}
 		out = append(out, check.run(check.name, f)...)
@@ -112,7 +115,9 @@ func Err(findings []Finding) error {
 	}
 	worst := slices.MaxFunc(failed, func(a, b Finding) int { return a.code.Class.Exit - b.code.Class.Exit })
 	message, _, _ := strings.Cut(worst.Message, "\n\n") // Without a manifest.
-	return worst.code.New(nil, "%d of %d checks failed; the most severe is %s: %s", len(failed), len(findings), worst.Check, message).
+	return worst.code.New(
+		nil, "%d of %d checks failed; the most severe is %s: %s", len(failed), len(findings), worst.Check, message,
+	).
 		WithDo("%s", worst.Fix)
 }
 

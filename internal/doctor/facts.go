@@ -96,7 +96,8 @@ type Webhook struct {
 	Endpoints int
 }
 
-// Package is an installed package, or an object of the first generation: an install object, or a Package that a user created.
+// Package is an installed package, or an object of the first generation: an install object, or a Package that a user
+// created.
 type Package struct {
 	Kind string
 	// Namespace is empty for an installed package.
@@ -107,7 +108,8 @@ type Package struct {
 	Fix string
 	// Describe is the command that describes an install object without a package, which xpkg describe cannot describe.
 	Describe string
-	// Waiting reports that the package waits for another one, or for the approval or the activation by a user, and has not failed.
+	// Waiting reports that the package waits for another one, or for the approval or the activation by a user, and has not
+	// failed.
 	Waiting bool
 	// Resume is the command that resumes the reconciliation of a paused package.
 	Resume string

@@ -136,7 +136,9 @@ func (r Reader) readPermissions(ctx context.Context, f *Facts) error {
 			if w.namespaced {
 				attributes.Namespace = r.Namespace
 			}
-			review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: attributes}}
+			review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+				ResourceAttributes: attributes,
+			}}
 			if err := r.Client.Create(ctx, review); err != nil {
 				return err
 			}
@@ -181,24 +183,27 @@ func (r Reader) readLeases(ctx context.Context, f *Facts) error {
 	return nil
 }
 
-// readChoice reads how the manager runs runtimes. It returns false if no manager has announced that: those of former versions do not.
+// readChoice reads how the manager runs runtimes. It returns false if no manager has announced that: those of former
+// versions do not.
 func (r Reader) readChoice(ctx context.Context) (choice runtime.Choice, announced bool, err error) {
 	var lock v1beta1.Lock
-	if err := r.Client.Get(ctx, client.ObjectKey{Name: v1beta1.LockName}, &lock); client.IgnoreNotFound(err) != nil && !meta.IsNoMatchError(err) {
+	if err := r.Client.Get(ctx, client.ObjectKey{Name: v1beta1.LockName}, &lock); client.IgnoreNotFound(err) != nil &&
+		!meta.IsNoMatchError(err) {
 		return runtime.Choice{}, false, fmt.Errorf("read the Lock: %w", err)
 	}
 	choice, err = runtime.ParseChoice(lock.Annotations[runtime.AnnotationChoice], runtime.None)
 	return choice, err == nil, nil
 }
 
-// readFence reads whether the manager starts runtimes, and the policy for runtimes and its binding. An API server without policies
-// has none.
+// readFence reads whether the manager starts runtimes, and the policy for runtimes and its binding. An API server
+// without policies has none.
 func (r Reader) readFence(ctx context.Context, f *Facts) error {
 	choice, announced, err := r.readChoice(ctx)
 	if err != nil {
 		return err
 	}
-	f.WithoutRuntimes = announced && !slices.ContainsFunc(runtime.Names(), func(n runtime.Name) bool { return n != runtime.None && choice.Uses(n) })
+	f.WithoutRuntimes = announced &&
+		!slices.ContainsFunc(runtime.Names(), func(n runtime.Name) bool { return n != runtime.None && choice.Uses(n) })
 	key := client.ObjectKey{Name: fence.RuntimesName}
 	policy, binding := &admissionv1.ValidatingAdmissionPolicy{}, &admissionv1.ValidatingAdmissionPolicyBinding{}
 	for _, o := range []client.Object{policy, binding} {
@@ -222,8 +227,8 @@ func (r Reader) readConsents(ctx context.Context, f *Facts) (err error) {
 	return nil
 }
 
-// readFormerRuntimes reads the Deployments that a manager made for packages whose runtimes it does not run as Deployments any more. It
-// stops them only if it still runs other runtimes as Deployments.
+// readFormerRuntimes reads the Deployments that a manager made for packages whose runtimes it does not run as
+// Deployments any more. It stops them only if it still runs other runtimes as Deployments.
 func (r Reader) readFormerRuntimes(ctx context.Context, f *Facts) error {
 	choice, announced, err := r.readChoice(ctx)
 	if err != nil || !announced {
@@ -240,14 +245,16 @@ func (r Reader) readFormerRuntimes(ctx context.Context, f *Facts) error {
 		}
 		if chosen := choice.Of(kind, name); chosen != runtime.Deployment {
 			owner := metav1.GetControllerOf(&d)
-			f.FormerRuntimes = append(f.FormerRuntimes, FormerRuntime{Namespace: d.Namespace, Deployment: d.Name, Owner: v1.ObjectName(owner.Kind, owner.Name), Chosen: chosen})
+			f.FormerRuntimes = append(f.FormerRuntimes, FormerRuntime{
+				Namespace: d.Namespace, Deployment: d.Name, Owner: v1.ObjectName(owner.Kind, owner.Name), Chosen: chosen,
+			})
 		}
 	}
 	return nil
 }
 
-// runtimeOf returns the kind and the name of the package whose runtime is a Deployment that a manager wrote, or "". An object of
-// an API has the runtime of a Provider without a name.
+// runtimeOf returns the kind and the name of the package whose runtime is a Deployment that a manager wrote, or "". An
+// object of an API has the runtime of a Provider without a name.
 func (r Reader) runtimeOf(d appsv1.Deployment) (kind, name string) {
 	owner := metav1.GetControllerOf(&d)
 	if owner == nil || d.Annotations[plan.ContentDigestAnnotation] == "" || d.Spec.Selector == nil {
@@ -303,7 +310,10 @@ func isPending(d *apiextensionsv1.CustomResourceDefinition) bool {
 		return false
 	}
 	return slices.ContainsFunc(d.Status.StoredVersions, func(stored string) bool {
-		return slices.ContainsFunc(d.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == stored && !v.Storage })
+		return slices.ContainsFunc(
+			d.Spec.Versions,
+			func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == stored && !v.Storage },
+		)
 	})
 }
 
@@ -415,7 +425,8 @@ func (r Reader) packageOf(p frontend.Resource, resume string) Package {
 		v1.ReasonProgressing, runtime.ReasonStarting, runtime.ReasonNotReported, runtime.ReasonWaiting,
 	}, c.Reason)
 	return Package{
-		Kind: p.PackageKind(), Name: p.GetName(), Ready: c.Status == "True", Reason: string(c.Reason), Message: c.Message, Fix: code.Fix,
+		Kind: p.PackageKind(), Name: p.GetName(), Ready: c.Status == "True", Reason: string(c.Reason), Message: c.Message,
+		Fix:     code.Fix,
 		Waiting: progresses || c.Reason == v1.ReasonInactive || code.Approval || code.Name == graph.ErrDependencyComing.Name,
 		Resume:  resume,
 	}
@@ -449,7 +460,9 @@ func (r Reader) pingAll(ctx context.Context, hosts []string) []Registry {
 func (r Reader) readEscalation(ctx context.Context, f *Facts) error {
 	manager := types.NamespacedName{Namespace: r.Namespace, Name: bootstrap.Name}
 	for _, verb := range []string{"escalate", "bind"} {
-		may, err := r.review(ctx, manager, authorizationv1.ResourceAttributes{Group: rbacv1.GroupName, Resource: "clusterroles", Verb: verb})
+		may, err := r.review(ctx, manager, authorizationv1.ResourceAttributes{
+			Group: rbacv1.GroupName, Resource: "clusterroles", Verb: verb,
+		})
 		if err != nil {
 			return err
 		}
@@ -461,10 +474,13 @@ func (r Reader) readEscalation(ctx context.Context, f *Facts) error {
 }
 
 // review reports whether a ServiceAccount may take an action.
-func (r Reader) review(ctx context.Context, account types.NamespacedName, action authorizationv1.ResourceAttributes) (bool, error) {
+func (r Reader) review(
+	ctx context.Context, account types.NamespacedName, action authorizationv1.ResourceAttributes,
+) (bool, error) {
 	const accounts = "system:serviceaccounts"
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-		User: crossplane.UserName(account), Groups: []string{accounts, accounts + ":" + account.Namespace, "system:authenticated"}, ResourceAttributes: &action,
+		User:   crossplane.UserName(account),
+		Groups: []string{accounts, accounts + ":" + account.Namespace, "system:authenticated"}, ResourceAttributes: &action,
 	}}
 	err := r.Client.Create(ctx, review)
 	return review.Status.Allowed, err

@@ -51,7 +51,9 @@ func TestReadFirstGeneration(t *testing.T) {
 	record := &packagesv1alpha1.Package{ObjectMeta: object("failed")}
 	record.OwnerReferences = []metav1.OwnerReference{{Kind: packagesv1alpha1.ClusterPackageInstallKind, Name: "failed"}}
 	own := &packagesv1alpha1.Package{ObjectMeta: object("own")}
-	own.SetConditions(metav1.Time{}, v1.Condition{Type: v1.TypeReady, Status: corev1.ConditionTrue, Reason: packagesv1alpha1.ReasonAvailable})
+	own.SetConditions(metav1.Time{}, v1.Condition{
+		Type: v1.TypeReady, Status: corev1.ConditionTrue, Reason: packagesv1alpha1.ReasonAvailable,
+	})
 	r := Reader{
 		Frontend: firstgen.Frontend(),
 		Client:   fake.NewClientBuilder().WithScheme(scheme).WithObjects(in, waits, record, own).Build(),
@@ -76,11 +78,15 @@ func TestPackageOf(t *testing.T) {
 	r := Reader{Code: func(reason string) (errcode.Code, bool) { return errcode.Code{Name: reason}, false }}
 	paused := metav1.ObjectMeta{Name: "boats", Annotations: map[string]string{v1.AnnotationPaused: "true"}}
 	p := &v1.Provider{ObjectMeta: paused}
-	p.SetConditions(metav1.Time{}, v1.Condition{Type: v1.TypeReady, Status: corev1.ConditionFalse, Reason: v1.ReasonInactive, Message: "why"})
+	p.SetConditions(metav1.Time{}, v1.Condition{
+		Type: v1.TypeReady, Status: corev1.ConditionFalse, Reason: v1.ReasonInactive, Message: "why",
+	})
 	if got := r.packageOf(p, "resume"); !got.Waiting || got.Resume != "resume" {
 		t.Errorf("the facts are %+v", got)
 	}
-	p.SetConditions(metav1.Time{}, v1.Condition{Type: v1.TypeReady, Status: corev1.ConditionFalse, Reason: runtime.ReasonStarting, Message: "why"})
+	p.SetConditions(metav1.Time{}, v1.Condition{
+		Type: v1.TypeReady, Status: corev1.ConditionFalse, Reason: runtime.ReasonStarting, Message: "why",
+	})
 	if got := r.packageOf(p, "resume"); !got.Waiting {
 		t.Errorf("a runtime that starts has failed: %+v", got)
 	}
@@ -90,7 +96,8 @@ func TestPackageOf(t *testing.T) {
 	}
 }
 
-// The fence of runtimes is needed unless the manager has announced that it runs none; managers of former versions announce nothing.
+// The fence of runtimes is needed unless the manager has announced that it runs none; managers of former versions
+// announce nothing.
 func TestReadFence(t *testing.T) {
 	scheme, err := apis.NewScheme()
 	if err != nil {
@@ -99,7 +106,10 @@ func TestReadFence(t *testing.T) {
 	if err := admissionv1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	for announced, want := range map[string]bool{"": false, "None": true, "Process": false, "Provider=None;Function=None": true, "Provider/hello=Deployment;Function=None;Provider=None": false} {
+	for announced, want := range map[string]bool{
+		"": false, "None": true, "Process": false, "Provider=None;Function=None": true,
+		"Provider/hello=Deployment;Function=None;Provider=None": false,
+	} {
 		lock := &v1beta1.Lock{ObjectMeta: metav1.ObjectMeta{Name: v1beta1.LockName}}
 		if announced != "" {
 			lock.Annotations = map[string]string{runtime.AnnotationChoice: announced}
@@ -112,8 +122,8 @@ func TestReadFence(t *testing.T) {
 	}
 }
 
-// Deployments that a manager made are former runtimes when the announced choice does not run them as Deployments, and those of others
-// never are.
+// Deployments that a manager made are former runtimes when the announced choice does not run them as Deployments, and
+// those of others never are.
 func TestReadFormerRuntimes(t *testing.T) {
 	scheme, err := apis.NewScheme()
 	if err != nil {
@@ -141,14 +151,16 @@ func TestReadFormerRuntimes(t *testing.T) {
 	const xpkg, other = plan.ContentDigestAnnotation, "runner.test/digest"
 	for announced, want := range map[string][]string{
 		"": nil, "Deployment": nil, "External": {"provider", "greet", "own"}, "None": {"provider", "greet", "own"},
-		"Provider=External;Function=Deployment": {"provider", "own"}, "Provider/hello=Process;Provider=Deployment;Function=Deployment": {"provider"},
+		"Provider=External;Function=Deployment":                          {"provider", "own"},
+		"Provider/hello=Process;Provider=Deployment;Function=Deployment": {"provider"},
 	} {
 		lock := &v1beta1.Lock{ObjectMeta: metav1.ObjectMeta{Name: v1beta1.LockName}}
 		if announced != "" {
 			lock.Annotations = map[string]string{runtime.AnnotationChoice: announced}
 		}
 		r := Reader{Frontend: firstgen.Frontend(), Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(lock,
-			deployment("provider", "Provider", "ProviderRevision", xpkg), deployment("greet", "Function", "FunctionRevision", xpkg),
+			deployment("provider", "Provider", "ProviderRevision", xpkg),
+			deployment("greet", "Function", "FunctionRevision", xpkg),
 			deployment("own", "Package", "Package", xpkg), deployment("runner", "Provider", "ProviderRevision", other),
 		).Build()}
 		var f Facts
@@ -167,8 +179,8 @@ func TestReadFormerRuntimes(t *testing.T) {
 	}
 }
 
-// XRDs are facts of a cluster with a core. Their roles are complete, missing, not to be granted by the manager, or without an
-// effect on core.
+// XRDs are facts of a cluster with a core. Their roles are complete, missing, not to be granted by the manager, or
+// without an effect on core.
 func TestReadXRDs(t *testing.T) {
 	scheme, err := apis.NewScheme()
 	if err == nil {
@@ -180,8 +192,9 @@ func TestReadXRDs(t *testing.T) {
 	var objects []client.Object
 	for _, name := range []string{"complete", "missing", "weaker", "ungranted", "inert"} {
 		xrd := &unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": "apiextensions.crossplane.io/v1", "kind": "CompositeResourceDefinition", "metadata": map[string]any{"name": name + ".example.org"},
-			"spec": map[string]any{"group": "example.org", "names": map[string]any{"plural": name}},
+			"apiVersion": "apiextensions.crossplane.io/v1", "kind": "CompositeResourceDefinition",
+			"metadata": map[string]any{"name": name + ".example.org"},
+			"spec":     map[string]any{"group": "example.org", "names": map[string]any{"plural": name}},
 		}}
 		objects = append(objects, xrd)
 		roles := rbac.DeriveComposite(rbac.Composite{Name: xrd.GetName(), Group: "example.org", Plural: name})
@@ -195,12 +208,14 @@ func TestReadXRDs(t *testing.T) {
 			objects = append(objects, &roles[i])
 		}
 	}
-	const manager, core = "system:serviceaccount:crossplane-system:xpkg", "system:serviceaccount:crossplane-system:crossplane"
+	const manager, core = "system:serviceaccount:crossplane-system:xpkg",
+		"system:serviceaccount:crossplane-system:crossplane"
 	cluster := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
 		Create: func(_ context.Context, _ client.WithWatch, o client.Object, _ ...client.CreateOption) error {
 			review := o.(*authorizationv1.SubjectAccessReview)
 			resource := review.Spec.ResourceAttributes.Resource
-			review.Status.Allowed = review.Spec.User == manager && resource != "ungranted" || review.Spec.User == core && resource != "inert"
+			review.Status.Allowed = review.Spec.User == manager && resource != "ungranted" ||
+				review.Spec.User == core && resource != "inert"
 			return nil
 		},
 	}).Build()
@@ -212,7 +227,9 @@ func TestReadXRDs(t *testing.T) {
 			t.Errorf("%s: %+v and %v", name, f.XRDs, err)
 		}
 	}
-	f := Facts{Cores: []crossplane.Core{{Runs: true, Account: types.NamespacedName{Namespace: "crossplane-system", Name: "crossplane"}}}}
+	f := Facts{Cores: []crossplane.Core{{Runs: true, Account: types.NamespacedName{
+		Namespace: "crossplane-system", Name: "crossplane",
+	}}}}
 	if err := r.readXRDs(t.Context(), &f); err != nil {
 		t.Fatal(err)
 	}
@@ -221,7 +238,8 @@ func TestReadXRDs(t *testing.T) {
 		got[xrd.Name] = fmt.Sprint(xrd.WithoutRoles, len(xrd.Ungranted) > 0, xrd.Denied)
 	}
 	want := map[string]string{
-		"complete.example.org": "false false false", "missing.example.org": "true false false", "weaker.example.org": "true false false",
+		"complete.example.org": "false false false", "missing.example.org": "true false false",
+		"weaker.example.org":    "true false false",
 		"ungranted.example.org": "true true false", "inert.example.org": "false false true",
 	}
 	if !maps.Equal(got, want) {

@@ -19,17 +19,24 @@ import (
 
 // ends are the classes of the codes with which a reconciliation of a revision ends, by how the manager reacts.
 var ends = map[string][]string{
-	"final":    {"InvalidRuntimeDefaults", "NoProgram", "NoServedVersion", "ObjectRejected"},
-	"refusal":  {"AdmissionDenied", "AggregatedAPI", "ForeignOwner", "ImmutableField", "NameTaken", "ObjectDeleting", "StoredVersionInUse"},
+	"final": {"InvalidRuntimeDefaults", "NoProgram", "NoServedVersion", "ObjectRejected"},
+	"refusal": {
+		"AdmissionDenied", "AggregatedAPI", "ForeignOwner", "ImmutableField", "NameTaken", "ObjectDeleting",
+		"StoredVersionInUse",
+	},
 	"approval": {"NeedsAdoption", "PermissionEscalation", "PermissionIncrease", "WebhooksNotAllowed"},
 	"retried": {
-		"CRDNotFound", "ContentUnusable", "CrossplaneVersion", "DependencyComing", "DependencyMissing", "DependencyName", "DependencyVersion",
-		"FieldsDropped", "Forbidden", "ForeignManager", "GeneratedObjectRejected", "KindNotServed", "ObjectMoved", "PartlyWritten", "PermissionMissing",
-		"PermissionPolicyUnreadable", "PlanInterrupted", "QuotaExceeded", "RolledBack", "RuntimeConfigNotFound", "ServerUnavailable",
+		"CRDNotFound", "ContentUnusable", "CrossplaneVersion", "DependencyComing", "DependencyMissing", "DependencyName",
+		"DependencyVersion",
+		"FieldsDropped", "Forbidden", "ForeignManager", "GeneratedObjectRejected", "KindNotServed", "ObjectMoved",
+		"PartlyWritten", "PermissionMissing",
+		"PermissionPolicyUnreadable", "PlanInterrupted", "QuotaExceeded", "RolledBack", "RuntimeConfigNotFound",
+		"ServerUnavailable",
 		"WebhookNotServing", "WebhookOutOfReach",
 	},
 	"awaits a change": {
-		"ConversionWithoutRuntime", "InvalidCommonMetadata", "InvalidPermissionPolicy", "InvalidPermissions", "KindNotInstallable", "PackageNameTooLong",
+		"ConversionWithoutRuntime", "InvalidCommonMetadata", "InvalidPermissionPolicy", "InvalidPermissions",
+		"KindNotInstallable", "PackageNameTooLong",
 		"PermissionDenied", "ReservedDefinition", "SharedWebhook",
 	},
 }
@@ -37,7 +44,10 @@ var ends = map[string][]string{
 // Each code that can end an installation belongs to the class that decides when it is tried again: a new code needs a
 // decision.
 func TestCodesThatEndAnInstallationAreClassified(t *testing.T) {
-	for _, c := range slices.Concat(apply.Codes(), crossplane.Codes(), graph.Codes(), rbac.Codes(), revision.Codes(), runtime.Codes(), runtimedefaults.Codes(), webhooks.Codes(), []errcode.Code{check.ErrUnserved}) {
+	for _, c := range slices.Concat(
+		apply.Codes(), crossplane.Codes(), graph.Codes(), rbac.Codes(), revision.Codes(), runtime.Codes(),
+		runtimedefaults.Codes(), webhooks.Codes(), []errcode.Code{check.ErrUnserved},
+	) {
 		class := classOf(c)
 		if !slices.Contains(ends[class], c.Name) {
 			t.Errorf("%s: the class is %q, and the table does not list it there", c.Name, class)

@@ -14,7 +14,8 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/testing/placeholder"
 )
 
-// TestHintsCanBePasted checks that no hint, neither of a code nor of a single error, has a placeholder in a command, or a command without backquotes.
+// TestHintsCanBePasted checks that no hint, neither of a code nor of a single error, has a placeholder in a command, or
+// a command without backquotes.
 func TestHintsCanBePasted(t *testing.T) {
 	for _, c := range append(errcodes.All(), cli.Codes()...) {
 		if found := placeholder.Find(c.Fix); found != nil {

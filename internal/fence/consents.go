@@ -16,7 +16,8 @@ const ConsentsName = "xpkg-consents"
 type Consent struct {
 	// Annotation is the key.
 	Annotation string
-	// Separator separates the parts of the value. A value permits at most what all of its parts permit, so a part can be removed.
+	// Separator separates the parts of the value. A value permits at most what all of its parts permit, so a part can be
+	// removed.
 	Separator string
 	// Permits completes "which".
 	Permits string
@@ -35,11 +36,13 @@ type Guarded struct {
 	Sources []string
 }
 
-// Consents returns the fence of consents in annotations of packages and revisions. An identity that may not update the revisions of a
-// kind of package neither gives a consent, by adding a part to such an annotation, nor removes a safeguard, nor selects another source of
-// images, nor changes the repository of an object with consents. It may remove a consent.
+// Consents returns the fence of consents in annotations of packages and revisions. An identity that may not update the
+// revisions of a kind of package neither gives a consent, by adding a part to such an annotation, nor removes a
+// safeguard, nor selects another source of images, nor changes the repository of an object with consents. It may remove
+// a consent.
 //
-// An administrator approves permissions with an annotation of a revision. Consents in other objects thus need the same permission.
+// An administrator approves permissions with an annotation of a revision. Consents in other objects thus need the same
+// permission.
 func Consents(g Guarded) Fence {
 	f := Fence{
 		Name: ConsentsName, Purpose: "denies consents of users who may not give them",
@@ -47,8 +50,10 @@ func Consents(g Guarded) Fence {
 		Conditions: []admissionv1.MatchCondition{
 			{Name: "annotated", Expression: annotated("object") + " || " + annotated("oldObject")},
 			{
-				Name:       "may-not-update-revisions",
-				Expression: fmt.Sprintf("!authorizer.group(%q).resource(%s).check(\"update\").allowed()", v1.Group, revisionsOfRequest),
+				Name: "may-not-update-revisions",
+				Expression: fmt.Sprintf(
+					"!authorizer.group(%q).resource(%s).check(\"update\").allowed()", v1.Group, revisionsOfRequest,
+				),
 			},
 		},
 		Operations: []admissionv1.OperationType{admissionv1.Create, admissionv1.Update},
@@ -56,20 +61,29 @@ func Consents(g Guarded) Fence {
 		Variables: []admissionv1.Variable{
 			{Name: "now", Expression: annotated("object") + " ? object.metadata.annotations : {}"},
 			{Name: "old", Expression: annotated("oldObject") + " ? oldObject.metadata.annotations : {}"},
-			{Name: "permission", Expression: `"This needs the permission to update " + ` + revisionsOfRequest + ` + ` + quote("."+v1.Group+".")},
+			{Name: "permission", Expression: `"This needs the permission to update " + ` + revisionsOfRequest + ` + ` +
+				quote("."+v1.Group+".")},
 			{Name: "source", Expression: "has(object.spec.package) ? " + Repository("object.spec.package") + " : ''"},
-			{Name: "formerSource", Expression: "has(oldObject.spec.package) ? " + Repository("oldObject.spec.package") + " : ''"},
+			{Name: "formerSource", Expression: "has(oldObject.spec.package) ? " + Repository("oldObject.spec.package") +
+				" : ''"},
 		},
 	}
 	for _, c := range g.Consents {
-		f.Validations = append(f.Validations, permitted(c.isNotExtended(), fmt.Sprintf("The annotation %s is a consent, which %s.", c.Annotation, c.Permits)))
+		f.Validations = append(
+			f.Validations,
+			permitted(c.isNotExtended(), fmt.Sprintf("The annotation %s is a consent, which %s.", c.Annotation, c.Permits)),
+		)
 	}
 	for _, s := range g.Safeguards {
-		f.Validations = append(f.Validations, permitted(s.stays(), fmt.Sprintf("Without the annotation %s: %s, %s.", s.Annotation, s.Value, s.Without)))
+		f.Validations = append(
+			f.Validations,
+			permitted(s.stays(), fmt.Sprintf("Without the annotation %s: %s, %s.", s.Annotation, s.Value, s.Without)),
+		)
 	}
 	for _, key := range g.Sources {
-		f.Validations = append(f.Validations, permitted(fmt.Sprintf("variables.now[?%[1]s] == variables.old[?%[1]s]", quote(key)),
-			fmt.Sprintf("The annotation %s selects the program that runs with the permissions of the package.", key)))
+		f.Validations = append(f.Validations,
+			permitted(fmt.Sprintf("variables.now[?%[1]s] == variables.old[?%[1]s]", quote(key)),
+				fmt.Sprintf("The annotation %s selects the program that runs with the permissions of the package.", key)))
 	}
 	f.Validations = append(f.Validations, permitted(g.keepsSource(),
 		"The package has consents, in the annotations "+strings.Join(g.keys(), ", ")+
@@ -88,7 +102,8 @@ func annotated(object string) string {
 
 // permitted returns a validation. The message is followed by the missing permission.
 func permitted(expression, message string) admissionv1.Validation {
-	return admissionv1.Validation{Expression: expression, Message: message, MessageExpression: quote(message+" ") + " + variables.permission"}
+	return admissionv1.Validation{Expression: expression, Message: message, MessageExpression: quote(message+" ") +
+		" + variables.permission"}
 }
 
 // isNotExtended returns the condition that each part of the new value is a part of the former one.
@@ -124,13 +139,17 @@ const (
 	// repositoryForm is the form of a repository with its registry.
 	repositoryForm = `(localhost|[A-Za-z0-9_-]+([.][A-Za-z0-9_-]+)+)(:[0-9]+)?(/[a-z0-9._-]+)+`
 	// ReferenceForm is the form of a reference to a version in a repository, as in spec.package.
-	ReferenceForm = `^` + repositoryForm + `(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}(@sha256:[a-f0-9]{64})?|@sha256:[a-f0-9]{64})$`
+	ReferenceForm = `^` + repositoryForm +
+		`(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}(@sha256:[a-f0-9]{64})?|@sha256:[a-f0-9]{64})$`
 )
 
-// Repository returns the CEL expression for the repository of a reference: its registry and path as they are written. Another text, such as
-// the name of a file in the package cache, is returned unchanged. References with equal results have equal repositories.
+// Repository returns the CEL expression for the repository of a reference: its registry and path as they are written.
+// Another text, such as the name of a file in the package cache, is returned unchanged. References with equal results
+// have equal repositories.
 func Repository(reference string) string {
-	return fmt.Sprintf("(%[1]s.matches(%[2]s) ? %[1]s.find(%[3]s) : %[1]s)", reference, quote(ReferenceForm), quote("^"+repositoryForm))
+	return fmt.Sprintf(
+		"(%[1]s.matches(%[2]s) ? %[1]s.find(%[3]s) : %[1]s)", reference, quote(ReferenceForm), quote("^"+repositoryForm),
+	)
 }
 
 // list returns a list of strings of CEL.

@@ -1,8 +1,8 @@
 // Package fence builds ValidatingAdmissionPolicies that deny some identities the writes of some objects,
 // regardless of RBAC.
 //
-// The package is pure. [Runtimes] is the fence of package runtimes, [Consents] the one of consents in annotations, and [Transactions] the one
-// of Transactions; package crossplane has the one of Crossplane core.
+// The package is pure. [Runtimes] is the fence of package runtimes, [Consents] the one of consents in annotations, and
+// [Transactions] the one of Transactions; package crossplane has the one of Crossplane core.
 package fence
 
 import (
@@ -23,7 +23,8 @@ type Fence struct {
 	Risk string
 	// Conditions select the requests of the fenced identities. A request must satisfy all of them.
 	Conditions []admissionv1.MatchCondition
-	// Operations are the writes to which the policy applies. Empty means the creation, the update and the deletion of an object.
+	// Operations are the writes to which the policy applies. Empty means the creation, the update and the deletion of an
+	// object.
 	Operations []admissionv1.OperationType
 	// Rules select the objects.
 	Rules       []admissionv1.Rule
@@ -56,8 +57,9 @@ func (f Fence) Objects() (*admissionv1.ValidatingAdmissionPolicy, *admissionv1.V
 			FailurePolicy: new(admissionv1.Fail),
 			// The API server adds the defaults of these fields: with them, the live policy equals this one.
 			MatchConstraints: &admissionv1.MatchResources{
-				MatchPolicy: new(admissionv1.Equivalent), NamespaceSelector: &metav1.LabelSelector{}, ObjectSelector: &metav1.LabelSelector{},
-				ResourceRules: rules,
+				MatchPolicy: new(admissionv1.Equivalent), NamespaceSelector: &metav1.LabelSelector{},
+				ObjectSelector: &metav1.LabelSelector{},
+				ResourceRules:  rules,
 			},
 			MatchConditions: f.Conditions,
 			Variables:       f.Variables,
@@ -65,7 +67,9 @@ func (f Fence) Objects() (*admissionv1.ValidatingAdmissionPolicy, *admissionv1.V
 		},
 	}
 	binding := &admissionv1.ValidatingAdmissionPolicyBinding{
-		TypeMeta:   metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "ValidatingAdmissionPolicyBinding"},
+		TypeMeta: metav1.TypeMeta{
+			APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "ValidatingAdmissionPolicyBinding",
+		},
 		ObjectMeta: metav1.ObjectMeta{Name: f.Name},
 		Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
 			PolicyName: f.Name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
@@ -74,9 +78,11 @@ func (f Fence) Objects() (*admissionv1.ValidatingAdmissionPolicy, *admissionv1.V
 	return policy, binding
 }
 
-// IsInForce reports whether a live policy and its binding are exactly those of the fence, and not being deleted. The API server then
-// evaluates every request to which the fence applies.
-func (f Fence) IsInForce(policy *admissionv1.ValidatingAdmissionPolicy, binding *admissionv1.ValidatingAdmissionPolicyBinding) bool {
+// IsInForce reports whether a live policy and its binding are exactly those of the fence, and not being deleted. The
+// API server then evaluates every request to which the fence applies.
+func (f Fence) IsInForce(
+	policy *admissionv1.ValidatingAdmissionPolicy, binding *admissionv1.ValidatingAdmissionPolicyBinding,
+) bool {
 	p, b := f.Objects()
 	return policy.DeletionTimestamp == nil && binding.DeletionTimestamp == nil &&
 		equality.Semantic.DeepEqual(p.Spec, policy.Spec) && equality.Semantic.DeepEqual(b.Spec, binding.Spec)

@@ -27,15 +27,17 @@ type Manager struct {
 
 // Runtimes returns the fence of the package runtimes of a manager.
 //
-// Every provider may write all Secrets, ConfigMaps and Leases by default, as Crossplane users expect. The fence excludes
-// the objects with which a runtime could take over its manager or obtain the permissions of another identity: it would
-// otherwise need no request, and so no approval. Reads cannot be denied by admission.
+// Every provider may write all Secrets, ConfigMaps and Leases by default, as Crossplane users expect. The fence
+// excludes the objects with which a runtime could take over its manager or obtain the permissions of another identity:
+// it would otherwise need no request, and so no approval. Reads cannot be denied by admission.
 //
 // A runtime is a ServiceAccount in the namespace of the manager that may create neither packages nor revisions. This
-// excludes the manager and Crossplane core: an identity that may install packages needs no other way to obtain permissions.
+// excludes the manager and Crossplane core: an identity that may install packages needs no other way to obtain
+// permissions.
 func Runtimes(m Manager) Fence {
 	return Fence{
-		Name: RuntimesName, Purpose: "protects the manager from package runtimes", Risk: "a package runtime may take over the manager",
+		Name: RuntimesName, Purpose: "protects the manager from package runtimes",
+		Risk: "a package runtime may take over the manager",
 		Conditions: []admissionv1.MatchCondition{{
 			Name: "package-runtime",
 			Expression: "request.userInfo.username.startsWith(" + quote("system:serviceaccount:"+m.Namespace+":") + ") && " +
@@ -54,14 +56,25 @@ func Runtimes(m Manager) Fence {
 			{Name: "policy", Expression: quote(m.PolicyConfigMap)},
 		},
 		Validations: []admissionv1.Validation{
-			deny("leases", "!variables.own", "A package runtime writes Leases in its own namespace only: with others it would stop other controllers."),
-			deny("leases", "variables.name == "+quote(m.Lease), "A package runtime must not write the Lease of the package manager, which would stop the manager."),
+			deny(
+				"leases", "!variables.own",
+				"A package runtime writes Leases in its own namespace only: with others it would stop other controllers.",
+			),
+			deny("leases", "variables.name == "+
+				quote(m.Lease), "A package runtime must not write the Lease of the package manager, which would stop the manager."),
 			deny("configmaps", "variables.own && variables.name == variables.policy",
 				"A package runtime must not write the permission policy of the package manager, which limits its permissions."),
-			deny("configmaps", `variables.name == "kube-root-ca.crt"`, "A package runtime must not write the CA with which other workloads verify the API server."),
-			deny("secrets", "variables.own && (variables.name == "+quote(v1.RootCASecretName)+` || variables.name.endsWith("-tls-server") || variables.name.endsWith("-tls-client"))`,
+			deny(
+				"configmaps", `variables.name == "kube-root-ca.crt"`,
+				"A package runtime must not write the CA with which other workloads verify the API server.",
+			),
+			deny("secrets", "variables.own && (variables.name == "+quote(v1.RootCASecretName)+
+				` || variables.name.endsWith("-tls-server") || variables.name.endsWith("-tls-client"))`,
 				"A package runtime must not write the certificates of the package manager and of other runtimes. Use a name that does not end with -tls-server or -tls-client."),
-			deny("secrets", `variables.own && variables.type == "helm.sh/release.v1"`, "A package runtime must not write the Helm releases in the namespace of the package manager."),
+			deny(
+				"secrets", `variables.own && variables.type == "helm.sh/release.v1"`,
+				"A package runtime must not write the Helm releases in the namespace of the package manager.",
+			),
 			deny("secrets", `variables.type in ["kubernetes.io/service-account-token", "bootstrap.kubernetes.io/token"]`,
 				"A package runtime must not write tokens for the API server, with which it would obtain the permissions of another identity. Its own token is mounted."),
 			{
@@ -75,9 +88,11 @@ func Runtimes(m Manager) Fence {
 // leaseRule matches the validation that protects the Lease of a manager.
 var leaseRule = lazyregexp.New(`^request\.resource\.resource != "leases" \|\| !\(variables\.name == (".*")\)$`)
 
-// IsRuntimes reports whether a live policy and its binding are the fence of package runtimes of a manager in a namespace. The policy itself
-// contains the names of the Lease and of the ConfigMap of the manager.
-func IsRuntimes(namespace string, policy *admissionv1.ValidatingAdmissionPolicy, binding *admissionv1.ValidatingAdmissionPolicyBinding) bool {
+// IsRuntimes reports whether a live policy and its binding are the fence of package runtimes of a manager in a
+// namespace. The policy itself contains the names of the Lease and of the ConfigMap of the manager.
+func IsRuntimes(
+	namespace string, policy *admissionv1.ValidatingAdmissionPolicy, binding *admissionv1.ValidatingAdmissionPolicyBinding,
+) bool {
 	m := Manager{Namespace: namespace}
 	for _, v := range policy.Spec.Variables {
 		if v.Name == "policy" && json.Unmarshal([]byte(v.Expression), &m.PolicyConfigMap) != nil {
@@ -85,7 +100,8 @@ func IsRuntimes(namespace string, policy *admissionv1.ValidatingAdmissionPolicy,
 		}
 	}
 	for _, v := range policy.Spec.Validations {
-		if found := leaseRule().FindStringSubmatch(v.Expression); found != nil && json.Unmarshal([]byte(found[1]), &m.Lease) != nil {
+		if found := leaseRule().FindStringSubmatch(v.Expression); found != nil &&
+			json.Unmarshal([]byte(found[1]), &m.Lease) != nil {
 			return false
 		}
 	}
@@ -99,7 +115,9 @@ func mayNotCreate(resource string) string {
 
 // deny returns the validation that denies the writes of a resource under a condition.
 func deny(resource, condition, message string) admissionv1.Validation {
-	return admissionv1.Validation{Expression: fmt.Sprintf("request.resource.resource != %q || !(%s)", resource, condition), Message: message}
+	return admissionv1.Validation{
+		Expression: fmt.Sprintf("request.resource.resource != %q || !(%s)", resource, condition), Message: message,
+	}
 }
 
 // quote returns a string of CEL. A string in JSON is one in CEL.

@@ -37,7 +37,9 @@ func TestIsRuntimes(t *testing.T) {
 		"the actions": func(_ *admissionv1.ValidatingAdmissionPolicy, b *admissionv1.ValidatingAdmissionPolicyBinding) {
 			b.Spec.ValidationActions = []admissionv1.ValidationAction{admissionv1.Audit}
 		},
-		"the policy of the binding": func(_ *admissionv1.ValidatingAdmissionPolicy, b *admissionv1.ValidatingAdmissionPolicyBinding) {
+		"the policy of the binding": func(
+			_ *admissionv1.ValidatingAdmissionPolicy, b *admissionv1.ValidatingAdmissionPolicyBinding,
+		) {
 			b.Spec.PolicyName = "other"
 		},
 	}

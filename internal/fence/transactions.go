@@ -13,12 +13,13 @@ import (
 // TransactionsName is the name of the fence of transactions.
 const TransactionsName = "xpkg-transactions"
 
-// Transactions returns the fence of Transactions. The manager carries them out with its own permissions, so an identity that may not create,
-// update and delete the packages of a kind creates no Transaction with packages of this kind. An identity that may not update the revisions
-// of a kind creates none with guarded annotations of its packages, unless they remove a consent or keep a safeguard.
+// Transactions returns the fence of Transactions. The manager carries them out with its own permissions, so an identity
+// that may not create, update and delete the packages of a kind creates no Transaction with packages of this kind. An
+// identity that may not update the revisions of a kind creates none with guarded annotations of its packages, unless
+// they remove a consent or keep a safeguard.
 //
-// The status contains the former state of the packages, to which the manager returns them. A write of it needs the permissions for packages
-// and revisions of every kind.
+// The status contains the former state of the packages, to which the manager returns them. A write of it needs the
+// permissions for packages and revisions of every kind.
 func Transactions(g Guarded) Fence {
 	f := Fence{
 		Name: TransactionsName, Purpose: "denies transactions of users who may not make their changes",
@@ -29,12 +30,14 @@ func Transactions(g Guarded) Fence {
 		}},
 		Operations: []admissionv1.OperationType{admissionv1.Create, admissionv1.Update},
 		Rules: []admissionv1.Rule{{
-			APIGroups: []string{v1alpha1.Group}, APIVersions: []string{"*"}, Resources: []string{"transactions", "transactions/status"},
+			APIGroups: []string{v1alpha1.Group}, APIVersions: []string{"*"},
+			Resources: []string{"transactions", "transactions/status"},
 		}},
 		Variables: []admissionv1.Variable{
 			{Name: "reports", Expression: reports},
 			{Name: "kinds", Expression: "object.spec.packages.map(p, p.kind) + object.spec.remove.map(p, p.kind)"},
-			{Name: "guarded", Expression: "object.spec.packages.filter(p, has(p.annotations) && (" + g.isIn("p.annotations") + ")).map(p, p.kind)"},
+			{Name: "guarded", Expression: "object.spec.packages.filter(p, has(p.annotations) && (" + g.isIn("p.annotations") +
+				")).map(p, p.kind)"},
 		},
 	}
 	for _, kind := range v1.PackageKinds() {
@@ -53,12 +56,15 @@ func Transactions(g Guarded) Fence {
 // reports is the condition that a request writes the status.
 const reports = `request.?subResource.orValue("") == "status"`
 
-// concerning returns the validation that a transaction has no package of a kind in a variable, or its identity a permission.
+// concerning returns the validation that a transaction has no package of a kind in a variable, or its identity a
+// permission.
 func concerning(variable, kind, verb, resource, message string) admissionv1.Validation {
 	return admissionv1.Validation{
 		Expression: fmt.Sprintf("!(variables.reports || %s in variables.%s) || authorizer.group(%q).resource(%q).check(%q).allowed()",
 			quote(kind), variable, v1.Group, resource, verb),
-		Message: fmt.Sprintf("%s, or a write of the status of transactions, needs the permission to %s %s.%s.", message, verb, resource, v1.Group),
+		Message: fmt.Sprintf(
+			"%s, or a write of the status of transactions, needs the permission to %s %s.%s.", message, verb, resource, v1.Group,
+		),
 	}
 }
 
@@ -72,7 +78,9 @@ func (g Guarded) isIn(annotations string) string {
 		fmt.Sprintf("%s.exists(key, key in %s)", list(g.Sources), annotations),
 	}
 	for _, s := range g.Safeguards {
-		conditions = append(conditions, fmt.Sprintf("%[1]s in %[2]s && %[2]s[%[1]s] != %[3]s", quote(s.Annotation), annotations, quote(s.Value)))
+		conditions = append(
+			conditions, fmt.Sprintf("%[1]s in %[2]s && %[2]s[%[1]s] != %[3]s", quote(s.Annotation), annotations, quote(s.Value)),
+		)
 	}
 	return strings.Join(conditions, " || ")
 }

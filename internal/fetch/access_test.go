@@ -58,7 +58,9 @@ func TestCredentialsGoToTheirHostAlone(t *testing.T) {
 		})
 	}
 	mine := keychain(t, home.address, "me")
-	o := fetch.Origin{Ref: ref, Endpoints: []fetch.Endpoint{{Ref: mirror.ref(), Keychain: mine}, {Ref: ref, Keychain: mine}}}
+	o := fetch.Origin{Ref: ref, Endpoints: []fetch.Endpoint{{Ref: mirror.ref(), Keychain: mine}, {
+		Ref: ref, Keychain: mine,
+	}}}
 	source := sourcetest.New(t, nil)
 	readable(t, source, o)
 	if len(mirror.matching("")) == 0 || len(storage.matching("/blobs/")) == 0 || tokens.asked.Load() == 0 {
@@ -139,12 +141,16 @@ func TestCredentialsOfTheMachine(t *testing.T) {
 	ref := push(t, home.address)
 	home.does(wants("machine"))
 	source := sourcetest.New(t, func(o *fetch.Options) { o.Remote.Keychain = keychain(t, home.address, "machine") })
-	for name, p := range map[string]fetch.Endpoint{"None": {Ref: ref}, "OfAnotherHost": {Ref: ref, Keychain: keychain(t, "other.test", "x")}} {
+	for name, p := range map[string]fetch.Endpoint{"None": {Ref: ref}, "OfAnotherHost": {
+		Ref: ref, Keychain: keychain(t, "other.test", "x"),
+	}} {
 		if _, err := resolve(t, source, p); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := resolve(t, source, fetch.Endpoint{Ref: ref, Keychain: keychain(t, home.address, "mine")}); !errors.Is(err, remote.ErrUnauthorized) {
+	if _, err := resolve(t, source, fetch.Endpoint{
+		Ref: ref, Keychain: keychain(t, home.address, "mine"),
+	}); !errors.Is(err, remote.ErrUnauthorized) {
 		t.Errorf("the place's own credentials were not the ones used: %v", err)
 	}
 }
@@ -168,7 +174,9 @@ func TestEverySecretIsTried(t *testing.T) {
 	home := newRegistry(t)
 	ref := push(t, home.address)
 	home.does(wants("good"))
-	for _, users := range [][]string{{"good"}, {"bad", "good"}, {"good", "bad"}, {"bad", "worse", "good"}, {"bad", "worse"}} {
+	for _, users := range [][]string{{"good"}, {"bad", "good"}, {"good", "bad"}, {"bad", "worse", "good"}, {
+		"bad", "worse",
+	}} {
 		_, err := resolve(t, sourcetest.New(t, nil), fetch.Endpoint{Ref: ref, Keychain: keychain(t, home.address, users...)})
 		if (err == nil) != slices.Contains(users, "good") {
 			t.Errorf("%v: %v", users, err)
@@ -195,10 +203,14 @@ func TestCABundle(t *testing.T) {
 		t.Errorf("without the bundle: %v", err)
 	}
 	other := oci.MustParseReference(name + "/content/test:v1.0.0")
-	if _, err := resolve(t, source, fetch.Endpoint{Ref: other, CABundle: authority}); !errors.Is(err, remote.ErrTLSUntrusted) {
+	if _, err := resolve(t, source, fetch.Endpoint{
+		Ref: other, CABundle: authority,
+	}); !errors.Is(err, remote.ErrTLSUntrusted) {
 		t.Errorf("under another name: %v", err)
 	}
-	if _, err := resolve(t, source, fetch.Endpoint{Ref: ref, CABundle: "no PEM"}); !errors.Is(err, fetch.ErrCABundleInvalid) {
+	if _, err := resolve(t, source, fetch.Endpoint{
+		Ref: ref, CABundle: "no PEM",
+	}); !errors.Is(err, fetch.ErrCABundleInvalid) {
 		t.Errorf("without certificates: %v", err)
 	}
 }

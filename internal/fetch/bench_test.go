@@ -25,7 +25,9 @@ func bigProvider(b *testing.B) []byte {
 	if testing.Short() {
 		b.Skip("reads 98 MB of YAML: skipped with -short")
 	}
-	folder := os.DirFS(filepath.Join(corpus.Dir(b), "providers", "crossplane-contrib__provider-upjet-aws@v2.6.0", "package", "crds"))
+	folder := os.DirFS(filepath.Join(
+		corpus.Dir(b), "providers", "crossplane-contrib__provider-upjet-aws@v2.6.0", "package", "crds",
+	))
 	var stream bytes.Buffer
 	stream.WriteString("apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata:\n  name: big\n")
 	entries, err := fs.ReadDir(folder, ".")

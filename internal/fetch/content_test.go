@@ -191,7 +191,9 @@ func TestReadChecksSchemas(t *testing.T) {
 // policy, wherever it was stored before.
 func TestLenientContentIsStoredApart(t *testing.T) {
 	registry := newRegistry(t)
-	ref := pushStream(t, registry.address, strings.Replace(stream, "scope: Cluster", "scope: Namespaced\n  scope: Cluster", 1))
+	ref := pushStream(
+		t, registry.address, strings.Replace(stream, "scope: Cluster", "scope: Namespaced\n  scope: Cluster", 1),
+	)
 	source := open(t, filepath.Join(t.TempDir(), "store"))
 	strict, lenient := fetch.Plain(ref), fetch.Plain(ref)
 	lenient.Lenient = true
@@ -207,7 +209,8 @@ func TestLenientContentIsStoredApart(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if found := pkg.Accepted(); len(found) != 1 || found[0].Code.Name != xpkg.ErrDuplicateKey.Name || found[0].Line == 0 || found[0].Name == "" {
+		if found := pkg.Accepted(); len(found) != 1 || found[0].Code.Name != xpkg.ErrDuplicateKey.Name ||
+			found[0].Line == 0 || found[0].Name == "" {
 			t.Errorf("the accepted deviations are %v", found)
 		}
 		for _, o := range pkg.Objects {

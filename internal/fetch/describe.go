@@ -113,13 +113,16 @@ func (s *Source) describe(ctx context.Context, o Origin, p Endpoint, d oci.Diges
 }
 
 // describeDigest fetches the required content into the store and reads it there.
-func (s *Source) describeDigest(ctx context.Context, c *client, o Origin, ref oci.Reference, small int64) (Description, error) {
+func (s *Source) describeDigest(
+	ctx context.Context, c *client, o Origin, ref oci.Reference, small int64,
+) (Description, error) {
 	m, err := c.remote.FetchManifest(ctx, ref, s.opts.Store, remote.FetchOptions{})
 	if err != nil {
 		return Description{}, err
 	}
 	if m.Base != nil && m.Base.Size > small {
-		if layer := indexlayer.Find(m); layer != nil && layer.Size < m.Base.Size && c.remote.FetchLayer(ctx, ref, m, *layer, s.opts.Store) == nil {
+		if layer := indexlayer.Find(m); layer != nil && layer.Size < m.Base.Size &&
+			c.remote.FetchLayer(ctx, ref, m, *layer, s.opts.Store) == nil {
 			if claim, err := s.claim(ctx, o, m, *layer); err == nil {
 				return claim, nil
 			}
@@ -176,7 +179,9 @@ const cheapStream = 64 << 10
 
 // metaOf returns the metadata of a package.yaml. The result does not reference its memory.
 func (s *Source) metaOf(o Origin, m oci.Manifest, stream []byte) (Description, *index.Index, error) {
-	meta, err := xpkg.ReadMeta(stream, xpkg.ReadOptions{File: o.at(m.Root), Policy: o.policy(), Limits: s.opts.FormatLimits})
+	meta, err := xpkg.ReadMeta(stream, xpkg.ReadOptions{
+		File: o.at(m.Root), Policy: o.policy(), Limits: s.opts.FormatLimits,
+	})
 	if err != nil {
 		return Description{}, nil, err
 	}

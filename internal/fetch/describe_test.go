@@ -103,7 +103,8 @@ func TestTagsOfAnEmptyMirror(t *testing.T) {
 	mirror.does(empty)
 	o := fetch.Origin{Ref: ref, Endpoints: []fetch.Endpoint{{Ref: mirror.ref()}, {Ref: ref}}}
 	source := sourcetest.New(t, nil)
-	if got, err := source.Tags(t.Context(), o); err != nil || !slices.Equal(got.Tags, []string{"v1.0.0"}) || got.From != ref {
+	if got, err := source.Tags(t.Context(), o); err != nil || !slices.Equal(got.Tags, []string{"v1.0.0"}) ||
+		got.From != ref {
 		t.Errorf("%+v, %v", got, err)
 	}
 	home.does(empty)

@@ -40,7 +40,9 @@ func (s *Source) describeTag(ctx context.Context, c *client, o Origin, ref oci.R
 }
 
 // describeManifest reads the package of a manifest. Write selects whether the content is written into the store.
-func (s *Source) describeManifest(ctx context.Context, c *client, o Origin, ref oci.Reference, read *bufferedArtifact, m oci.Manifest) (d Description, write bool, err error) {
+func (s *Source) describeManifest(
+	ctx context.Context, c *client, o Origin, ref oci.Reference, read *bufferedArtifact, m oci.Manifest,
+) (d Description, write bool, err error) {
 	if known, ok := s.described(ctx, o, m.Root); ok {
 		return known, false, nil
 	}

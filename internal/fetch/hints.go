@@ -19,8 +19,8 @@ func dependenciesKey(repository string) store.DerivedKey {
 	return store.DerivedKey{Digest: oci.DigestOf([]byte(repository)), Name: "dependencies", Version: 1}
 }
 
-// Dependencies implements [resolver.Hints] with the dependencies that the repository had in the last solution with any of its
-// versions.
+// Dependencies implements [resolver.Hints] with the dependencies that the repository had in the last solution with any
+// of its versions.
 func (s *Source) Dependencies(ctx context.Context, repository, _ string) []dependency.Dependency {
 	raw, err := s.opts.Store.GetDerived(ctx, dependenciesKey(repository))
 	var out []dependency.Dependency

@@ -22,7 +22,9 @@ func TestSolutionsAreRemembered(t *testing.T) {
 	open := func() *fetch.Source { return sourcetest.New(t, func(o *fetch.Options) { o.Store = store }) }
 	const name = "registry.example.org/top"
 	required := []dependency.Dependency{{Package: "registry.example.org/base", Constraint: ">=v1.0.0"}}
-	for _, want := range [][]dependency.Dependency{nil, required, {{Package: "registry.example.org/other", Constraint: "*"}}, nil} {
+	for _, want := range [][]dependency.Dependency{
+		nil, required, {{Package: "registry.example.org/other", Constraint: "*"}}, nil,
+	} {
 		all := append(slices.Clone(want), dependency.Dependency{Package: "registry.example.org/optional", Optional: true})
 		writer := open()
 		writer.Remember(t.Context(), []lockfile.Package{{Repository: name, Dependencies: all}})

@@ -22,10 +22,14 @@ func TestUnusableMirrorsAreSkipped(t *testing.T) {
 		fault func(w http.ResponseWriter, r *http.Request) bool
 		place func(*fetch.Endpoint)
 	}{
-		"Down":         {place: func(p *fetch.Endpoint) { p.Ref = oci.MustParseReference(port.Free(t) + "/content/test:v1.0.0") }},
-		"Unauthorized": {fault: func(w http.ResponseWriter, r *http.Request) bool { return answer(http.StatusUnauthorized)(w, r) }},
-		"NotFound":     {fault: answer(http.StatusNotFound)},
-		"Broken":       {fault: answer(http.StatusBadGateway)},
+		"Down": {
+			place: func(p *fetch.Endpoint) { p.Ref = oci.MustParseReference(port.Free(t) + "/content/test:v1.0.0") },
+		},
+		"Unauthorized": {
+			fault: func(w http.ResponseWriter, r *http.Request) bool { return answer(http.StatusUnauthorized)(w, r) },
+		},
+		"NotFound": {fault: answer(http.StatusNotFound)},
+		"Broken":   {fault: answer(http.StatusBadGateway)},
 		"Throttled": {fault: func(w http.ResponseWriter, r *http.Request) bool {
 			w.Header().Set("Retry-After", "3600")
 			return answer(http.StatusTooManyRequests)(w, r)
@@ -95,7 +99,8 @@ func TestFailureNamesMirrors(t *testing.T) {
 	if !errors.Is(err, remote.ErrTagNotFound) {
 		t.Fatalf("got %v", err)
 	}
-	for _, want := range []string{`the tag "v9.9.9" does not exist in ` + ref.Name(), "and of its mirrors, " + mirror.address, "denies access"} {
+	for _, want := range []string{`the tag "v9.9.9" does not exist in ` + ref.Name(), "and of its mirrors, " +
+		mirror.address, "denies access"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q does not say %q", err, want)
 		}

@@ -44,8 +44,9 @@ func read(ctx context.Context, r Reader, o Origin, d oci.Digest, image string, p
 	case nerr != nil:
 		return nil, err
 	case named != d:
-		return nil, ErrNotCached.New(nil, "%s now refers to different content; the installed %s is not in the package cache", image, d).
-			WithDo("Restore the installed content, or add the other content under another name and set spec.package to it.")
+		return nil,
+			ErrNotCached.New(nil, "%s now refers to different content; the installed %s is not in the package cache", image, d).
+				WithDo("Restore the installed content, or add the other content under another name and set spec.package to it.")
 	}
 	return r.Read(ctx, o, d, false)
 }

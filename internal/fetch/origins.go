@@ -43,7 +43,8 @@ func (s *Source) noteOrigin(ctx context.Context, ref oci.Reference, d oci.Digest
 	}
 }
 
-// Origins returns the references under which the content with a digest was fetched from registries, as far as they are known.
+// Origins returns the references under which the content with a digest was fetched from registries, as far as they are
+// known.
 func (s *Source) Origins(ctx context.Context, d oci.Digest) []oci.Reference {
 	raw, err := s.opts.Store.GetDerived(ctx, originsKey(d))
 	var texts []string

@@ -75,8 +75,8 @@ const mostCompression = 64
 // errNotInParts is the reason why a package has to be parsed as a whole.
 var errNotInParts = errors.New("the package is not suited for parsing in parts")
 
-// parseInParts parses a package without findings while its YAML is decompressed, and stores the result, so that only
-// a part of the package is ever in memory. It fails for a package with a finding, which parseWithin reads again with the
+// parseInParts parses a package without findings while its YAML is decompressed, and stores the result, so that only a
+// part of the package is ever in memory. It fails for a package with a finding, which parseWithin reads again with the
 // texts for its messages, and for a small one.
 func (s *Source) parseInParts(ctx context.Context, o Origin, d oci.Digest, room *room) error {
 	if o.Lenient {

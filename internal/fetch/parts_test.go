@@ -66,8 +66,9 @@ func readStored(t *testing.T, stream string, from int64, opts store.Options) (*x
 func TestParsingInPartsChangesNothing(t *testing.T) {
 	second := "---\n" + strings.ReplaceAll(strings.SplitN(stream, "---\n", 2)[1], "hing", "hong")
 	for name, text := range map[string]string{
-		"a package":            stream + second,
-		"a warning":            stream + "---\napiVersion: admissionregistration.k8s.io/v1\nkind: AdmissionWebhookConfiguration\nmetadata: {name: hook}\n",
+		"a package": stream + second,
+		"a warning": stream +
+			"---\napiVersion: admissionregistration.k8s.io/v1\nkind: AdmissionWebhookConfiguration\nmetadata: {name: hook}\n",
 		"an invalid schema":    stream + strings.Replace(second, "type: object", "type: nonsense", 1),
 		"a key twice":          stream + strings.Replace(second, "scope: Cluster", "scope: Namespaced\n  scope: Cluster", 1),
 		"an object twice":      stream + second + second,
@@ -82,7 +83,8 @@ func TestParsingInPartsChangesNothing(t *testing.T) {
 			want, wantFiles, wantErr := readStored(t, text, asWhole, store.Options{})
 			got, files, err := readStored(t, text, inParts, store.Options{})
 			if wantErr != nil || err != nil {
-				if err == nil || wantErr == nil || err.Error() != wantErr.Error() || len(xpkg.Findings(err)) != len(xpkg.Findings(wantErr)) {
+				if err == nil || wantErr == nil || err.Error() != wantErr.Error() ||
+					len(xpkg.Findings(err)) != len(xpkg.Findings(wantErr)) {
 					t.Fatalf("%v, want %v", err, wantErr)
 				}
 				return
@@ -105,12 +107,13 @@ func TestParsingInPartsChangesNothing(t *testing.T) {
 // The space for the objects of a package without findings is reserved before they are known, and they are written once.
 func TestPackageWithoutFindingsIsParsedInParts(t *testing.T) {
 	var needs []int64
-	_, _, err := readStored(t, stream, inParts, store.Options{MakeRoom: func(_ context.Context, n store.Need, reserve func() error) error {
-		if n.Derived {
-			needs = append(needs, n.Bytes)
-		}
-		return reserve()
-	}})
+	_, _, err := readStored(t,
+		stream, inParts, store.Options{MakeRoom: func(_ context.Context, n store.Need, reserve func() error) error {
+			if n.Derived {
+				needs = append(needs, n.Bytes)
+			}
+			return reserve()
+		}})
 	if err != nil {
 		t.Fatal(err)
 	}

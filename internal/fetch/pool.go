@@ -106,7 +106,10 @@ func (p *pool) connect(place Endpoint, keychain *credentials.Keychain) (*remote.
 		settings := remote.HostOptions{PlainHTTP: place.PlainHTTP}
 		if place.CABundle != "" {
 			settings.RootCAs = x509.NewCertPool()
-			settings.CAAdvice = fmt.Sprintf("Put the certificate of its CA into spec.registry.caBundle of the ImageConfig for %s, which `kubectl get imageconfigs` lists.", host)
+			settings.CAAdvice = fmt.Sprintf(
+				"Put the certificate of its CA into spec.registry.caBundle of the ImageConfig for %s, which `kubectl get imageconfigs` lists.",
+				host,
+			)
 			if !settings.RootCAs.AppendCertsFromPEM([]byte(place.CABundle)) {
 				return nil, ErrCABundleInvalid.New(nil, "the caBundle for registry %s contains no certificate", host)
 			}

@@ -91,7 +91,9 @@ func (r *Registry) Verify(ctx context.Context, version oci.Reference, digest oci
 	return r.describe(ctx, version, func(o Origin) (Description, error) { return r.lookup.Prove(ctx, o, digest) })
 }
 
-func (r *Registry) describe(ctx context.Context, version oci.Reference, read func(Origin) (Description, error)) (resolver.Metadata, error) {
+func (r *Registry) describe(
+	ctx context.Context, version oci.Reference, read func(Origin) (Description, error),
+) (resolver.Metadata, error) {
 	o, err := r.locate(ctx, version)
 	if err != nil {
 		return resolver.Metadata{}, classifyLookup(err, version)
@@ -101,7 +103,9 @@ func (r *Registry) describe(ctx context.Context, version oci.Reference, read fun
 }
 
 // limited sends a request once the host of an origin has a free slot.
-func limited[T any](ctx context.Context, hosts *hostLimiter, o Origin, request func() (T, error)) (answer T, err error) {
+func limited[T any](
+	ctx context.Context, hosts *hostLimiter, o Origin, request func() (T, error),
+) (answer T, err error) {
 	release, err := hosts.acquire(ctx, o)
 	if err != nil {
 		return answer, err
@@ -112,7 +116,8 @@ func limited[T any](ctx context.Context, hosts *hostLimiter, o Origin, request f
 
 // absentCodes are the codes that report that a version or a repository does not exist.
 var absentCodes = []errcode.Code{
-	remote.ErrRepositoryNotFound, remote.ErrTagNotFound, oci.ErrManifestNotFound, oci.ErrBlobMissing, oci.ErrPlatformNotFound,
+	remote.ErrRepositoryNotFound, remote.ErrTagNotFound, oci.ErrManifestNotFound, oci.ErrBlobMissing,
+	oci.ErrPlatformNotFound,
 }
 
 // classifyLookup returns ErrLookup if something other than the version is missing, such as a

@@ -49,7 +49,9 @@ func newAnswers(now func() time.Time) *resolveCache {
 
 // get returns an answer that is not older than maxAge, or sends a request. The request continues while any caller
 // waits for it.
-func (a *resolveCache) get(ctx context.Context, q resolveKey, maxAge time.Duration, ask func(context.Context) (oci.Digest, error)) (oci.Digest, error) {
+func (a *resolveCache) get(
+	ctx context.Context, q resolveKey, maxAge time.Duration, ask func(context.Context) (oci.Digest, error),
+) (oci.Digest, error) {
 	a.mu.Lock()
 	current := a.all[q]
 	if current == nil || !current.good(a.now(), maxAge) {
@@ -116,7 +118,9 @@ func (a *resolveCache) forget() {
 	}
 	old := func(age time.Duration) {
 		now := a.now()
-		maps.DeleteFunc(a.all, func(_ resolveKey, done *answer) bool { return !done.given.IsZero() && now.Sub(done.given) >= age })
+		maps.DeleteFunc(
+			a.all, func(_ resolveKey, done *answer) bool { return !done.given.IsZero() && now.Sub(done.given) >= age },
+		)
 	}
 	old(maxResolvedAge)
 	if len(a.all) >= maxResolved {

@@ -22,7 +22,9 @@ func (s *Source) Exists(ctx context.Context, o Origin, d oci.Digest) error {
 
 // FetchRuntimeImage fetches the complete image of a runtime into the store, from the first location that has it; see
 // [remote.Client.FetchRuntimeImage]. Stored content is not requested.
-func (s *Source) FetchRuntimeImage(ctx context.Context, o Origin, d oci.Digest, platform oci.Platform, limits unpack.Limits) (unpack.RuntimeImage, error) {
+func (s *Source) FetchRuntimeImage(
+	ctx context.Context, o Origin, d oci.Digest, platform oci.Platform, limits unpack.Limits,
+) (unpack.RuntimeImage, error) {
 	return first(ctx, o, func(p Endpoint) (unpack.RuntimeImage, error) {
 		c, err := s.clients.get(ctx, p)
 		if err != nil {
@@ -33,7 +35,9 @@ func (s *Source) FetchRuntimeImage(ctx context.Context, o Origin, d oci.Digest, 
 }
 
 // RuntimeConfig returns the configuration of a runtime image, like FetchRuntimeImage, but fetches no layer.
-func (s *Source) RuntimeConfig(ctx context.Context, o Origin, d oci.Digest, platform oci.Platform) (unpack.RuntimeConfig, error) {
+func (s *Source) RuntimeConfig(
+	ctx context.Context, o Origin, d oci.Digest, platform oci.Platform,
+) (unpack.RuntimeConfig, error) {
 	return first(ctx, o, func(p Endpoint) (unpack.RuntimeConfig, error) {
 		c, err := s.clients.get(ctx, p)
 		if err != nil {

@@ -19,8 +19,8 @@ func (s *Source) Status(ctx context.Context, o Origin, d oci.Digest) (*catalog.V
 	})
 }
 
-// Status returns the status of a version with a digest, and nil if it has none. It makes no request unless the tags of the repository
-// contain a status of the version.
+// Status returns the status of a version with a digest, and nil if it has none. It makes no request unless the tags of
+// the repository contain a status of the version.
 func (r *Registry) Status(ctx context.Context, version oci.Reference, tags []string) (*catalog.Status, error) {
 	if !packagestatus.Has(tags, version.Digest) {
 		return nil, nil
@@ -29,7 +29,9 @@ func (r *Registry) Status(ctx context.Context, version oci.Reference, tags []str
 	if err != nil {
 		return nil, classifyLookup(err, version)
 	}
-	status, err := limited(ctx, &r.hosts, o, func() (*catalog.VersionStatus, error) { return r.lookup.Status(ctx, o, version.Digest) })
+	status, err := limited(
+		ctx, &r.hosts, o, func() (*catalog.VersionStatus, error) { return r.lookup.Status(ctx, o, version.Digest) },
+	)
 	if err != nil || status == nil {
 		return nil, err
 	}

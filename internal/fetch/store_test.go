@@ -115,7 +115,8 @@ func TestNamed(t *testing.T) {
 			t.Fatal(err)
 		}
 		check(t, pkg)
-		if file := pkg.Meta.Raw.File; !strings.HasSuffix(file, d.String()) || o.Ref.Repository != "" && !strings.HasPrefix(file, o.Ref.Name()) {
+		if file := pkg.Meta.Raw.File; !strings.HasSuffix(file, d.String()) ||
+			o.Ref.Repository != "" && !strings.HasPrefix(file, o.Ref.Name()) {
 			t.Errorf("the package calls itself %s", file)
 		}
 	}
@@ -154,7 +155,9 @@ func remove(t *testing.T, dir string, parts ...string) {
 // Whatever another process evicts is made or pulled again.
 func TestEvictedContentComesBack(t *testing.T) {
 	blobs, index, objects := string(filepath.Separator)+"blobs"+string(filepath.Separator), "-index-", "-objects-"
-	for _, parts := range [][]string{{blobs}, {index}, {objects}, {blobs, objects}, {blobs, index}, {index, objects}, {blobs, index, objects}} {
+	for _, parts := range [][]string{{blobs}, {index}, {objects}, {blobs, objects}, {blobs, index}, {index, objects}, {
+		blobs, index, objects,
+	}} {
 		t.Run(strings.Join(parts, "+"), func(t *testing.T) {
 			home := newRegistry(t)
 			ref, dir := push(t, home.address), filepath.Join(t.TempDir(), "store")

@@ -31,8 +31,8 @@ func DirectoryAdvice(err error, dir, option string) string {
 	return ""
 }
 
-// IsFull reports whether a file or folder was not written because its device or the quota of the user has no space. Other limits of the system have the same
-// error without a path.
+// IsFull reports whether a file or folder was not written because its device or the quota of the user has no space.
+// Other limits of the system have the same error without a path.
 func IsFull(err error) bool {
 	var file *fs.PathError
 	var link *os.LinkError

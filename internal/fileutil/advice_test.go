@@ -23,10 +23,17 @@ func TestDirectoryAdviceNamesTheCause(t *testing.T) {
 		dir, option string
 		want        string
 	}{
-		"file":        {os.MkdirAll(file, 0o700), file, "--cache-dir", file + " is a file and not a directory: move it, or name another directory with --cache-dir."},
-		"parent":      {os.MkdirAll(below, 0o700), below, "", file + " is a file and not a directory: move it, or name another directory."},
-		"read-only":   {&fs.PathError{Err: syscall.EROFS}, "/a", "--to", "/a is on a read-only file system: name another directory with --to."},
-		"no space":    {&fs.PathError{Err: syscall.ENOSPC}, "/a", "", "Free space on the device of /a, or name another directory."},
+		"file": {os.MkdirAll(file, 0o700), file, "--cache-dir", file +
+			" is a file and not a directory: move it, or name another directory with --cache-dir."},
+		"parent": {os.MkdirAll(below, 0o700), below, "", file +
+			" is a file and not a directory: move it, or name another directory."},
+		"read-only": {
+			&fs.PathError{Err: syscall.EROFS}, "/a", "--to",
+			"/a is on a read-only file system: name another directory with --to.",
+		},
+		"no space": {
+			&fs.PathError{Err: syscall.ENOSPC}, "/a", "", "Free space on the device of /a, or name another directory.",
+		},
 		"permissions": {&fs.PathError{Err: syscall.EACCES}, "/a", "", "This user may not write to /a: "},
 		"other":       {errors.New("other"), "/a", "", ""},
 	} {

@@ -45,7 +45,8 @@ func checkAncestors(path string, links int) error {
 		}
 		if owner := OwnerOf(info); !isTrusted(owner) {
 			return &ReplaceableError{
-				At: at, reason: fmt.Sprintf("the symbolic link %s belongs to user %d", at, owner), fix: "choose a path that does not contain " + at,
+				At: at, reason: fmt.Sprintf("the symbolic link %s belongs to user %d", at, owner),
+				fix: "choose a path that does not contain " + at,
 			}
 		}
 		target, err := os.Readlink(at)
@@ -70,7 +71,10 @@ func checkAncestors(path string, links int) error {
 // user. The sticky bit prevents that.
 func checkParent(path string, info fs.FileInfo) error {
 	if owner := OwnerOf(info); !isTrusted(owner) {
-		return &ReplaceableError{At: path, reason: fmt.Sprintf("the directory %s belongs to user %d", path, owner), fix: "choose a directory outside of " + path}
+		return &ReplaceableError{
+			At: path, reason: fmt.Sprintf("the directory %s belongs to user %d", path, owner),
+			fix: "choose a directory outside of " + path,
+		}
 	}
 	if info.Mode()&worldWrites != 0 && info.Mode()&fs.ModeSticky == 0 {
 		return &ReplaceableError{

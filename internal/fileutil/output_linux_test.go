@@ -194,7 +194,8 @@ func TestAnExistingFileKeepsModeAndOwner(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if owner := int(info.Sys().(*syscall.Stat_t).Uid); info.Mode().Perm() != 0o640 || owner != uid || content(t, path) != "new" {
+	if owner := int(info.Sys().(*syscall.Stat_t).Uid); info.Mode().Perm() != 0o640 || owner != uid ||
+		content(t, path) != "new" {
 		t.Errorf("mode %v, owner %d, content %q", info.Mode(), owner, content(t, path))
 	}
 	onlyEntries(t, dir, "file")
@@ -224,7 +225,8 @@ func TestDirectoriesAreRefused(t *testing.T) {
 	if err := output(t, dir); !errors.Is(err, fileutil.ErrIsDirectory) {
 		t.Errorf("got %v, want %v", err, fileutil.ErrIsDirectory)
 	}
-	if err := output(t, filepath.Join(dir, "no", "file")); !errors.Is(err, fs.ErrNotExist) || strings.Contains(err.Error(), ".file") {
+	if err := output(t, filepath.Join(dir, "no", "file")); !errors.Is(err, fs.ErrNotExist) ||
+		strings.Contains(err.Error(), ".file") {
 		t.Errorf("got %v", err)
 	}
 	onlyEntries(t, dir)

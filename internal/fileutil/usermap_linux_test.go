@@ -3,7 +3,8 @@ package fileutil
 import "testing"
 
 func TestUserNamespaceMapsItsUsers(t *testing.T) {
-	const host, rootless, remapped = "         0          0 4294967295\n", "0 1000 1\n1 100000 65536\n", "0 100000 1000\n1000 1000 1\n"
+	const host, rootless, remapped = "         0          0 4294967295\n", "0 1000 1\n1 100000 65536\n",
+		"0 100000 1000\n1000 1000 1\n"
 	for _, test := range []struct {
 		users string
 		uid   int

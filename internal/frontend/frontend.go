@@ -1,5 +1,5 @@
-// Package frontend describes objects of other APIs that use packages, such as the install objects of the first generation. The package
-// manager knows none of these APIs: the program passes an [API] to it.
+// Package frontend describes objects of other APIs that use packages, such as the install objects of the first
+// generation. The package manager knows none of these APIs: the program passes an [API] to it.
 package frontend
 
 import (
@@ -85,7 +85,8 @@ type View struct {
 	Presentation xpkg.Presentation
 	Permissions  []rbacv1.PolicyRule
 	Defines      []string
-	// HasController reports whether the package has a controller, and Controller is the Provider or the Deployment that runs it, or nil.
+	// HasController reports whether the package has a controller, and Controller is the Provider or the Deployment that
+	// runs it, or nil.
 	HasController bool
 	Controller    *Reference
 }
@@ -122,7 +123,9 @@ func (a *API) KindNamed(name string) string {
 }
 
 // List returns the objects of a kind, without those that only record others.
-func (a *API) List(ctx context.Context, reader client.Reader, kind string, opts ...client.ListOption) ([]*Object, error) {
+func (a *API) List(
+	ctx context.Context, reader client.Reader, kind string, opts ...client.ListOption,
+) ([]*Object, error) {
 	list, err := a.New(kind + "List")
 	if err != nil {
 		return nil, err
@@ -184,10 +187,12 @@ func Installs(all []*Object) []*Object {
 	return slices.DeleteFunc(slices.Clone(all), func(o *Object) bool { return !o.IsInstall })
 }
 
-// Command returns the kubectl command with a verb, such as "delete", for the object, with further words of the command line.
+// Command returns the kubectl command with a verb, such as "delete", for the object, with further words of the command
+// line.
 func (o *Object) Command(verb string, more ...string) string {
 	kind := o.GetObjectKind().GroupVersionKind()
-	words := []string{"kubectl", verb, "--namespace", o.GetNamespace(), strings.ToLower(kind.Kind) + "s." + kind.Group, o.GetName()}
+	words := []string{"kubectl", verb, "--namespace", o.GetNamespace(), strings.ToLower(kind.Kind) + "s." +
+		kind.Group, o.GetName()}
 	return strings.Join(append(words, more...), " ")
 }
 

@@ -11,7 +11,9 @@ func TestANilAPIHasNoObjects(t *testing.T) {
 	var api *frontend.API
 	uses, err := api.Uses(t.Context(), nil, nil)
 	for _, kind := range []string{"PackageInstall", ""} {
-		if o, err := api.Get(t.Context(), nil, frontend.Reference{Kind: kind, Namespace: "team", Name: "boats"}); err != nil || o != nil {
+		if o, err := api.Get(t.Context(), nil, frontend.Reference{
+			Kind: kind, Namespace: "team", Name: "boats",
+		}); err != nil || o != nil {
 			t.Errorf("there is the object %v, %v", o, err)
 		}
 	}

@@ -27,7 +27,8 @@ type UsedKind struct {
 	Provider string
 }
 
-// Uses returns the uses by objects of the kinds that the API server serves. With an error, it returns those that it has read.
+// Uses returns the uses by objects of the kinds that the API server serves. With an error, it returns those that it has
+// read.
 func (a *API) Uses(ctx context.Context, kinds state.KindReader, reader client.Reader) (Uses, error) {
 	var uses Uses
 	if a == nil {
@@ -57,7 +58,9 @@ func (a *API) Uses(ctx context.Context, kinds state.KindReader, reader client.Re
 }
 
 // addKinds adds the kinds of an object that Providers hold. Known are the kinds that were looked up.
-func (u *Uses) addKinds(ctx context.Context, kinds state.KindReader, o *Object, known map[dependency.KindRef][]state.HeldKind) error {
+func (u *Uses) addKinds(
+	ctx context.Context, kinds state.KindReader, o *Object, known map[dependency.KindRef][]state.HeldKind,
+) error {
 	for _, kind := range o.Kinds {
 		held, found := known[kind]
 		if !found {

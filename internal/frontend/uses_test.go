@@ -33,7 +33,9 @@ func (s servedKinds) Metadata(_ context.Context, refs []plan.Ref) (map[plan.Ref]
 		for _, k := range all {
 			for _, ref := range refs {
 				if ref.Name == k.Plural+".group.example.org" {
-					out[ref] = plan.Live{Owners: []metav1.OwnerReference{{APIVersion: "pkg.crossplane.io/v1", Kind: "Provider", Name: name, Controller: new(true)}}}
+					out[ref] = plan.Live{Owners: []metav1.OwnerReference{{
+						APIVersion: "pkg.crossplane.io/v1", Kind: "Provider", Name: name, Controller: new(true),
+					}}}
 				}
 			}
 		}
@@ -58,11 +60,13 @@ func (k firstGenerationKinds) Kinds(ctx context.Context, group string) ([]apply.
 	return nil, nil
 }
 
-// A Package of a user uses the Providers that hold the kinds that it defines and depends on. The record of an install object does not:
-// its install object names the Provider.
+// A Package of a user uses the Providers that hold the kinds that it defines and depends on. The record of an install
+// object does not: its install object names the Provider.
 func TestPackagesOfUsersUseTheProvidersOfTheirKinds(t *testing.T) {
 	kinds := firstGenerationKinds{servedKinds{
-		"parts": {{Kind: "Boat", Plural: "boats", Versions: []string{"v1"}}, {Kind: "Oar", Plural: "oars", Versions: []string{"v1"}}},
+		"parts": {{Kind: "Boat", Plural: "boats", Versions: []string{"v1"}}, {Kind: "Oar", Plural: "oars", Versions: []string{
+			"v1",
+		}}},
 		"other": {{Kind: "Raft", Plural: "rafts", Versions: []string{"v1"}}},
 	}}
 	const group = "group.example.org/"
@@ -76,16 +80,28 @@ func TestPackagesOfUsersUseTheProvidersOfTheirKinds(t *testing.T) {
 		record    bool
 		want      []string
 	}{
-		"a kind":                   {kinds: []packagesv1alpha1.Kind{{APIVersion: group + "v1", Kind: "Boat"}}, want: []string{"Boat.group.example.org/v1 parts"}},
-		"a kind, twice":            {kinds: []packagesv1alpha1.Kind{{APIVersion: group + "v1", Kind: "Boat"}, {APIVersion: group + "v1", Kind: "Boat"}}, want: []string{"Boat.group.example.org/v1 parts"}},
-		"kinds of two Providers":   {kinds: []packagesv1alpha1.Kind{{APIVersion: group + "v1", Kind: "Boat"}, {APIVersion: group + "v1", Kind: "Raft"}}, want: []string{"Boat.group.example.org/v1 parts", "Raft.group.example.org/v1 other"}},
+		"a kind": {kinds: []packagesv1alpha1.Kind{{APIVersion: group + "v1", Kind: "Boat"}}, want: []string{
+			"Boat.group.example.org/v1 parts",
+		}},
+		"a kind, twice": {
+			kinds: []packagesv1alpha1.Kind{{APIVersion: group + "v1", Kind: "Boat"}, {APIVersion: group + "v1", Kind: "Boat"}},
+			want:  []string{"Boat.group.example.org/v1 parts"},
+		},
+		"kinds of two Providers": {
+			kinds: []packagesv1alpha1.Kind{{APIVersion: group + "v1", Kind: "Boat"}, {APIVersion: group + "v1", Kind: "Raft"}},
+			want:  []string{"Boat.group.example.org/v1 parts", "Raft.group.example.org/v1 other"},
+		},
 		"a version not served":     {kinds: []packagesv1alpha1.Kind{{APIVersion: group + "v2", Kind: "Boat"}}},
 		"a kind of the API server": {kinds: []packagesv1alpha1.Kind{{APIVersion: "v1", Kind: "Pod"}}},
 		"an unknown kind":          {kinds: []packagesv1alpha1.Kind{{APIVersion: "unknown.example.org/v1", Kind: "Boat"}}},
-		"a dependency":             {dependsOn: []string{"rafts.group.example.org/v1"}, want: []string{"rafts.group.example.org/v1 other"}},
-		"a group":                  {dependsOn: []string{"*.group.example.org/v1"}, want: []string{"*.group.example.org/v1 parts", "*.group.example.org/v1 other"}},
-		"an invalid dependency":    {dependsOn: []string{"*"}},
-		"a record":                 {kinds: []packagesv1alpha1.Kind{{APIVersion: group + "v1", Kind: "Boat"}}, record: true},
+		"a dependency": {dependsOn: []string{"rafts.group.example.org/v1"}, want: []string{
+			"rafts.group.example.org/v1 other",
+		}},
+		"a group": {dependsOn: []string{"*.group.example.org/v1"}, want: []string{
+			"*.group.example.org/v1 parts", "*.group.example.org/v1 other",
+		}},
+		"an invalid dependency": {dependsOn: []string{"*"}},
+		"a record":              {kinds: []packagesv1alpha1.Kind{{APIVersion: group + "v1", Kind: "Boat"}}, record: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := &packagesv1alpha1.Package{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "mine"}}
@@ -100,7 +116,8 @@ func TestPackagesOfUsersUseTheProvidersOfTheirKinds(t *testing.T) {
 			in.SetNamespace("team")
 			in.SetName("installed")
 			in.InstallStatus().Provider = "installed"
-			uses, err := firstgen.Frontend().Uses(t.Context(), kinds, fake.NewClientBuilder().WithScheme(scheme).WithObjects(p, in.(client.Object)).Build())
+			uses, err := firstgen.Frontend().
+				Uses(t.Context(), kinds, fake.NewClientBuilder().WithScheme(scheme).WithObjects(p, in.(client.Object)).Build())
 			if err != nil {
 				t.Fatal(err)
 			}

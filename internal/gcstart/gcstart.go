@@ -1,5 +1,6 @@
-// Package gcstart delays the first garbage collection. The packages that a program imports allocate a few MB before main
-// starts, and keep them; to collect garbage then takes a tenth of the time of a short command and frees almost nothing.
+// Package gcstart delays the first garbage collection. The packages that a program imports allocate a few MB before
+// main starts, and keep them; to collect garbage then takes a tenth of the time of a short command and frees almost
+// nothing.
 //
 // A program uses it with a blank import. The delay begins when this package is initialized, which is early because it
 // imports little, and ends with the first garbage collection.

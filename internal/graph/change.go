@@ -47,7 +47,9 @@ func After(nodes []Node, changes []Change) []Node {
 			continue
 		}
 		if i := slices.IndexFunc(out, func(n Node) bool { return n.Compare(*c.Existing) == 0 }); i >= 0 {
-			recorded := slices.DeleteFunc(slices.Clone(out[i].Dependencies), func(d dependency.Dependency) bool { return d.CRD == "" })
+			recorded := slices.DeleteFunc(
+				slices.Clone(out[i].Dependencies), func(d dependency.Dependency) bool { return d.CRD == "" },
+			)
 			out[i].Package = c.To
 			out[i].Dependencies = append(slices.Clone(c.To.Dependencies), recorded...)
 		}
@@ -90,14 +92,14 @@ func requiredByDigest(dependents []dependency.Edge) bool {
 }
 
 // Orphans returns the packages that were installed as dependencies, are not in use, and that no package requires any
-// more, including packages that only orphans require. Dependents precede their dependencies. Dependencies whose resolution is
-// skipped count: their package does not work without them.
+// more, including packages that only orphans require. Dependents precede their dependencies. Dependencies whose
+// resolution is skipped count: their package does not work without them.
 func (g *Graph) Orphans() []Node {
 	return g.unrequired(func(n Node) []dependency.Dependency { return dependency.Required(n.Dependencies) })
 }
 
-// unrequired returns the packages that were installed as dependencies, are not in use, and that are no dependencies of packages other
-// than themselves. Dependents precede their dependencies.
+// unrequired returns the packages that were installed as dependencies, are not in use, and that are no dependencies of
+// packages other than themselves. Dependents precede their dependencies.
 func (g *Graph) unrequired(dependencies func(Node) []dependency.Dependency) []Node {
 	var all, unneeded dependency.Graph
 	var needed []string

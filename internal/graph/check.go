@@ -23,8 +23,8 @@ const (
 	// Progressing is the state of a package that is rolling out an accepted version; the cluster may still
 	// contain the objects of another version.
 	Progressing State = "progressing"
-	// NotProvided is the state of a package that is installed at an accepted version and does not contain the kind for which
-	// it was selected. [Graph.Check] does not know the kinds, and never returns it.
+	// NotProvided is the state of a package that is installed at an accepted version and does not contain the kind for
+	// which it was selected. [Graph.Check] does not know the kinds, and never returns it.
 	NotProvided State = "not-provided"
 )
 

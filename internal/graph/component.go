@@ -42,7 +42,9 @@ func (g *Graph) component(start []int) *Graph {
 		}
 		for _, d := range n.optionalDependencies() {
 			if len(g.byRepository[d.Package]) == 0 {
-				conditions = append(conditions, dependency.Root{Package: d.Package, Constraint: d.Constraint, Optional: true, By: n.objectName()})
+				conditions = append(conditions, dependency.Root{
+					Package: d.Package, Constraint: d.Constraint, Optional: true, By: n.objectName(),
+				})
 			}
 		}
 	}

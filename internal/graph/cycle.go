@@ -6,8 +6,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/solver"
 )
 
-// CheckCycle fails with DependencyCycle if a package depends on itself, directly or through installed packages. The error
-// contains a shortest path.
+// CheckCycle fails with DependencyCycle if a package depends on itself, directly or through installed packages. The
+// error contains a shortest path.
 func (g *Graph) CheckCycle(kind, name string) error {
 	at := g.index(kind, name)
 	if at < 0 {

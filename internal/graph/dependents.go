@@ -11,8 +11,8 @@ type Dependent struct {
 	Dependency dependency.Dependency
 }
 
-// Dependents returns the packages that require a repository or constrain it, ordered by kind and name. It includes packages whose
-// dependencies are not resolved.
+// Dependents returns the packages that require a repository or constrain it, ordered by kind and name. It includes
+// packages whose dependencies are not resolved.
 func (g *Graph) Dependents(repository string) []Dependent {
 	var out []Dependent
 	place := g.location(repository)
@@ -26,8 +26,8 @@ func (g *Graph) Dependents(repository string) []Dependent {
 	return out
 }
 
-// WithDependents returns packages and all packages that require them, directly or through others, in an order in which each
-// precedes its dependencies, except in cycles.
+// WithDependents returns packages and all packages that require them, directly or through others, in an order in which
+// each precedes its dependencies, except in cycles.
 func (g *Graph) WithDependents(packages ...Node) []Node {
 	var out []Node
 	type object struct{ kind, name string }

@@ -23,12 +23,18 @@ import (
 // optional.
 func node(text string) Node {
 	name, needs, _ := strings.Cut(text, " needs ")
-	n := Node{Kind: "Configuration", AutoInstalled: strings.HasPrefix(name, "*"), SkipDependencies: strings.HasPrefix(name, "-")}
+	n := Node{
+		Kind: "Configuration", AutoInstalled: strings.HasPrefix(name, "*"), SkipDependencies: strings.HasPrefix(name, "-"),
+	}
 	n.Name = strings.TrimLeft(name, "*-")
-	n.Package = lockfile.Package{Repository: repository(n.Name), Version: "v1.0.0", Digest: oci.DigestOf([]byte(n.Name)), Kind: "Configuration"}
+	n.Package = lockfile.Package{
+		Repository: repository(n.Name), Version: "v1.0.0", Digest: oci.DigestOf([]byte(n.Name)), Kind: "Configuration",
+	}
 	for need := range strings.SplitSeq(needs, ", ") {
 		if name, optional := strings.CutPrefix(need, "?"); need != "" {
-			n.Dependencies = append(n.Dependencies, dependency.Dependency{Package: repository(name), Constraint: ">=v1", Optional: optional})
+			n.Dependencies = append(n.Dependencies, dependency.Dependency{
+				Package: repository(name), Constraint: ">=v1", Optional: optional,
+			})
 		}
 	}
 	return n
@@ -53,7 +59,8 @@ func namesOf(nodes []Node) string {
 }
 
 func TestComponent(t *testing.T) {
-	g := graph("a needs b", "*b needs c", "*c", "d needs c", "e needs f", "x needs gone", "y needs gone", "-s needs z", "z", "alone",
+	g := graph("a needs b",
+		"*b needs c", "*c", "d needs c", "e needs f", "x needs gone", "y needs gone", "-s needs z", "z", "alone",
 		"o needs ?p", "p needs ?absent", "q needs ?absent", "r needs absent")
 	for of, want := range map[string]string{
 		"a": "a b c d", "c": "a b c d", "d": "a b c d",
@@ -133,7 +140,9 @@ func TestRequest(t *testing.T) {
 	paused.Paused = true
 	follows, fixed := node("follows"), node("fixed")
 	follows.FollowsDependents, fixed.FollowsDependents, fixed.Version = true, true, "latest"
-	g := New([]Node{node("a needs b, paused"), node("*b"), paused, node("*vain"), node("-s needs absent"), unread, twin, follows, fixed}, nil)
+	g := New([]Node{
+		node("a needs b, paused"), node("*b"), paused, node("*vain"), node("-s needs absent"), unread, twin, follows, fixed,
+	}, nil)
 	q := g.Request(Upgrade)
 	var roots, kept []string
 	for _, r := range q.Roots {
@@ -143,26 +152,34 @@ func TestRequest(t *testing.T) {
 		kept = append(kept, fmt.Sprintf("%s needs %d", strings.TrimPrefix(k.Repository, repository("")), len(k.Dependencies)))
 	}
 	if diff := cmp.Diff([]string{
-		"configuration/a: a v1.0.0", "configuration/fixed: fixed latest", "configuration/follows: follows >=0.0.0-0", "configuration/paused (paused): paused v1.0.0", "configuration/s: s v1.0.0", "configuration/twin: c <v2",
+		"configuration/a: a v1.0.0", "configuration/fixed: fixed latest", "configuration/follows: follows >=0.0.0-0",
+		"configuration/paused (paused): paused v1.0.0", "configuration/s: s v1.0.0", "configuration/twin: c <v2",
 		"configuration/unread: unread v1.0.0", "configuration/vain: vain v1.0.0",
 	}, roots); diff != "" {
 		t.Errorf("roots (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"a needs 2", "b needs 0", "fixed needs 0", "follows needs 0", "paused needs 0", "s needs 0", "vain needs 0"}, kept); diff != "" {
+	if diff := cmp.Diff(
+		[]string{"a needs 2", "b needs 0", "fixed needs 0", "follows needs 0", "paused needs 0", "s needs 0", "vain needs 0"},
+		kept,
+	); diff != "" {
 		t.Errorf("kept (-want +got):\n%s", diff)
 	}
 }
 
 // hardening: F1
 func TestCheckCycle(t *testing.T) {
-	g := graph("a needs b", "b needs c, d", "c needs ?a", "d needs a", "e needs a", "self needs self", "-skips needs skips", "alone needs gone")
+	g := graph(
+		"a needs b", "b needs c, d", "c needs ?a", "d needs a", "e needs a", "self needs self", "-skips needs skips",
+		"alone needs gone",
+	)
 	for of, want := range map[string]string{
 		"a": "a b d a", "b": "b d a b", "d": "d a b d", "self": "self self",
 		"c": "", "e": "", "skips": "", "alone": "", "nobody": "",
 	} {
 		got := ""
 		if err := g.CheckCycle("Configuration", of); err != nil {
-			got = strings.NewReplacer(repository(""), "", " v1.0.0", "", " requires", "").Replace(errcode.From(err).Unwrap().Error())
+			got = strings.NewReplacer(repository(""), "", " v1.0.0", "", " requires", "").
+				Replace(errcode.From(err).Unwrap().Error())
 		}
 		if got != want {
 			t.Errorf("%s: got %q, want %q", of, got, want)
@@ -170,7 +187,8 @@ func TestCheckCycle(t *testing.T) {
 	}
 }
 
-// A second package of a repository, which cannot get the objects of the first one, does not satisfy or break dependencies on it.
+// A second package of a repository, which cannot get the objects of the first one, does not satisfy or break
+// dependencies on it.
 func TestPackageWhoseObjectsExistRepresentsItsRepository(t *testing.T) {
 	works, fails := node("works"), node("fails")
 	fails.Repository = works.Repository
@@ -203,7 +221,10 @@ func TestChanges(t *testing.T) {
 		if c.Existing != nil {
 			was = c.Existing.VersionOrDigest()
 		}
-		got = append(got, fmt.Sprintf("%s %s %s for %s", strings.TrimPrefix(c.To.Repository, repository("")), was, c.To.Version, strings.ReplaceAll(strings.Join(c.RequiredBy, " "), repository(""), "")))
+		got = append(got, fmt.Sprintf(
+			"%s %s %s for %s", strings.TrimPrefix(c.To.Repository, repository("")), was, c.To.Version,
+			strings.ReplaceAll(strings.Join(c.RequiredBy, " "), repository(""), ""),
+		))
 	}
 	if diff := cmp.Diff([]string{"d - v1.0.0 for b c", "b v1.0.0 v1.1.0 for a", "c - v1.0.0 for a"}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -233,7 +254,8 @@ func TestGraphProperties(t *testing.T) {
 					r.Fatalf("%s is with %s, which is with %s", n.Name, namesOf(own.Nodes()), namesOf(again.Nodes()))
 				}
 				for _, d := range g.links(member) {
-					if to, ok := g.Find(d.Package); ok && !slices.ContainsFunc(own.Nodes(), func(o Node) bool { return o.Name == to.Name }) {
+					if to, ok := g.Find(d.Package); ok &&
+						!slices.ContainsFunc(own.Nodes(), func(o Node) bool { return o.Name == to.Name }) {
 						r.Fatalf("%s needs %s, which is elsewhere", member.Name, to.Name)
 					}
 				}
@@ -256,11 +278,16 @@ func TestConditions(t *testing.T) {
 	q := g.Component("Configuration", "a").Request(None)
 	var got []string
 	for _, r := range q.Roots {
-		got = append(got, fmt.Sprintf("%s: %s %s %v", r.By, strings.TrimPrefix(r.Package, repository("")), r.Constraint, r.Optional))
+		got = append(
+			got, fmt.Sprintf("%s: %s %s %v", r.By, strings.TrimPrefix(r.Package, repository("")), r.Constraint, r.Optional),
+		)
 	}
 	for _, k := range q.Locked {
 		for _, d := range k.Dependencies {
-			got = append(got, fmt.Sprintf("%s %s %v", strings.TrimPrefix(k.Repository, repository("")), strings.TrimPrefix(d.Package, repository("")), d.Optional))
+			got = append(got, fmt.Sprintf(
+				"%s %s %v", strings.TrimPrefix(k.Repository, repository("")), strings.TrimPrefix(d.Package, repository("")),
+				d.Optional,
+			))
 		}
 	}
 	if diff := cmp.Diff([]string{
@@ -290,7 +317,9 @@ func TestAGraphComparesRepositories(t *testing.T) {
 	p := v1.NewPackage(v1.ProviderKind)
 	p.PackageSpec().Package, p.PackageStatus().CurrentRevision = "docker.io/hub:v1@"+hub.Digest.String(), "hub-1"
 	for version, want := range map[string]bool{"v1": true, hub.Digest.String(): true, "v2": false} {
-		if _, ok := LockEntry(p, []v1beta1.LockPackage{{Name: "hub-1", Source: "index.docker.io/hub", Version: version}}); ok != want {
+		if _, ok := LockEntry(p, []v1beta1.LockPackage{{
+			Name: "hub-1", Source: "index.docker.io/hub", Version: version,
+		}}); ok != want {
 			t.Errorf("an entry with the version %s is the entry of %s: %t", version, p.PackageSpec().Package, ok)
 		}
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
-// AnnotationKindProviders on a package records the packages that were selected for the kinds that its content requires, as
-// a JSON list of dependencies. The manager keeps a recorded selection, and installs its package if it is missing.
+// AnnotationKindProviders on a package records the packages that were selected for the kinds that its content requires,
+// as a JSON list of dependencies. The manager keeps a recorded selection, and installs its package if it is missing.
 const AnnotationKindProviders = "xpkg.dev/kind-providers"
 
 // AnnotationProvides on a package lists the kinds for which a user has installed the package, separated by commas.
@@ -24,11 +24,13 @@ const (
 	maxProviders      = 1000
 )
 
-// KindProviders returns the selections that are recorded on a package or on an install object. It ignores entries that are not valid.
+// KindProviders returns the selections that are recorded on a package or on an install object. It ignores entries that
+// are not valid.
 func KindProviders(o metav1.Object) []dependency.Dependency {
 	text := o.GetAnnotations()[AnnotationKindProviders]
 	var list []dependency.Dependency
-	if text == "" || len(text) > maxProvidersBytes || json.Unmarshal([]byte(text), &list) != nil || len(list) > maxProviders {
+	if text == "" || len(text) > maxProvidersBytes || json.Unmarshal([]byte(text), &list) != nil ||
+		len(list) > maxProviders {
 		return nil
 	}
 	var out []dependency.Dependency

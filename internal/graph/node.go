@@ -20,8 +20,8 @@ type Node struct {
 	Requested string
 	// Running are the versions whose objects may exist in the cluster, see [Running].
 	Running []Version
-	// SkipDependencies reports whether the dependencies of the package are not resolved: no version is selected for them. They are no
-	// orphans, and the package still counts as a dependency of others.
+	// SkipDependencies reports whether the dependencies of the package are not resolved: no version is selected for them.
+	// They are no orphans, and the package still counts as a dependency of others.
 	SkipDependencies bool
 	// AutoInstalled reports whether the package was installed only as a dependency.
 	AutoInstalled bool
@@ -65,14 +65,15 @@ func (n Node) Compare(other Node) int {
 // Graph contains all packages of a control plane, or a component of them.
 type Graph struct {
 	nodes []Node
-	// byRepository lists the packages of a repository. Usually there is one; if there are more, the first one represents it:
-	// one whose objects are in the cluster, and of several the first one by kind and name.
+	// byRepository lists the packages of a repository. Usually there is one; if there are more, the first one represents
+	// it: one whose objects are in the cluster, and of several the first one by kind and name.
 	byRepository map[string][]int
-	// byLocation maps locations to the repositories that are read there; locate computes the location, and locations keeps those of
-	// the repositories in the graph.
+	// byLocation maps locations to the repositories that are read there; locate computes the location, and locations keeps
+	// those of the repositories in the graph.
 	byLocation, locations map[string]string
 	locate                func(repository string) string
-	// outsideRequirements are constraints of packages outside of the graph on packages that are not installed and may be added.
+	// outsideRequirements are constraints of packages outside of the graph on packages that are not installed and may be
+	// added.
 	outsideRequirements []dependency.Root
 }
 
@@ -106,8 +107,8 @@ func New(nodes []Node, from func(repository string) string) *Graph {
 	return g
 }
 
-// compareRunning orders packages whose objects may be in the cluster before others, such as a second package of the same
-// repository, which cannot get the objects of the first one.
+// compareRunning orders packages whose objects may be in the cluster before others, such as a second package of the
+// same repository, which cannot get the objects of the first one.
 func compareRunning(a, b Node) int {
 	switch {
 	case len(a.Running) > 0 && len(b.Running) == 0:

@@ -76,10 +76,11 @@ func LockEntry(p v1.Package, lock []v1beta1.LockPackage) (v1beta1.LockPackage, b
 	return lock[at], true
 }
 
-// locks reports whether an entry of the Lock is for a reference. The version of an entry is the tag, or the digest; another package
-// manager writes the digest also if there is a tag.
+// locks reports whether an entry of the Lock is for a reference. The version of an entry is the tag, or the digest;
+// another package manager writes the digest also if there is a tag.
 func locks(entry v1beta1.LockPackage, ref oci.Reference) bool {
-	return (entry.Version == ref.Tag || entry.Version == ref.Digest.String()) && oci.SameRepository(entry.Source, ref.Name())
+	return (entry.Version == ref.Tag || entry.Version == ref.Digest.String()) &&
+		oci.SameRepository(entry.Source, ref.Name())
 }
 
 // LockedDependencies returns the dependencies of a package in the Lock, and whether the Lock contains them.
@@ -107,8 +108,8 @@ func DependenciesInLock(lock []v1beta1.LockPackage) Dependencies {
 	}
 }
 
-// annotationInheritSecrets with the value "true" on a package passes its pull secrets to the packages that are installed
-// as its dependencies.
+// annotationInheritSecrets with the value "true" on a package passes its pull secrets to the packages that are
+// installed as its dependencies.
 const annotationInheritSecrets = "xpkg.dev/inherit-pull-secrets"
 
 // inheritedPullSecrets returns the pull secrets that a package passes to its dependencies.

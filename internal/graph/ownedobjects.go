@@ -37,10 +37,12 @@ func OwnedObjects(rev v1.PackageRevision) []v1beta1.LockOwned {
 }
 
 // Holders returns the packages that own objects according to Lock entries, except for the packages of some revisions.
-// Packages are the packages of revisions, as "Kind/name". Known reports whether the entries are complete: entries of older
-// managers contain no objects, and names are omitted if there are too many. Webhook configurations have no holders: no other
-// package can use their names.
-func Holders(lock []v1beta1.LockPackage, packages map[string]string, but map[string]bool) (holders plan.Holders, known bool) {
+// Packages are the packages of revisions, as "Kind/name". Known reports whether the entries are complete: entries of
+// older managers contain no objects, and names are omitted if there are too many. Webhook configurations have no
+// holders: no other package can use their names.
+func Holders(
+	lock []v1beta1.LockPackage, packages map[string]string, but map[string]bool,
+) (holders plan.Holders, known bool) {
 	holders, short := plan.Holders{}, false
 	for _, entry := range lock {
 		for _, o := range entry.Owns {
@@ -50,7 +52,9 @@ func Holders(lock []v1beta1.LockPackage, packages map[string]string, but map[str
 			known, short = true, short || o.Count != int64(len(o.Names))
 			for _, name := range o.Names {
 				if !but[entry.Name] {
-					holders.Put(cmp.Or(packages[entry.Name], entry.Source), plan.Ref{APIVersion: o.APIVersion, Kind: o.Kind, Name: name})
+					holders.Put(cmp.Or(packages[entry.Name], entry.Source), plan.Ref{
+						APIVersion: o.APIVersion, Kind: o.Kind, Name: name,
+					})
 				}
 			}
 		}
@@ -62,8 +66,8 @@ func isWebhookConfiguration(kind string) bool {
 	return plan.IsWebhookConfiguration(plan.Ref{Kind: kind})
 }
 
-// TrimOwned reduces Lock entries until their JSON fits into a limit: it removes names of objects, from the longest lists
-// first, and then all other data about objects. It keeps everything else, even if that exceeds the limit.
+// TrimOwned reduces Lock entries until their JSON fits into a limit: it removes names of objects, from the longest
+// lists first, and then all other data about objects. It keeps everything else, even if that exceeds the limit.
 func TrimOwned(packages []v1beta1.LockPackage, limit int) {
 	over := sizeOf(packages) - limit
 	if over <= 0 {

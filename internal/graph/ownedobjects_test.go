@@ -25,7 +25,8 @@ func typed(apiVersion, kind, name string, uid types.UID) v1.TypedReference {
 }
 
 func TestOwned(t *testing.T) {
-	crdB, crdA := typed(definitions, "CustomResourceDefinition", "b", "1"), typed(definitions, "CustomResourceDefinition", "a", "2")
+	crdB, crdA := typed(definitions, "CustomResourceDefinition", "b", "1"),
+		typed(definitions, "CustomResourceDefinition", "a", "2")
 	composition := typed(composites, "Composition", "c", "3")
 	webhook := typed("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "w", "")
 	for name, tc := range map[string]struct {
@@ -40,7 +41,9 @@ func TestOwned(t *testing.T) {
 				{APIVersion: definitions, Kind: "CustomResourceDefinition", Count: 2, Names: []string{"a", "b"}},
 			},
 		},
-		"in the middle of an install": {[]v1.TypedReference{crdA, typed(definitions, "CustomResourceDefinition", "d", "")}, nil},
+		"in the middle of an install": {
+			[]v1.TypedReference{crdA, typed(definitions, "CustomResourceDefinition", "d", "")}, nil,
+		},
 		"webhooks wait for a program": {
 			[]v1.TypedReference{webhook, crdA},
 			[]v1beta1.LockOwned{{APIVersion: definitions, Kind: "CustomResourceDefinition", Count: 1, Names: []string{"a"}}},
@@ -65,7 +68,8 @@ func TestOwned(t *testing.T) {
 
 // entry is one of the Lock with some kinds of object, each with a number of names.
 func entry(name string, counts ...int) v1beta1.LockPackage {
-	out := v1beta1.LockPackage{Name: name, Kind: new("Provider"), Source: "registry.example.com/" + name, Version: "v1.0.0", Dependencies: []v1beta1.Dependency{}}
+	out := v1beta1.LockPackage{Name: name, Kind: new("Provider"), Source: "registry.example.com/" +
+		name, Version: "v1.0.0", Dependencies: []v1beta1.Dependency{}}
 	for i, n := range counts {
 		o := v1beta1.LockOwned{APIVersion: definitions, Kind: fmt.Sprintf("Kind%d", i), Count: int64(n)}
 		for j := range n {
@@ -95,10 +99,16 @@ func TestFit(t *testing.T) {
 		limit    int
 		want     string
 	}{
-		"there is room":           {[]v1beta1.LockPackage{entry("a", 3, 2), entry("b", 4)}, 1 << 20, "a 3/3 2/2; b 4/4; "},
-		"ten thousand fit":        {[]v1beta1.LockPackage{entry("a", 9000), entry("b", 1000)}, 1 << 20, "a 9000/9000; b 1000/1000; "},
-		"the longest list goes":   {[]v1beta1.LockPackage{entry("a", 300, 20), entry("b", 40)}, 4 << 10, "a 0/300 20/20; b 40/40; "},
-		"and then the next one":   {[]v1beta1.LockPackage{entry("a", 30, 20), entry("b", 40)}, 1700, "a 0/30 20/20; b 0/40; "},
+		"there is room": {[]v1beta1.LockPackage{entry("a", 3, 2), entry("b", 4)}, 1 << 20, "a 3/3 2/2; b 4/4; "},
+		"ten thousand fit": {
+			[]v1beta1.LockPackage{entry("a", 9000), entry("b", 1000)}, 1 << 20, "a 9000/9000; b 1000/1000; ",
+		},
+		"the longest list goes": {
+			[]v1beta1.LockPackage{entry("a", 300, 20), entry("b", 40)}, 4 << 10, "a 0/300 20/20; b 40/40; ",
+		},
+		"and then the next one": {
+			[]v1beta1.LockPackage{entry("a", 30, 20), entry("b", 40)}, 1700, "a 0/30 20/20; b 0/40; ",
+		},
 		"nothing but the entries": {[]v1beta1.LockPackage{entry("a", 3, 2), entry("b", 4)}, 10, "a; b; "},
 		"of equals the first":     {[]v1beta1.LockPackage{entry("a", 50), entry("b", 50)}, 2600, "a 0/50; b 50/50; "},
 	} {
@@ -154,16 +164,23 @@ func TestFitProperties(t *testing.T) {
 func TestExplainSwitchNamesTheAnnotation(t *testing.T) {
 	p := &v1.Configuration{}
 	p.SetName("plat")
-	SetKindProviders(p, []dependency.Dependency{{Package: "registry.example.com/kites", Constraint: ">=v1.0.0", CRD: "kites.sky.example.org"}})
+	SetKindProviders(p, []dependency.Dependency{{
+		Package: "registry.example.com/kites", Constraint: ">=v1.0.0", CRD: "kites.sky.example.org",
+	}})
 	crd := func(name string) plan.Ref {
 		return plan.Ref{APIVersion: "apiextensions.k8s.io/v1", Kind: plan.DefinitionKind, Name: name}
 	}
 	holders := plan.Holders{}
 	holders.Take("Provider/kites", []plan.Ref{crd("kites.sky.example.org"), crd("ropes.land.example.org")})
-	refusals := append(holders.Take("registry.example.com/kites", []plan.Ref{crd("kites.sky.example.org"), crd("ropes.land.example.org")}),
+	refusals := append(holders.Take("registry.example.com/kites", []plan.Ref{
+		crd("kites.sky.example.org"), crd("ropes.land.example.org"),
+	}),
 		holders.Take("registry.example.com/other", []plan.Ref{crd("kites.sky.example.org")})...)
 	ExplainSwitch(p, refusals)
-	for i, want := range []string{"to let configuration/plat use the kinds of Provider/kites, run `kubectl annotate configurations.pkg.crossplane.io plat xpkg.dev/kind-providers-`", "", ""} {
+	for i, want := range []string{
+		"to let configuration/plat use the kinds of Provider/kites, run `kubectl annotate configurations.pkg.crossplane.io plat xpkg.dev/kind-providers-`",
+		"", "",
+	} {
 		if refusals[i].Fix != want {
 			t.Errorf("the fix of %s is %q, want %q", refusals[i].Reason, refusals[i].Fix, want)
 		}
@@ -174,7 +191,9 @@ func TestHolders(t *testing.T) {
 	crd := func(name string) plan.Ref {
 		return plan.Ref{APIVersion: definitions, Kind: "CustomResourceDefinition", Name: name}
 	}
-	owns := []v1beta1.LockOwned{{APIVersion: definitions, Kind: "CustomResourceDefinition", Count: 1, Names: []string{"a"}}}
+	owns := []v1beta1.LockOwned{{APIVersion: definitions, Kind: "CustomResourceDefinition", Count: 1, Names: []string{
+		"a",
+	}}}
 	cut := []v1beta1.LockOwned{{APIVersion: definitions, Kind: "CustomResourceDefinition", Count: 1}}
 	one, bare, large := entry("one"), entry("bare"), entry("large")
 	one.Owns, large.Owns = owns, cut

@@ -33,9 +33,11 @@ func (c Change) Names() []string {
 }
 
 // Conflicts returns a refusal for each object that can never be established after the changes for an owner, which has
-// its own objects: another package owns it, or two of the packages contain it. Added are the objects of each change, and
-// holders the owners of existing objects; Conflicts adds to them.
-func Conflicts(holders plan.Holders, owner string, own []plan.Ref, changes []Change, added [][]plan.Ref) []plan.Refusal {
+// its own objects: another package owns it, or two of the packages contain it. Added are the objects of each change,
+// and holders the owners of existing objects; Conflicts adds to them.
+func Conflicts(
+	holders plan.Holders, owner string, own []plan.Ref, changes []Change, added [][]plan.Ref,
+) []plan.Refusal {
 	refusals := holders.Take(owner, own)
 	for i, c := range changes {
 		for _, refusal := range holders.Take(c.To.Repository, added[i]) {
@@ -46,21 +48,27 @@ func Conflicts(holders plan.Holders, owner string, own []plan.Ref, changes []Cha
 	return refusals
 }
 
-// fixOfHeld returns the remedy for objects of a dependency that another package holds, or "": the other package can be the dependency, from
-// another repository.
+// fixOfHeld returns the remedy for objects of a dependency that another package holds, or "": the other package can be
+// the dependency, from another repository.
 func (c Change) fixOfHeld(holder string) string {
 	kind, name, _ := strings.Cut(holder, "/")
 	if !strings.EqualFold(kind, string(c.To.Kind)) {
 		return ""
 	}
 	short := v1.ObjectName(kind, name)
-	return fmt.Sprintf("%s Otherwise uninstall it, or do not install the package that requires %s. Nothing was written.", MovedAdvice(short, c.Reference()), c.To.Repository)
+	return fmt.Sprintf(
+		"%s Otherwise uninstall it, or do not install the package that requires %s. Nothing was written.",
+		MovedAdvice(short, c.Reference()), c.To.Repository,
+	)
 }
 
-// MovedAdvice returns the remedy for objects whose holder may be the same package from another repository. Reference is that of the refused
-// package.
+// MovedAdvice returns the remedy for objects whose holder may be the same package from another repository. Reference is
+// that of the refused package.
 func MovedAdvice(holder, reference string) string {
-	return fmt.Sprintf("If %[1]s is the same package from another repository, install it from this one with `xpkg update %[1]s %[2]s`.", holder, reference)
+	return fmt.Sprintf(
+		"If %[1]s is the same package from another repository, install it from this one with `xpkg update %[1]s %[2]s`.",
+		holder, reference,
+	)
 }
 
 // ExplainAdoption makes the refusals of a package that is installed as a dependency name the command that installs it
@@ -74,8 +82,8 @@ func (c Change) ExplainAdoption(refusals []plan.Refusal) {
 	}
 }
 
-// ExplainSwitch makes the refusals of kinds that another package holds name the command with which a package uses that package for its kinds:
-// it requires the package that was selected for them before.
+// ExplainSwitch makes the refusals of kinds that another package holds name the command with which a package uses that
+// package for its kinds: it requires the package that was selected for them before.
 func ExplainSwitch(p v1.Package, refusals []plan.Refusal) {
 	selected := KindProviders(p)
 	for i := range refusals {
@@ -86,7 +94,8 @@ func ExplainSwitch(p v1.Package, refusals []plan.Refusal) {
 		})
 		if isSelected && refusals[i].Holder != "" {
 			refusals[i].Fix = fmt.Sprintf("to let %s use the kinds of %s, run `kubectl annotate %ss.%s %s %s-`",
-				revision.ObjectName(p), refusals[i].Holder, strings.ToLower(p.PackageKind()), v1.Group, p.GetName(), AnnotationKindProviders)
+				revision.ObjectName(p), refusals[i].Holder, strings.ToLower(p.PackageKind()), v1.Group, p.GetName(),
+				AnnotationKindProviders)
 		}
 	}
 }
@@ -121,10 +130,11 @@ func NodeFromRevisions(p v1.Package, revisions []v1.PackageRevision, dependencie
 	return n, ok
 }
 
-// isPending reports whether a package has reported that it is not ready, and no object of it was written yet. Its revisions list
-// their objects once all are written.
+// isPending reports whether a package has reported that it is not ready, and no object of it was written yet. Its
+// revisions list their objects once all are written.
 func isPending(p v1.Package, revisions []v1.PackageRevision) bool {
-	return p.GetCondition(v1.TypeReady).Status == corev1.ConditionFalse && p.PackageStatus().LastHealthyRevision == "" && !slices.ContainsFunc(revisions, func(rev v1.PackageRevision) bool {
-		return len(rev.RevisionStatus().ObjectRefs) > 0
-	})
+	return p.GetCondition(v1.TypeReady).Status == corev1.ConditionFalse && p.PackageStatus().LastHealthyRevision == "" &&
+		!slices.ContainsFunc(revisions, func(rev v1.PackageRevision) bool {
+			return len(rev.RevisionStatus().ObjectRefs) > 0
+		})
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// A package that holds the objects of a dependency can be that dependency from another repository: the refusal names the command that
-// installs it from the required one.
+// A package that holds the objects of a dependency can be that dependency from another repository: the refusal names
+// the command that installs it from the required one.
 func TestConflictsNameTheRequiredRepository(t *testing.T) {
 	boats := plan.Ref{APIVersion: "apiextensions.k8s.io/v1", Kind: plan.DefinitionKind, Name: "boats.test"}
 	change := Change{To: lockfile.Package{Repository: "r.example/acme/boats", Version: "v1.0.0", Kind: "Provider"}}
@@ -30,8 +30,8 @@ func TestConflictsNameTheRequiredRepository(t *testing.T) {
 	}
 }
 
-// The content of a package without a status is that of its newest revision with the same reference: it was restored without its status, or
-// the status is not written yet.
+// The content of a package without a status is that of its newest revision with the same reference: it was restored
+// without its status, or the status is not written yet.
 func TestContentOfAPackageWithoutAStatus(t *testing.T) {
 	const image = "r.example/acme/boats:v1.0.0"
 	p, first, second := v1.NewPackage(v1.ProviderKind), &v1.ProviderRevision{}, &v1.ProviderRevision{}
@@ -40,15 +40,18 @@ func TestContentOfAPackageWithoutAStatus(t *testing.T) {
 	first.Spec.Image, first.Spec.Digest, first.Spec.Revision = image, older.String(), 1
 	second.Spec.Image, second.Spec.Digest, second.Spec.Revision = image, newer.String(), 2
 	var asked oci.Digest
-	n, ok := NodeFromRevisions(p, []v1.PackageRevision{second, first}, func(_ string, content oci.Digest) []dependency.Dependency {
-		asked = content
-		return nil
-	})
+	n, ok := NodeFromRevisions(p,
+		[]v1.PackageRevision{second, first}, func(_ string, content oci.Digest) []dependency.Dependency {
+			asked = content
+			return nil
+		})
 	if !ok || n.Digest != newer || asked != newer {
 		t.Errorf("the content is %s, and the dependencies are those of %s; want %s", n.Digest, asked, newer)
 	}
 	p.PackageStatus().CurrentRevision, p.PackageStatus().CurrentIdentifier = "boats-1", "r.example/acme/boats:v0.9.0"
-	if n, _ := NodeFromRevisions(p, []v1.PackageRevision{second, first}, func(string, oci.Digest) []dependency.Dependency { return nil }); !n.Digest.IsZero() {
+	if n, _ := NodeFromRevisions(
+		p, []v1.PackageRevision{second, first}, func(string, oci.Digest) []dependency.Dependency { return nil },
+	); !n.Digest.IsZero() {
 		t.Errorf("the content is %s, although the reference was not resolved yet", n.Digest)
 	}
 }

@@ -56,7 +56,9 @@ func (g *Graph) Request(policy Policy) resolver.Request {
 		kept := n.locked()
 		if n.Digest.IsZero() {
 			// Its dependencies are read from the same location.
-			q.Roots = append(q.Roots, dependency.Root{Package: kept.Repository, Constraint: kept.Version, Exact: true, By: n.objectName()})
+			q.Roots = append(q.Roots, dependency.Root{
+				Package: kept.Repository, Constraint: kept.Version, Exact: true, By: n.objectName(),
+			})
 			continue
 		}
 		q.Locked = append(q.Locked, kept)
@@ -67,7 +69,9 @@ func (g *Graph) Request(policy Policy) resolver.Request {
 		case n.MayMove() && !n.AutoInstalled && n.hasVersion():
 			q.Roots = append(q.Roots, dependency.Root{Package: kept.Repository, Constraint: anyVersion, By: n.requester()})
 		default:
-			q.Roots = append(q.Roots, dependency.Root{Package: kept.Repository, Constraint: cmp.Or(kept.Version, kept.Pin()), Exact: true, By: n.requester()})
+			q.Roots = append(q.Roots, dependency.Root{
+				Package: kept.Repository, Constraint: cmp.Or(kept.Version, kept.Pin()), Exact: true, By: n.requester(),
+			})
 		}
 	}
 	q.Roots = append(q.Roots, g.outsideRequirements...)
@@ -94,7 +98,9 @@ func (n Node) locked() lockfile.Package {
 func (g *Graph) rootsFor(n Node) []dependency.Root {
 	var out []dependency.Root
 	for _, d := range append(n.requiredDependencies(), n.optionalDependencies()...) {
-		out = append(out, dependency.Root{Package: d.Package, Constraint: d.Constraint, Optional: d.Optional, By: n.objectName()})
+		out = append(out, dependency.Root{
+			Package: d.Package, Constraint: d.Constraint, Optional: d.Optional, By: n.objectName(),
+		})
 	}
 	return out
 }

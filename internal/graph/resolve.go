@@ -11,9 +11,11 @@ import (
 
 // Resolve finds one solution for a package and all connected packages, and returns their graph. The set of connected
 // packages can grow with the solution: a dependency of a package that is not installed yet may be installed for others,
-// under any name. A pending package whose dependencies contradict each other or the installed packages does not count: it
-// would stop every new package that shares a dependency with it.
-func (g *Graph) Resolve(ctx context.Context, r *resolver.Resolver, kind, name string, policy Policy) (*Graph, resolver.Result, error) {
+// under any name. A pending package whose dependencies contradict each other or the installed packages does not count:
+// it would stop every new package that shares a dependency with it.
+func (g *Graph) Resolve(
+	ctx context.Context, r *resolver.Resolver, kind, name string, policy Policy,
+) (*Graph, resolver.Result, error) {
 	own, result, err := g.resolve(ctx, r, kind, name, policy)
 	if !isConflict(err) {
 		return own, result, err
@@ -23,7 +25,9 @@ func (g *Graph) Resolve(ctx context.Context, r *resolver.Resolver, kind, name st
 		if _, isConnected := own.Find(n.Repository); !isConnected || !n.Pending || n.Kind == kind && n.Name == name {
 			continue
 		}
-		alone := g.with(slices.DeleteFunc(slices.Clone(g.nodes), func(other Node) bool { return other.Pending && other.Compare(n) != 0 }))
+		alone := g.with(slices.DeleteFunc(
+			slices.Clone(g.nodes), func(other Node) bool { return other.Pending && other.Compare(n) != 0 },
+		))
 		if _, _, refused := alone.resolve(ctx, r, n.Kind, n.Name, policy); isConflict(refused) {
 			nodes[i].SkipDependencies, isChanged = true, true
 		}
@@ -46,7 +50,9 @@ func (g *Graph) with(nodes []Node) *Graph {
 }
 
 // resolve is [Graph.Resolve], but all packages count.
-func (g *Graph) resolve(ctx context.Context, r *resolver.Resolver, kind, name string, policy Policy) (*Graph, resolver.Result, error) {
+func (g *Graph) resolve(
+	ctx context.Context, r *resolver.Resolver, kind, name string, policy Policy,
+) (*Graph, resolver.Result, error) {
 	own := g.Component(kind, name)
 	for {
 		inside, outside := g.split(own)

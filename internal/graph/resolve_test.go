@@ -40,20 +40,27 @@ func (tags) Status(context.Context, oci.Reference, []string) (*catalog.Status, e
 	return nil, nil
 }
 
-// A new package that shares a missing dependency with pending packages is resolved without those whose dependencies contradict
-// installed packages. Pending packages that contradict only each other stop each other, whichever is resolved first.
+// A new package that shares a missing dependency with pending packages is resolved without those whose dependencies
+// contradict installed packages. Pending packages that contradict only each other stop each other, whichever is
+// resolved first.
 func TestPendingPackagesInConflictDoNotCount(t *testing.T) {
-	r := &resolver.Resolver{Registry: tags{repository("queue"): {"v1.0.0", "v2.0.0"}, repository("shared"): {"v1.0.0", "v2.0.0"}}}
+	r := &resolver.Resolver{Registry: tags{repository("queue"): {"v1.0.0", "v2.0.0"}, repository("shared"): {
+		"v1.0.0", "v2.0.0",
+	}}}
 	config := func(name string, pending bool, needs map[string]string) Node {
 		n := Node{Kind: "Configuration", Name: name, Pending: pending}
-		n.Package = lockfile.Package{Repository: repository(name), Version: "v1.0.0", Digest: oci.DigestOf([]byte(name)), Kind: "Configuration"}
+		n.Package = lockfile.Package{
+			Repository: repository(name), Version: "v1.0.0", Digest: oci.DigestOf([]byte(name)), Kind: "Configuration",
+		}
 		for _, to := range slices.Sorted(maps.Keys(needs)) {
 			n.Dependencies = append(n.Dependencies, dependency.Dependency{Package: repository(to), Constraint: needs[to]})
 		}
 		return n
 	}
 	queue := Node{Kind: "Provider", Name: "queue", AutoInstalled: true}
-	queue.Package = lockfile.Package{Repository: repository("queue"), Version: "v1.0.0", Digest: oci.DigestOf([]byte("queue")), Kind: "Provider"}
+	queue.Package = lockfile.Package{
+		Repository: repository("queue"), Version: "v1.0.0", Digest: oci.DigestOf([]byte("queue")), Kind: "Provider",
+	}
 	first := config("first", false, map[string]string{"queue": "<v2"})
 	broken := config("broken", true, map[string]string{"queue": ">=v2", "shared": ">=v1"})
 	for name, tc := range map[string]struct {
@@ -61,13 +68,23 @@ func TestPendingPackagesInConflictDoNotCount(t *testing.T) {
 		needs  map[string]string
 		want   string // the version of shared; "" for a conflict
 	}{
-		"no conflict":              {[]Node{queue, first}, map[string]string{"shared": "<v2"}, "v1.0.0"},
-		"a pending one":            {[]Node{queue, first, broken}, map[string]string{"shared": "<v2"}, "v1.0.0"},
-		"an installed one":         {[]Node{queue, first, config("broken", false, map[string]string{"queue": ">=v2", "shared": ">=v1"})}, map[string]string{"shared": "<v2"}, ""},
-		"its own":                  {[]Node{queue, first, broken}, map[string]string{"queue": ">=v2", "shared": "<v2"}, ""},
-		"with a pending one":       {[]Node{config("other", true, map[string]string{"shared": ">=v2"})}, map[string]string{"shared": "<v2"}, ""},
-		"of two pending ones":      {[]Node{config("a", true, map[string]string{"shared": ">=v2"}), config("b", true, map[string]string{"shared": "<v2"})}, map[string]string{"shared": "<v2"}, ""},
-		"of pending ones and more": {[]Node{queue, first, broken, config("other", true, map[string]string{"shared": ">=v2"})}, map[string]string{"shared": "<v2"}, ""},
+		"no conflict":   {[]Node{queue, first}, map[string]string{"shared": "<v2"}, "v1.0.0"},
+		"a pending one": {[]Node{queue, first, broken}, map[string]string{"shared": "<v2"}, "v1.0.0"},
+		"an installed one": {
+			[]Node{queue, first, config("broken", false, map[string]string{"queue": ">=v2", "shared": ">=v1"})},
+			map[string]string{"shared": "<v2"}, "",
+		},
+		"its own": {[]Node{queue, first, broken}, map[string]string{"queue": ">=v2", "shared": "<v2"}, ""},
+		"with a pending one": {
+			[]Node{config("other", true, map[string]string{"shared": ">=v2"})}, map[string]string{"shared": "<v2"}, "",
+		},
+		"of two pending ones": {[]Node{
+			config("a", true, map[string]string{"shared": ">=v2"}), config("b", true, map[string]string{"shared": "<v2"}),
+		}, map[string]string{"shared": "<v2"}, ""},
+		"of pending ones and more": {
+			[]Node{queue, first, broken, config("other", true, map[string]string{"shared": ">=v2"})},
+			map[string]string{"shared": "<v2"}, "",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := New(append(tc.others, config("new", true, tc.needs)), nil)

@@ -14,7 +14,9 @@ import (
 
 // Origins locates the content of an image, as origin.Finder does.
 type Origins interface {
-	Locate(ctx context.Context, image string, secrets []corev1.LocalObjectReference, policy corev1.PullPolicy) (fetch.Origin, imageconfig.Route, error)
+	Locate(
+		ctx context.Context, image string, secrets []corev1.LocalObjectReference, policy corev1.PullPolicy,
+	) (fetch.Origin, imageconfig.Route, error)
 }
 
 // Resolver returns a resolver for the dependencies of a package in the graph, from the locations that

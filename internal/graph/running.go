@@ -42,8 +42,8 @@ func (v Version) satisfies(constraint string) bool {
 
 // Running returns the versions of a package whose objects may exist in a cluster: the version of its active revision
 // and, until that one has been healthy, the versions of the former active revision and of the last healthy one. While
-// one revision replaces another, it is the last active one, and, during a rollback, also the one that follows. There is none
-// before the first revision. Revisions are the revisions of the package.
+// one revision replaces another, it is the last active one, and, during a rollback, also the one that follows. There is
+// none before the first revision. Revisions are the revisions of the package.
 func Running(p v1.Package, revisions []v1.PackageRevision) []Version {
 	rev := lastActive(revisions)
 	if rev == nil {
@@ -55,7 +55,8 @@ func Running(p v1.Package, revisions []v1.PackageRevision) []Version {
 	if (isInactive || isSettled) && !isLeft(rev, RolledBackTo(p, revisions)) {
 		return running
 	}
-	previous, back := revision.Previous(rev.GetName(), revision.States(revisions, rev.GetName())), revision.Back(p, rev.GetName(), revisions)
+	previous, back := revision.Previous(rev.GetName(), revision.States(revisions, rev.GetName())),
+		revision.Back(p, rev.GetName(), revisions)
 	for _, r := range revisions {
 		if r.GetName() == previous || r.GetName() == back {
 			running = append(running, revisionVersion(r))
@@ -64,14 +65,14 @@ func Running(p v1.Package, revisions []v1.PackageRevision) []Version {
 	return running
 }
 
-// isLeft reports whether a package is being rolled back from a revision to another one. The revision shows it too, because the
-// cache may not have the status of the package yet.
+// isLeft reports whether a package is being rolled back from a revision to another one. The revision shows it too,
+// because the cache may not have the status of the package yet.
 func isLeft(rev, back v1.PackageRevision) bool {
 	return revision.HasFailed(rev) || back != nil && back.GetName() != rev.GetName()
 }
 
-// lastActive returns the revision that is active or was active last; nil if none was. Of two active revisions, it returns
-// the one with the higher number.
+// lastActive returns the revision that is active or was active last; nil if none was. Of two active revisions, it
+// returns the one with the higher number.
 func lastActive(revisions []v1.PackageRevision) v1.PackageRevision {
 	var out v1.PackageRevision
 	for _, rev := range revisions {
@@ -107,7 +108,9 @@ func revisionVersion(rev v1.PackageRevision) Version {
 // healthy in time; nil if there is none. It holds until the package requests another version.
 func RolledBackTo(p v1.Package, revisions []v1.PackageRevision) v1.PackageRevision {
 	back := revision.PolicyOf(p).Back
-	if i := slices.IndexFunc(revisions, func(r v1.PackageRevision) bool { return back != "" && r.GetName() == back }); i >= 0 {
+	if i := slices.IndexFunc(
+		revisions, func(r v1.PackageRevision) bool { return back != "" && r.GetName() == back },
+	); i >= 0 {
 		return revisions[i]
 	}
 	return nil

@@ -64,30 +64,74 @@ func TestStates(t *testing.T) {
 		needed                         string
 		want                           State
 	}{
-		"fresh":                               {asks: "v2", needed: ">=v2", want: Satisfied},
-		"fresh, and another version":          {asks: "v1", needed: ">=v2", want: Incompatible},
-		"its first revision":                  {asks: "v2", revisions: "v2:1*", running: "v2", needed: ">=v2", want: Satisfied},
-		"its first revision waits":            {asks: "v2", revisions: "v2:0", needed: ">=v2", want: Satisfied},
-		"settled":                             {asks: "v2", revisions: "v1:1 v2:2*", healthy: "v2:2", running: "v2", needed: ">=v2", want: Satisfied},
-		"settled, and another version":        {asks: "v1", revisions: "v1:1*", healthy: "v1:1", running: "v1", needed: ">=v2", want: Incompatible},
-		"asked for, and not looked at":        {asks: "v2", revisions: "v1:1*", healthy: "v1:1", running: "v1", needed: ">=v2", want: Progressing},
-		"between two revisions":               {asks: "v2", revisions: "v1:1", healthy: "v1:1", running: "v1", needed: ">=v2", want: Progressing},
-		"under way":                           {asks: "v2", revisions: "v1:1 v2:2*", healthy: "v1:1", running: "v2 v1", needed: ">=v2", want: Progressing},
-		"under way, and both will do":         {asks: "v2", revisions: "v1:1 v2:2*", healthy: "v1:1", running: "v2 v1", needed: ">=v1", want: Satisfied},
-		"under way after what did not work":   {asks: "v3", revisions: "v1:1 v2:2 v3:3*", healthy: "v1:1", last: "v1", running: "v3 v1 v2", needed: ">=v3", want: Progressing},
-		"changing from the needed version":    {asks: "v2", revisions: "v1:1 v2:2*", healthy: "v1:1", running: "v2 v1", needed: "<v2", want: Incompatible},
-		"another version is requested":        {asks: "v2", revisions: "v1:1*", healthy: "v1:1", running: "v1", needed: "<v2", want: Satisfied},
-		"healthy under an earlier number":     {asks: "v1", revisions: "v2:2 v1:3*", healthy: "v1:1", running: "v1 v2", needed: "<v2", want: Progressing},
-		"brought back":                        {asks: "v2", revisions: "v2:2 v1:3*", healthy: "v1:3", back: "v1", running: "v1", needed: ">=v2", want: Incompatible},
-		"rolled back to a needed version":     {asks: "v2", revisions: "v2:2 v1:3*", healthy: "v1:3", back: "v1", running: "v1", needed: "<v2", want: Satisfied},
-		"being brought back":                  {asks: "v2", revisions: "v1:1 v2:2*", back: "v1", running: "v2 v1", needed: ">=v2", want: Incompatible},
-		"being brought back to what fits":     {asks: "v2", revisions: "v1:1 v2:2", back: "v1", running: "v2 v1", needed: "<v2", want: Progressing},
-		"between two revisions of a rollback": {asks: "v2", revisions: "v1:1 v2:2", back: "v1", running: "v2 v1", needed: ">=v2", want: Incompatible},
-		"rolled back after it was healthy":    {asks: "v2", revisions: "v1:1 v2:2", healthy: "v2:2", back: "v1", running: "v2 v1", needed: ">=v2", want: Incompatible},
-		"the rollback is not in the cache":    {asks: "v2", revisions: "v1:1 v2:2!", last: "v1", running: "v2 v1", needed: ">=v2", want: Progressing},
-		"two are active for a moment":         {asks: "v2", revisions: "v1:1* v2:2*", healthy: "v1:1", running: "v2 v1", needed: ">=v2", want: Progressing},
-		"a person waits to activate it":       {asks: "v2", revisions: "v1:1* v2:0", healthy: "v1:1", running: "v1", needed: ">=v2", want: Progressing},
-		"the old one was collected already":   {asks: "v2", revisions: "v2:2*", healthy: "v1:1", running: "v2", needed: ">=v2", want: Satisfied},
+		"fresh":                      {asks: "v2", needed: ">=v2", want: Satisfied},
+		"fresh, and another version": {asks: "v1", needed: ">=v2", want: Incompatible},
+		"its first revision": {
+			asks: "v2", revisions: "v2:1*", running: "v2", needed: ">=v2", want: Satisfied,
+		},
+		"its first revision waits": {asks: "v2", revisions: "v2:0", needed: ">=v2", want: Satisfied},
+		"settled": {
+			asks: "v2", revisions: "v1:1 v2:2*", healthy: "v2:2", running: "v2", needed: ">=v2", want: Satisfied,
+		},
+		"settled, and another version": {
+			asks: "v1", revisions: "v1:1*", healthy: "v1:1", running: "v1", needed: ">=v2", want: Incompatible,
+		},
+		"asked for, and not looked at": {
+			asks: "v2", revisions: "v1:1*", healthy: "v1:1", running: "v1", needed: ">=v2", want: Progressing,
+		},
+		"between two revisions": {
+			asks: "v2", revisions: "v1:1", healthy: "v1:1", running: "v1", needed: ">=v2", want: Progressing,
+		},
+		"under way": {
+			asks: "v2", revisions: "v1:1 v2:2*", healthy: "v1:1", running: "v2 v1", needed: ">=v2", want: Progressing,
+		},
+		"under way, and both will do": {
+			asks: "v2", revisions: "v1:1 v2:2*", healthy: "v1:1", running: "v2 v1", needed: ">=v1", want: Satisfied,
+		},
+		"under way after what did not work": {
+			asks: "v3", revisions: "v1:1 v2:2 v3:3*", healthy: "v1:1", last: "v1", running: "v3 v1 v2", needed: ">=v3",
+			want: Progressing,
+		},
+		"changing from the needed version": {
+			asks: "v2", revisions: "v1:1 v2:2*", healthy: "v1:1", running: "v2 v1", needed: "<v2", want: Incompatible,
+		},
+		"another version is requested": {
+			asks: "v2", revisions: "v1:1*", healthy: "v1:1", running: "v1", needed: "<v2", want: Satisfied,
+		},
+		"healthy under an earlier number": {
+			asks: "v1", revisions: "v2:2 v1:3*", healthy: "v1:1", running: "v1 v2", needed: "<v2", want: Progressing,
+		},
+		"brought back": {
+			asks: "v2", revisions: "v2:2 v1:3*", healthy: "v1:3", back: "v1", running: "v1", needed: ">=v2", want: Incompatible,
+		},
+		"rolled back to a needed version": {
+			asks: "v2", revisions: "v2:2 v1:3*", healthy: "v1:3", back: "v1", running: "v1", needed: "<v2", want: Satisfied,
+		},
+		"being brought back": {
+			asks: "v2", revisions: "v1:1 v2:2*", back: "v1", running: "v2 v1", needed: ">=v2", want: Incompatible,
+		},
+		"being brought back to what fits": {
+			asks: "v2", revisions: "v1:1 v2:2", back: "v1", running: "v2 v1", needed: "<v2", want: Progressing,
+		},
+		"between two revisions of a rollback": {
+			asks: "v2", revisions: "v1:1 v2:2", back: "v1", running: "v2 v1", needed: ">=v2", want: Incompatible,
+		},
+		"rolled back after it was healthy": {
+			asks: "v2", revisions: "v1:1 v2:2", healthy: "v2:2", back: "v1", running: "v2 v1", needed: ">=v2",
+			want: Incompatible,
+		},
+		"the rollback is not in the cache": {
+			asks: "v2", revisions: "v1:1 v2:2!", last: "v1", running: "v2 v1", needed: ">=v2", want: Progressing,
+		},
+		"two are active for a moment": {
+			asks: "v2", revisions: "v1:1* v2:2*", healthy: "v1:1", running: "v2 v1", needed: ">=v2", want: Progressing,
+		},
+		"a person waits to activate it": {
+			asks: "v2", revisions: "v1:1* v2:0", healthy: "v1:1", running: "v1", needed: ">=v2", want: Progressing,
+		},
+		"the old one was collected already": {
+			asks: "v2", revisions: "v2:2*", healthy: "v1:1", running: "v2", needed: ">=v2", want: Satisfied,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, all := pkg(tc.asks, tc.healthy, tc.back), revisions(tc.revisions)

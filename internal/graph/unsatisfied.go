@@ -90,7 +90,9 @@ func (u Unsatisfied) Err(total int, installing bool) error {
 		return ErrDependencyMissing.New(errors.New(strings.Join(u.Missing, ", ")),
 			"%s of %d not installed", wording.Count(len(u.Missing), "dependency"), total)
 	case len(u.Incompatible) > 0:
-		return ErrDependencyVersion.New(errors.New(strings.Join(u.Incompatible, "; ")), "dependencies at a version that does not match")
+		return ErrDependencyVersion.New(
+			errors.New(strings.Join(u.Incompatible, "; ")), "dependencies at a version that does not match",
+		)
 	case len(u.Progressing) > 0:
 		return Coming(u.Progressing)
 	}
@@ -99,5 +101,7 @@ func (u Unsatisfied) Err(total int, installing bool) error {
 
 // Coming returns the failure of a revision that waits for dependencies, each described by a text.
 func Coming(texts []string) error {
-	return ErrDependencyComing.New(errors.New(strings.Join(texts, "; ")), "waiting for %s", wording.Count(len(texts), "dependency"))
+	return ErrDependencyComing.New(
+		errors.New(strings.Join(texts, "; ")), "waiting for %s", wording.Count(len(texts), "dependency"),
+	)
 }

@@ -13,7 +13,8 @@ func TestPrereleaseOfADependencyIsExplained(t *testing.T) {
 	status.Dependency = dependency.Dependency{Package: "r.example/acme/base", Constraint: ">=v0.14.36"}
 	status.Installed.Version = "v0.16.0-feat-something.0"
 	err := Describe([]DependencyStatus{status}, func(Node) string { return "" }).Err(1, false)
-	if err == nil || !strings.Contains(err.Error(), "it is a prerelease") || !strings.Contains(err.Error(), ">=v0.14.36-0") {
+	if err == nil || !strings.Contains(err.Error(), "it is a prerelease") ||
+		!strings.Contains(err.Error(), ">=v0.14.36-0") {
 		t.Errorf("got %v", err)
 	}
 	status.Installed.Version = "v0.13.0"

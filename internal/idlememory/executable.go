@@ -8,7 +8,8 @@ import (
 // mapping is a range of addresses.
 type mapping struct{ from, to uintptr }
 
-// mappingsOf returns the mappings of a file that are not writable from the list of mappings of a process (proc_pid_maps(5)).
+// mappingsOf returns the mappings of a file that are not writable from the list of mappings of a process
+// (proc_pid_maps(5)).
 func mappingsOf(file, maps string) []mapping {
 	var out []mapping
 	for line := range strings.Lines(maps) {

@@ -1,5 +1,5 @@
-// Package idlememory returns the memory of a process to the operating system when the process becomes idle after much work. The Go
-// runtime does so minutes later, and keeps what the last garbage collection left.
+// Package idlememory returns the memory of a process to the operating system when the process becomes idle after much
+// work. The Go runtime does so minutes later, and keeps what the last garbage collection left.
 package idlememory
 
 import (
@@ -12,16 +12,16 @@ import (
 const (
 	// interval is the time between two measurements.
 	interval = time.Second
-	// quiet is the number of bytes that an idle process allocates in an interval at most: informers receive bookmarks, and leases
-	// are renewed.
+	// quiet is the number of bytes that an idle process allocates in an interval at most: informers receive bookmarks, and
+	// leases are renewed.
 	quiet = 512 << 10
-	// much is the number of bytes that a process has allocated since the last release before memory is released again. A release
-	// collects garbage, which takes some milliseconds of processor time for each ten megabytes that are in use.
+	// much is the number of bytes that a process has allocated since the last release before memory is released again. A
+	// release collects garbage, which takes some milliseconds of processor time for each ten megabytes that are in use.
 	much = 16 << 20
 )
 
-// Run releases memory whenever the process becomes idle, until ctx ends, and the pages of the executable the first time: with every
-// release, the process would read the pages that it uses again.
+// Run releases memory whenever the process becomes idle, until ctx ends, and the pages of the executable the first
+// time: with every release, the process would read the pages that it uses again.
 func Run(ctx context.Context) {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()

@@ -113,7 +113,9 @@ type chooser struct {
 }
 
 // best selects the config for a purpose and records it.
-func (c *chooser) best(image string, configures func(*v1beta1.ImageConfigSpec) bool, reason v1.ImageConfigRefReason) (matched, bool) {
+func (c *chooser) best(
+	image string, configures func(*v1beta1.ImageConfigSpec) bool, reason v1.ImageConfigRefReason,
+) (matched, bool) {
 	m, ok := best(image, c.configs, configures)
 	if ok {
 		c.route.Applied = append(c.route.Applied, v1.ImageConfigRef{Name: m.config.Name, Reason: reason})
@@ -142,9 +144,13 @@ func (c *chooser) verification() error {
 	case !ok:
 		return nil
 	case m.config.Spec.Verification.Cosign == nil:
-		return ErrImageConfigInvalid.New(nil, "the ImageConfig %s requires verification but has no cosign configuration", m.config.Name)
+		return ErrImageConfigInvalid.New(
+			nil, "the ImageConfig %s requires verification but has no cosign configuration", m.config.Name,
+		)
 	}
-	return ErrVerificationUnsupported.New(nil, "the ImageConfig %s requires verification of the signature of %s", m.config.Name, c.route.Image)
+	return ErrVerificationUnsupported.New(
+		nil, "the ImageConfig %s requires verification of the signature of %s", m.config.Name, c.route.Image,
+	)
 }
 
 func (c *chooser) mirrors() error {

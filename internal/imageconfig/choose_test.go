@@ -88,24 +88,33 @@ func TestChoose(t *testing.T) {
 		applied string
 	}{
 		"Nothing": {want: Route{Image: image, Sources: own()}},
-		"NoMatch": {configs: []v1beta1.ImageConfig{config("a", "other.io/", secret("s"), rewrite("x"))}, want: Route{Image: image, Sources: own()}},
+		"NoMatch": {configs: []v1beta1.ImageConfig{config("a", "other.io/", secret("s"), rewrite("x"))}, want: Route{
+			Image: image, Sources: own(),
+		}},
 		// Edge case 40.
 		"LongestAcrossConfigs": {
 			configs: []v1beta1.ImageConfig{config("a", "xpkg.io/acme", secret("long")), config("b", "xpkg.io", secret("short"))},
 			want:    Route{Image: image, Sources: own("long")}, applied: "a:SetImagePullSecret",
 		},
 		"LongestWithinOne": {
-			configs: []v1beta1.ImageConfig{config("a", "xpkg.io/ac", secret("shorter")), config("b", "xpkg.io/a xpkg.io/acme/", secret("longer"))},
-			want:    Route{Image: image, Sources: own("longer")}, applied: "b:SetImagePullSecret",
+			configs: []v1beta1.ImageConfig{
+				config("a", "xpkg.io/ac", secret("shorter")), config("b", "xpkg.io/a xpkg.io/acme/", secret("longer")),
+			},
+			want: Route{Image: image, Sources: own("longer")}, applied: "b:SetImagePullSecret",
 		},
 		"TiesByName": {
-			configs: []v1beta1.ImageConfig{config("c", "xpkg.io/", secret("c")), config("a", "xpkg.io/", secret("a")), config("b", "xpkg.io/", secret("b"))},
-			want:    Route{Image: image, Sources: own("a")}, applied: "a:SetImagePullSecret",
+			configs: []v1beta1.ImageConfig{
+				config("c", "xpkg.io/", secret("c")), config("a", "xpkg.io/", secret("a")), config("b", "xpkg.io/", secret("b")),
+			},
+			want: Route{Image: image, Sources: own("a")}, applied: "a:SetImagePullSecret",
 		},
 		// Edge case 41.
 		"SkipsWhatIsSilent": {
-			configs: []v1beta1.ImageConfig{config("a", image, runtime("r")), config("b", image, secret("")), config("c", "xpkg.io", secret("s"))},
-			want:    Route{Image: image, Sources: own("s"), Runtime: &v1.RuntimeConfigReference{Name: "r"}}, applied: "a:ConfigureRuntime c:SetImagePullSecret",
+			configs: []v1beta1.ImageConfig{
+				config("a", image, runtime("r")), config("b", image, secret("")), config("c", "xpkg.io", secret("s")),
+			},
+			want:    Route{Image: image, Sources: own("s"), Runtime: &v1.RuntimeConfigReference{Name: "r"}},
+			applied: "a:ConfigureRuntime c:SetImagePullSecret",
 		},
 		// Edge case 42.
 		"RewriteReplacesTheLongest": {
@@ -149,7 +158,9 @@ func TestChoose(t *testing.T) {
 			applied: "a:SetImagePullSecret a:UseMirror l:ConfigureRegistry m:ConfigureRegistry m:SetImagePullSecret",
 		},
 		"MirrorsOfTheRewritten": {
-			configs: []v1beta1.ImageConfig{config("a", "xpkg.io", rewrite("b.io"), mirror("never.io")), config("b", "b.io", mirror("m.io b.io"))},
+			configs: []v1beta1.ImageConfig{
+				config("a", "xpkg.io", rewrite("b.io"), mirror("never.io")), config("b", "b.io", mirror("m.io b.io")),
+			},
 			want: Route{Image: "b.io/acme/provider-x:v1", Sources: []Source{
 				{Image: "m.io/acme/provider-x:v1"}, {Image: "b.io/acme/provider-x:v1"},
 			}},

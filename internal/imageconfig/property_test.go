@@ -12,13 +12,16 @@ import (
 
 // anyConfigs draws configs with names of their own, most of which match.
 func anyConfigs(t *rapid.T) []v1beta1.ImageConfig {
-	prefix := rapid.SampledFrom([]string{"xpkg.io", "xpkg.io/", "xpkg.io/acme", "xpkg.io/acme/prov", "m.io", "m.io/acme", "b.io", "n.io"})
+	prefix := rapid.SampledFrom([]string{
+		"xpkg.io", "xpkg.io/", "xpkg.io/acme", "xpkg.io/acme/prov", "m.io", "m.io/acme", "b.io", "n.io",
+	})
 	names := rapid.SliceOfNDistinct(rapid.StringMatching(`[a-d]{1,3}`), 0, 6, rapid.ID).Draw(t, "names")
 	var configs []v1beta1.ImageConfig
 	for _, name := range names {
 		c := config(name, strings.Join(rapid.SliceOfN(prefix, 1, 3).Draw(t, "prefixes"), " "))
 		for _, part := range []func(*v1beta1.ImageConfigSpec){
-			rewrite("b.io/" + name), secret("secret-" + name), authority("pem-" + name), plain, mirror("m.io n.io/" + name), runtime(name),
+			rewrite("b.io/" + name), secret("secret-" + name), authority("pem-" + name), plain, mirror("m.io n.io/" + name),
+			runtime(name),
 		} {
 			if rapid.Bool().Draw(t, "part") {
 				part(&c.Spec)

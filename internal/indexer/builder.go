@@ -33,24 +33,24 @@ type Options struct {
 	Store *store.Store
 	// Keys are public keys of which one must have signed each index among the sources; empty verifies no signatures.
 	Keys Keys
-	// Texts adds field names, descriptions and readmes of the newest versions to the index. It costs the base layer of each
-	// newest version.
+	// Texts adds field names, descriptions and readmes of the newest versions to the index. It costs the base layer of
+	// each newest version.
 	Texts bool
 	// Moved makes updates read the digests of all tags, to detect tags that moved.
 	Moved bool
-	// Digests returns the digests of the tags of a repository, without those that do not exist although the registry lists them; nil asks the registry for each
-	// of them.
+	// Digests returns the digests of the tags of a repository, without those that do not exist although the registry lists
+	// them; nil asks the registry for each of them.
 	Digests func(repository string) (map[string]oci.Digest, error)
 	// Remember makes updates ask only for digests that the states of the repositories do not have; see [States.Forget].
 	Remember bool
 	// Parallel is the number of versions that are read at the same time; zero means 32.
 	Parallel     int
 	FormatLimits xpkg.Limits
-	// Program identifies the program among those that share the store; empty for [program.Version], if it is that of a release. The reasons for which it refuses
-	// versions are kept for it.
+	// Program identifies the program among those that share the store; empty for [program.Version], if it is that of a
+	// release. The reasons for which it refuses versions are kept for it.
 	Program string
-	// Progress, if set, is called after each version, with the number of versions that are read and known so far. Calls are
-	// concurrent.
+	// Progress, if set, is called after each version, with the number of versions that are read and known so far. Calls
+	// are concurrent.
 	Progress func(done, known int)
 }
 
@@ -83,8 +83,8 @@ func NewBuilder(o Options) *Builder {
 	return &Builder{opts: o, requests: semaphore.NewWeighted(int64(o.Parallel))}
 }
 
-// Build returns the catalog of sources. It fails if a source cannot be listed, or if the context ends; a package that cannot be
-// read is in the catalog with its error.
+// Build returns the catalog of sources. It fails if a source cannot be listed, or if the context ends; a package that
+// cannot be read is in the catalog with its error.
 func (b *Builder) Build(ctx context.Context, config catalog.Config) (catalog.Catalog, error) {
 	repositories, indexes, err := b.sources(ctx, config.Sources)
 	if err != nil {
@@ -144,7 +144,8 @@ func (b *Builder) readAll(ctx context.Context, repositories []repository) (map[s
 	return out, nil
 }
 
-// repository returns the entry of a repository; nil if it has no package and a registry listed it. The error is that of the context.
+// repository returns the entry of a repository; nil if it has no package and a registry listed it. The error is that of
+// the context.
 func (b *Builder) repository(ctx context.Context, r repository) (*catalog.Entry, error) {
 	ref, err := oci.ParseReference(r.name, oci.ParseOptions{AllowUntagged: true})
 	if err != nil {
@@ -183,7 +184,8 @@ func (r repository) unlisted(err error) []catalog.Facts {
 	return []catalog.Facts{failed(r.name, "", err)}
 }
 
-// packages returns the facts of the versions that are packages. A repository without any is an error, unless a registry listed it.
+// packages returns the facts of the versions that are packages. A repository without any is an error, unless a registry
+// listed it.
 func (r repository) packages(facts []catalog.Facts) []catalog.Facts {
 	if r.listed {
 		facts = slices.DeleteFunc(facts, func(f catalog.Facts) bool { return isOther(&f) })
@@ -209,8 +211,11 @@ func (b *Builder) tags(ctx context.Context, ref oci.Reference) ([]string, error)
 	return b.opts.Remote.Tags(ctx, ref)
 }
 
-// versions returns the facts of versions, and of each whether reading it again has the same result while its digest is the same.
-func (b *Builder) versions(ctx context.Context, ref oci.Reference, tags []string) (facts []catalog.Facts, isFinal []bool, err error) {
+// versions returns the facts of versions, and of each whether reading it again has the same result while its digest is
+// the same.
+func (b *Builder) versions(
+	ctx context.Context, ref oci.Reference, tags []string,
+) (facts []catalog.Facts, isFinal []bool, err error) {
 	b.progress.add(b.opts.Progress, 0, len(tags))
 	facts, isFinal = make([]catalog.Facts, len(tags)), make([]bool, len(tags))
 	var kinds atomic.Int64
@@ -223,7 +228,8 @@ func (b *Builder) versions(ctx context.Context, ref oci.Reference, tags []string
 			defer b.requests.Release(1)
 			facts[i], isFinal[i] = b.version(ctx, ref.WithTag(tag))
 			if catalog.TooManyKinds(int(kinds.Add(int64(facts[i].Version.Kinds)))) != nil {
-				facts[i].Head, facts[i].Served = nil, nil // The package has no entry, and the kinds of all versions need not fit into memory.
+				// The package has no entry, and the kinds of all versions need not fit into memory.
+				facts[i].Head, facts[i].Served = nil, nil
 			}
 			b.progress.add(b.opts.Progress, 1, 0)
 			return ctx.Err()
@@ -242,8 +248,8 @@ func (p *progress) add(report func(done, known int), done, known int) {
 	}
 }
 
-// versionTags returns the tags that are versions. A repository without any has its other tags as versions, apart from those
-// that tools give to signatures and similar artifacts.
+// versionTags returns the tags that are versions. A repository without any has its other tags as versions, apart from
+// those that tools give to signatures and similar artifacts.
 func versionTags(tags []string) []string {
 	var versions, others []string
 	for _, tag := range tags {
@@ -264,5 +270,7 @@ func versionTags(tags []string) []string {
 // failed returns the facts of a version, or of a repository if the tag is empty, that cannot be read.
 func failed(repository, tag string, err error) catalog.Facts {
 	e := errcode.From(err)
-	return catalog.Failed(repository, tag, oci.Digest{}, zeroTime, catalog.IndexError{Code: e.Code.Name, Message: e.Error()})
+	return catalog.Failed(repository, tag, oci.Digest{}, zeroTime, catalog.IndexError{
+		Code: e.Code.Name, Message: e.Error(),
+	})
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci/store"
 )
 
-// Client fetches indexes. Parts that are in the package cache are not fetched again, so a new state costs its manifest, its
-// configuration and its last journal layer.
+// Client fetches indexes. Parts that are in the package cache are not fetched again, so a new state costs its manifest,
+// its configuration and its last journal layer.
 type Client struct {
 	Remote *remote.Client
 	Store  *store.Store
@@ -39,10 +39,10 @@ type state struct {
 	Digest   oci.Digest `json:"digest"`
 }
 
-// Open returns the index of a reference. It asks the registry for the newest state, compares it with the newest one that
-// this machine has seen, and fetches its parts for searching: packages, kinds and journal. It fails with ErrStaleIndex,
-// ErrForkedIndex, ErrExpiredIndex or ErrIndexSignature for a state that must not be used. If the registry is unavailable, Open returns the state
-// that was fetched last.
+// Open returns the index of a reference. It asks the registry for the newest state, compares it with the newest one
+// that this machine has seen, and fetches its parts for searching: packages, kinds and journal. It fails with
+// ErrStaleIndex, ErrForkedIndex, ErrExpiredIndex or ErrIndexSignature for a state that must not be used. If the
+// registry is unavailable, Open returns the state that was fetched last.
 func (c *Client) Open(ctx context.Context, ref oci.Reference) (*catalog.Reader, error) {
 	seen, err := c.seen(ctx, ref)
 	if err != nil {
@@ -61,7 +61,8 @@ func (c *Client) Open(ctx context.Context, ref oci.Reference) (*catalog.Reader, 
 		}
 	}
 	if digest.IsZero() {
-		return nil, oci.ErrBlobNotFound.New(nil, "index %s was not fetched on this machine", ref).WithDo("Run the command once without --offline.")
+		return nil, oci.ErrBlobNotFound.New(nil, "index %s was not fetched on this machine", ref).
+			WithDo("Run the command once without --offline.")
 	}
 	return c.open(ctx, ref, seen, digest)
 }
@@ -127,7 +128,9 @@ func (c *Client) manifest(ctx context.Context, ref oci.Reference, digest oci.Dig
 }
 
 // fetchManifest returns the manifest from the registry.
-func (c *Client) fetchManifest(ctx context.Context, ref oci.Reference, digest oci.Digest, missing error) ([]byte, error) {
+func (c *Client) fetchManifest(
+	ctx context.Context, ref oci.Reference, digest oci.Digest, missing error,
+) ([]byte, error) {
 	if c.Offline {
 		return nil, missing
 	}
@@ -138,8 +141,8 @@ func (c *Client) fetchManifest(ctx context.Context, ref oci.Reference, digest oc
 	return oci.ReadSmall(ctx, a, a.Root(), oci.Limits{Manifest: maxManifestSize})
 }
 
-// blob returns a part of an index, from the package cache or the registry. It fails with ErrTruncatedIndex or ErrMixedIndex if
-// the content is not that of the descriptor.
+// blob returns a part of an index, from the package cache or the registry. It fails with ErrTruncatedIndex or
+// ErrMixedIndex if the content is not that of the descriptor.
 func (c *Client) blob(ctx context.Context, ref oci.Reference, d oci.Descriptor) ([]byte, error) {
 	data, err := c.Store.Get(ctx, d.Digest, d.Size)
 	if err == nil || c.Offline {
@@ -170,7 +173,9 @@ func (c *Client) check(ctx context.Context, ref oci.Reference, seen state, r *ca
 	case seen.Name != is.Name:
 		return refuses(ref, ErrForkedIndex, nil, "%s is the index %q, and was the index %q", ref, is.Name, seen.Name)
 	case is.Sequence < seen.Sequence:
-		return refuses(ref, ErrStaleIndex, nil, "%s has the sequence %d, this machine has seen %d", ref, is.Sequence, seen.Sequence)
+		return refuses(
+			ref, ErrStaleIndex, nil, "%s has the sequence %d, this machine has seen %d", ref, is.Sequence, seen.Sequence,
+		)
 	case is.Sequence == seen.Sequence:
 		return refuses(ref, ErrForkedIndex, nil, "%s has two states with the sequence %d", ref, is.Sequence)
 	}
@@ -179,16 +184,20 @@ func (c *Client) check(ctx context.Context, ref oci.Reference, seen state, r *ca
 
 // refuses returns the error for a state that this machine does not accept, with the command that accepts it.
 func refuses(ref oci.Reference, code errcode.Code, cause error, format string, args ...any) error {
-	return code.New(cause, format, args...).WithDo("%s: `xpkg index show %s --forget`.", strings.TrimSuffix(code.Fix, "."), ref)
+	return code.New(cause, format, args...).
+		WithDo("%s: `xpkg index show %s --forget`.", strings.TrimSuffix(code.Fix, "."), ref)
 }
 
-// checkChain reads the states before one, down to the one that was seen. A registry may have deleted them; then only the
-// sequence is known to have grown.
+// checkChain reads the states before one, down to the one that was seen. A registry may have deleted them; then only
+// the sequence is known to have grown.
 func (c *Client) checkChain(ctx context.Context, ref oci.Reference, seen state, is catalog.Config) error {
 	for range maxChain {
 		if is.Sequence == seen.Sequence+1 {
 			if is.Previous != seen.Digest {
-				return refuses(ref, ErrForkedIndex, nil, "the state %d of %s does not continue the state which this machine has seen", is.Sequence, ref)
+				return refuses(
+					ref, ErrForkedIndex, nil, "the state %d of %s does not continue the state which this machine has seen",
+					is.Sequence, ref,
+				)
 			}
 			return nil
 		}
@@ -202,7 +211,9 @@ func (c *Client) checkChain(ctx context.Context, ref oci.Reference, seen state, 
 		}
 		before, err := catalog.ParseConfig(text)
 		if err != nil || before.Sequence != is.Sequence-1 {
-			return refuses(ref, ErrForkedIndex, err, "the state before %d of %s is not the state %d", is.Sequence, ref, is.Sequence-1)
+			return refuses(
+				ref, ErrForkedIndex, err, "the state before %d of %s is not the state %d", is.Sequence, ref, is.Sequence-1,
+			)
 		}
 		is = before
 	}
@@ -246,7 +257,8 @@ func (c *Client) Seen(ctx context.Context, ref oci.Reference, name string) (Repl
 	return Replaced{seen.Sequence, seen.Digest}, nil
 }
 
-// Published records a state that this machine has published, so that it is the newest one that it has seen, and keeps its content in the package cache.
+// Published records a state that this machine has published, so that it is the newest one that it has seen, and keeps
+// its content in the package cache.
 func (c *Client) Published(ctx context.Context, ref oci.Reference, image *catalog.Image) error {
 	if _, err := c.Store.PutBytes(ctx, image.Manifest.Raw); err != nil {
 		return err

@@ -12,13 +12,18 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci/store"
 )
 
-// IsDamaged reports whether an error means that the registry does not have all of the content of a state of an index, or other content.
+// IsDamaged reports whether an error means that the registry does not have all of the content of a state of an index,
+// or other content.
 func IsDamaged(err error) bool {
-	damage := []errcode.Code{catalog.ErrInvalidIndex, catalog.ErrMixedIndex, catalog.ErrTruncatedIndex, oci.ErrBlobMissing, oci.ErrManifestNotFound}
+	damage := []errcode.Code{
+		catalog.ErrInvalidIndex, catalog.ErrMixedIndex, catalog.ErrTruncatedIndex, oci.ErrBlobMissing,
+		oci.ErrManifestNotFound,
+	}
 	return slices.ContainsFunc(damage, func(c errcode.Code) bool { return errors.Is(err, c) })
 }
 
-// VerifyStored fails if the registry does not have all of the content of a state of an index. It reads all of it from the registry, whatever the package cache has.
+// VerifyStored fails if the registry does not have all of the content of a state of an index. It reads all of it from
+// the registry, whatever the package cache has.
 func (c *Client) VerifyStored(ctx context.Context, ref oci.Reference, m *catalog.Manifest) (err error) {
 	dir, err := os.MkdirTemp("", "xpkg-index-")
 	if err != nil {
@@ -42,8 +47,9 @@ func (c *Client) VerifyStored(ctx context.Context, ref oci.Reference, m *catalog
 	return nil
 }
 
-// Last returns the manifest and the configuration of the newest state of an index that the registry has or this machine has seen, for an index
-// whose current state cannot be used. It fails with ErrIndexNotFound if neither has a configuration.
+// Last returns the manifest and the configuration of the newest state of an index that the registry has or this machine
+// has seen, for an index whose current state cannot be used. It fails with ErrIndexNotFound if neither has a
+// configuration.
 func (c *Client) Last(ctx context.Context, ref oci.Reference) (catalog.Manifest, catalog.Config, error) {
 	seen, err := c.seen(ctx, ref)
 	if err != nil {
@@ -68,6 +74,7 @@ func (c *Client) Last(ctx context.Context, ref oci.Reference) (catalog.Manifest,
 			}
 		}
 	}
-	return catalog.Manifest{}, catalog.Config{}, ErrIndexNotFound.New(nil, "neither the registry nor this machine has the configuration of the index %s", ref).
-		WithDo("Build it with `xpkg index build %s` and its sources.", ref)
+	return catalog.Manifest{}, catalog.Config{},
+		ErrIndexNotFound.New(nil, "neither the registry nor this machine has the configuration of the index %s", ref).
+			WithDo("Build it with `xpkg index build %s` and its sources.", ref)
 }

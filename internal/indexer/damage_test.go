@@ -28,12 +28,18 @@ func TestVerifyStoredReadsTheRegistry(t *testing.T) {
 		answer func(w http.ResponseWriter)
 		code   errcode.Code
 	}{
-		"complete":      {},
-		"lost layer":    {lost, func(w http.ResponseWriter) { w.WriteHeader(http.StatusNotFound) }, oci.ErrBlobMissing},
-		"truncated":     {lost, func(w http.ResponseWriter) { _, _ = w.Write([]byte("x")) }, catalog.ErrTruncatedIndex},
-		"changed":       {lost, func(w http.ResponseWriter) { _, _ = w.Write(make([]byte, manifest.Kinds.Size)) }, catalog.ErrMixedIndex},
-		"lost manifest": {"/manifests/sha256:", func(w http.ResponseWriter) { w.WriteHeader(http.StatusNotFound) }, oci.ErrManifestNotFound},
-		"unavailable":   {lost, func(w http.ResponseWriter) { w.WriteHeader(http.StatusInternalServerError) }, remote.ErrRegistryUnavailable},
+		"complete":   {},
+		"lost layer": {lost, func(w http.ResponseWriter) { w.WriteHeader(http.StatusNotFound) }, oci.ErrBlobMissing},
+		"truncated":  {lost, func(w http.ResponseWriter) { _, _ = w.Write([]byte("x")) }, catalog.ErrTruncatedIndex},
+		"changed": {
+			lost, func(w http.ResponseWriter) { _, _ = w.Write(make([]byte, manifest.Kinds.Size)) }, catalog.ErrMixedIndex,
+		},
+		"lost manifest": {
+			"/manifests/sha256:", func(w http.ResponseWriter) { w.WriteHeader(http.StatusNotFound) }, oci.ErrManifestNotFound,
+		},
+		"unavailable": {
+			lost, func(w http.ResponseWriter) { w.WriteHeader(http.StatusInternalServerError) }, remote.ErrRegistryUnavailable,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s.change = func(w http.ResponseWriter, r *http.Request) bool {
@@ -58,7 +64,8 @@ func TestVerifyStoredReadsTheRegistry(t *testing.T) {
 	}
 }
 
-// The newest known state of an index is that of the registry, or the one that this machine has seen or published if the registry has lost it.
+// The newest known state of an index is that of the registry, or the one that this machine has seen or published if the
+// registry has lost it.
 func TestLastIsTheNewestKnownState(t *testing.T) {
 	s := newServer(t)
 	s.push(t, "one", "v1.0.0", true, "Bucket")
@@ -93,7 +100,9 @@ func TestLastIsTheNewestKnownState(t *testing.T) {
 		t.Errorf("the publisher of a newer state gets %v", err)
 	}
 	if published, other := last(m), last(newMachine(t, nil)); published != 2 || other != 1 {
-		t.Errorf("after the registry was set back, the publisher knows the state %d, and another machine %d", published, other)
+		t.Errorf(
+			"after the registry was set back, the publisher knows the state %d, and another machine %d", published, other,
+		)
 	}
 	s.change = func(w http.ResponseWriter, r *http.Request) bool {
 		isTag := strings.HasSuffix(r.URL.Path, "/manifests/main")

@@ -80,8 +80,12 @@ func newMachine(t testing.TB, transport http.RoundTripper) *machine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := remote.Options{Transport: transport, Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() }, Attempts: 1}
-	m := &machine{Options{Remote: remote.New(o), Store: cache, Source: fetch.NewSource(fetch.Options{Remote: o, Store: cache}), Parallel: 4}}
+	o := remote.Options{
+		Transport: transport, Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() }, Attempts: 1,
+	}
+	m := &machine{Options{
+		Remote: remote.New(o), Store: cache, Source: fetch.NewSource(fetch.Options{Remote: o, Store: cache}), Parallel: 4,
+	}}
 	t.Cleanup(func() {
 		m.Source.Close()
 		m.Remote.Close()
@@ -110,7 +114,9 @@ func stream(name string, kinds ...string) []byte {
 // push publishes a version of a package, with an index layer or without.
 func (s *server) push(t testing.TB, name, tag string, layer bool, kinds ...string) oci.Digest {
 	t.Helper()
-	in := image.Input{PackageYAML: stream(name, kinds...), Annotations: map[string]string{annotationCreated: day(1).Format(time.RFC3339), "tag": tag}}
+	in := image.Input{PackageYAML: stream(name, kinds...), Annotations: map[string]string{
+		annotationCreated: day(1).Format(time.RFC3339), "tag": tag,
+	}}
 	if layer {
 		extra, err := indexlayer.Build(in.PackageYAML, xpkg.Limits{})
 		if err != nil {
@@ -145,7 +151,9 @@ func (s *server) config(names ...string) catalog.Config {
 	for _, n := range names {
 		repositories = append(repositories, s.host+"/acme/"+n)
 	}
-	return catalog.Config{Name: "test", Sources: []catalog.Source{{Kind: catalog.SourceRepositories, Repositories: repositories}}}
+	return catalog.Config{Name: "test", Sources: []catalog.Source{{
+		Kind: catalog.SourceRepositories, Repositories: repositories,
+	}}}
 }
 
 func build(t testing.TB, m *machine, config catalog.Config) catalog.Catalog {
@@ -158,7 +166,9 @@ func build(t testing.TB, m *machine, config catalog.Config) catalog.Catalog {
 }
 
 // publishAt publishes a catalog, as a continuation of the former state if there is one.
-func publishAt(t *testing.T, m *machine, ref oci.Reference, c catalog.Catalog, former *catalog.Reader, at, expires time.Time) *catalog.Reader {
+func publishAt(
+	t *testing.T, m *machine, ref oci.Reference, c catalog.Catalog, former *catalog.Reader, at, expires time.Time,
+) *catalog.Reader {
 	t.Helper()
 	p := Publishing{Former: former, Catalog: c, Created: at, Expires: expires}
 	if former != nil {
@@ -226,7 +236,8 @@ func TestIndexIsTheSameOnTwoMachinesAndWithoutIndexLayers(t *testing.T) {
 }
 
 // A mirror keeps the content of a version that its publisher has removed, and has its status.
-// TestAnUnreadableVersionHasItsStatus builds and updates an index of a package with versions that cannot be read, because they have no layers or no image.
+// TestAnUnreadableVersionHasItsStatus builds and updates an index of a package with versions that cannot be read,
+// because they have no layers or no image.
 func TestAnUnreadableVersionHasItsStatus(t *testing.T) {
 	s := newServer(t)
 	s.push(t, "one", "v1.0.0", true, "Bucket")
@@ -241,13 +252,16 @@ func TestAnUnreadableVersionHasItsStatus(t *testing.T) {
 	check := func(what string, c *catalog.Catalog) {
 		t.Helper()
 		for _, v := range c.History(s.ref("one", "v1.0.0").Name()).Versions {
-			if isUnreadable := v.Tag != "v1.0.0"; isUnreadable != (v.Status != nil && v.Status.State == catalog.Yanked) || isUnreadable != (v.Error != nil) {
+			if isUnreadable := v.Tag != "v1.0.0"; isUnreadable != (v.Status != nil && v.Status.State == catalog.Yanked) ||
+				isUnreadable != (v.Error != nil) {
 				t.Errorf("%s: %s has the status %+v and the error %+v", what, v.Tag, v.Status, v.Error)
 			}
 		}
 	}
 	for _, tag := range []string{"v1.1.0", "v1.2.0"} {
-		if _, err := packagestatus.Write(t.Context(), m.Remote, s.ref("one", tag), catalog.Status{State: catalog.Yanked, Reason: catalog.Broken}); err != nil {
+		if _, err := packagestatus.Write(t.Context(), m.Remote, s.ref("one", tag), catalog.Status{
+			State: catalog.Yanked, Reason: catalog.Broken,
+		}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -297,7 +311,8 @@ func TestARemovedVersionWhoseTagExistsHasItsStatus(t *testing.T) {
 		t.Helper()
 		h := c.History(s.ref("one", "v1.1.0").Name())
 		i := slices.IndexFunc(h.Versions, func(v catalog.Version) bool { return v.Tag == "v1.1.0" })
-		if c.Packages[0].Latest != latest || len(h.Versions) != 2 || (h.Versions[i].Status != nil && h.Versions[i].Status.State == catalog.Removed) != removed {
+		if c.Packages[0].Latest != latest || len(h.Versions) != 2 ||
+			(h.Versions[i].Status != nil && h.Versions[i].Status.State == catalog.Removed) != removed {
 			t.Errorf("the newest version is %s of %+v", c.Packages[0].Latest, h.Versions)
 		}
 	}
@@ -387,7 +402,9 @@ func TestUpdateEqualsRebuildAndCostsLittle(t *testing.T) {
 	}
 	rebuilt := build(t, newMachine(t, nil), config)
 	ignore := cmpopts.IgnoreFields(catalog.Catalog{}, "Config")
-	if d := cmp.Diff(rebuilt, next, cmpopts.EquateEmpty(), ignore, cmp.Comparer(func(a, b oci.Digest) bool { return a == b })); d != "" {
+	if d := cmp.Diff(
+		rebuilt, next, cmpopts.EquateEmpty(), ignore, cmp.Comparer(func(a, b oci.Digest) bool { return a == b }),
+	); d != "" {
 		t.Fatalf("-rebuilt +updated:\n%s", d)
 	}
 	publishAt(t, m, ref, next, r, day(2), time.Time{})
@@ -406,7 +423,9 @@ func TestUpdateEqualsRebuildAndCostsLittle(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := cmp.Diff(rebuilt, got, cmpopts.EquateEmpty(), ignore, cmp.Comparer(func(a, b oci.Digest) bool { return a == b })); d != "" {
+	if d := cmp.Diff(
+		rebuilt, got, cmpopts.EquateEmpty(), ignore, cmp.Comparer(func(a, b oci.Digest) bool { return a == b }),
+	); d != "" {
 		t.Errorf("-rebuilt +read:\n%s", d)
 	}
 }
@@ -438,7 +457,9 @@ func TestUpdateKeepsTheIndexOfARegistryThatListsNothing(t *testing.T) {
 	s := newServer(t)
 	s.push(t, "one", "v1.0.0", true, "Bucket")
 	m := newMachine(t, nil)
-	config := catalog.Config{Name: "test", Sources: []catalog.Source{{Kind: catalog.SourceRegistry, Location: s.host + "/acme"}}}
+	config := catalog.Config{Name: "test", Sources: []catalog.Source{{
+		Kind: catalog.SourceRegistry, Location: s.host + "/acme",
+	}}}
 	c := build(t, m, config)
 	answer := func(suffix, body string, status int) func(w http.ResponseWriter, r *http.Request) bool {
 		return func(w http.ResponseWriter, r *http.Request) bool {
@@ -488,8 +509,8 @@ func TestUpdateReportsTagsThatItCannotCheck(t *testing.T) {
 	}
 }
 
-// With the digests of all tags at once, an update of a repository in which nothing has changed costs one request, whatever number of statuses it has, and another one for
-// a changed status.
+// With the digests of all tags at once, an update of a repository in which nothing has changed costs one request,
+// whatever number of statuses it has, and another one for a changed status.
 func TestUpdateReadsEachStatusOnce(t *testing.T) {
 	s := newServer(t)
 	for _, tag := range []string{"v1.0.0", "v1.1.0", "v1.2.0"} {
@@ -498,7 +519,9 @@ func TestUpdateReadsEachStatusOnce(t *testing.T) {
 	m := newMachine(t, nil)
 	yank := func(tag, message string) {
 		t.Helper()
-		if _, err := packagestatus.Write(t.Context(), m.Remote, s.ref("one", tag), catalog.Status{State: catalog.Yanked, Message: message}); err != nil {
+		if _, err := packagestatus.Write(t.Context(), m.Remote, s.ref("one", tag), catalog.Status{
+			State: catalog.Yanked, Message: message,
+		}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -625,7 +648,9 @@ func TestWrongStatesOfAnIndexAreRefusedWithTheirCodes(t *testing.T) {
 	next := c
 	next.Packages = slices.Clone(c.Packages)
 	next.Packages[0].Title = "One"
-	state := func(name string, c catalog.Catalog, former *catalog.Reader, created, expires int) (oci.Reference, *catalog.Reader) {
+	state := func(
+		name string, c catalog.Catalog, former *catalog.Reader, created, expires int,
+	) (oci.Reference, *catalog.Reader) {
 		ref := s.ref("states", name)
 		if former != nil { // The state continues a former one under another tag.
 			copyTag(t, s, former, ref)
@@ -764,7 +789,9 @@ func TestRegistryThatListsIsASource(t *testing.T) {
 	s := newServer(t)
 	s.push(t, "one", "v1.0.0", true, "Bucket")
 	m := newMachine(t, nil)
-	config := catalog.Config{Name: "test", Sources: []catalog.Source{{Kind: catalog.SourceRegistry, Location: s.host + "/acme"}}}
+	config := catalog.Config{Name: "test", Sources: []catalog.Source{{
+		Kind: catalog.SourceRegistry, Location: s.host + "/acme",
+	}}}
 	c := build(t, m, config)
 	ref := s.ref("index", "main")
 	publishAt(t, m, ref, c, nil, day(1), time.Time{})
@@ -827,7 +854,8 @@ func TestParseLocation(t *testing.T) {
 	}
 }
 
-// TestADamagedStateIsReplaced publishes a state whose configuration belongs to another snapshot, and then one that continues its sequence without its content.
+// TestADamagedStateIsReplaced publishes a state whose configuration belongs to another snapshot, and then one that
+// continues its sequence without its content.
 func TestADamagedStateIsReplaced(t *testing.T) {
 	s := newServer(t)
 	s.push(t, "one", "v1.0.0", true, "Bucket")
@@ -844,8 +872,12 @@ func TestADamagedStateIsReplaced(t *testing.T) {
 	}
 	parts := newArtifact(&image, nil).blobs
 	base := first.Config().Base
-	config := bytes.ReplaceAll(parts[image.Manifest.Config.Digest], []byte(base.Hex()), []byte(oci.DigestOf([]byte("other")).Hex()))
-	raw := bytes.ReplaceAll(image.Manifest.Raw, []byte(image.Manifest.Config.Digest.Hex()), []byte(oci.DigestOf(config).Hex()))
+	config := bytes.ReplaceAll(
+		parts[image.Manifest.Config.Digest], []byte(base.Hex()), []byte(oci.DigestOf([]byte("other")).Hex()),
+	)
+	raw := bytes.ReplaceAll(
+		image.Manifest.Raw, []byte(image.Manifest.Config.Digest.Hex()), []byte(oci.DigestOf(config).Hex()),
+	)
 	a := &artifact{blobs: parts}
 	a.add("", config)
 	a.root = a.add(oci.MediaTypeOCIManifest, raw)
@@ -871,7 +903,8 @@ func TestADamagedStateIsReplaced(t *testing.T) {
 	}
 }
 
-// TestARefusedStateIsNotRemembered publishes a state whose kinds contradict its configuration, and then a correct one in its place.
+// TestARefusedStateIsNotRemembered publishes a state whose kinds contradict its configuration, and then a correct one
+// in its place.
 func TestARefusedStateIsNotRemembered(t *testing.T) {
 	s := newServer(t)
 	s.push(t, "one", "v1.0.0", true, "Bucket")
@@ -902,7 +935,8 @@ func TestARefusedStateIsNotRemembered(t *testing.T) {
 	}
 }
 
-// TestRefusalsAreKept builds an index of a version that is refused. The reason is kept for this version and this program: another one may accept it.
+// TestRefusalsAreKept builds an index of a version that is refused. The reason is kept for this version and this
+// program: another one may accept it.
 func TestRefusalsAreKept(t *testing.T) {
 	s := newServer(t)
 	built, err := image.Build(t.Context(), image.Input{PackageYAML: []byte("kind: Other\n")})

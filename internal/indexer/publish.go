@@ -19,7 +19,8 @@ type Publishing struct {
 	Former *catalog.Reader
 	// FormerCatalog is the content of Former.
 	FormerCatalog *catalog.Catalog
-	// Replaced is the state that the catalog replaces without its content, because it is damaged; zero if there is none, or if Former is set.
+	// Replaced is the state that the catalog replaces without its content, because it is damaged; zero if there is none,
+	// or if Former is set.
 	Replaced Replaced
 	Catalog  catalog.Catalog
 	// Created and Expires are the times of the configuration. An Expires of zero means never.
@@ -34,8 +35,8 @@ type Replaced struct {
 	Digest   oci.Digest
 }
 
-// ReadReplaced returns the state of an index that cannot be opened. It is zero if its configuration cannot be read either; clients then have to forget
-// the index.
+// ReadReplaced returns the state of an index that cannot be opened. It is zero if its configuration cannot be read
+// either; clients then have to forget the index.
 func ReadReplaced(ctx context.Context, client *remote.Client, ref oci.Reference) Replaced {
 	current, err := client.Resolve(ctx, ref)
 	if err != nil {
@@ -48,8 +49,8 @@ func ReadReplaced(ctx context.Context, client *remote.Client, ref oci.Reference)
 	return Replaced{config.Sequence, current.Digest}
 }
 
-// RenewalIsDue reports whether an index without changes has to be published again: because more than half of its time has
-// passed, or because its time changes.
+// RenewalIsDue reports whether an index without changes has to be published again: because more than half of its time
+// has passed, or because its time changes.
 func RenewalIsDue(c catalog.Config, validFor time.Duration) bool {
 	if c.Expires.IsZero() {
 		return validFor > 0
@@ -58,8 +59,8 @@ func RenewalIsDue(c catalog.Config, validFor time.Duration) bool {
 	return validFor > 0 && validFor != valid || time.Since(c.Created) > valid/2
 }
 
-// Encode returns the image of the next state: the former snapshot with a longer journal, or a new snapshot when that is due. It
-// sets the sequence and the digest of the previous state.
+// Encode returns the image of the next state: the former snapshot with a longer journal, or a new snapshot when that is
+// due. It sets the sequence and the digest of the previous state.
 func (p *Publishing) Encode() (catalog.Image, []catalog.Event, error) {
 	c := p.Catalog
 	c.Config.Created, c.Config.Expires = p.Created.UTC().Truncate(time.Second), p.Expires.UTC().Truncate(time.Second)
@@ -92,9 +93,11 @@ func (p *Publishing) Encode() (catalog.Image, []catalog.Event, error) {
 }
 
 // Publish pushes an image to a repository and moves the tag of the reference to it, last of all. It fails with
-// ErrIndexChanged if the tag does not refer to the former state any more; without a former state, it replaces any. Layers
-// of the former state that the repository lacks are read from it.
-func Publish(ctx context.Context, client *remote.Client, ref oci.Reference, image *catalog.Image, former *catalog.Reader) error {
+// ErrIndexChanged if the tag does not refer to the former state any more; without a former state, it replaces any.
+// Layers of the former state that the repository lacks are read from it.
+func Publish(
+	ctx context.Context, client *remote.Client, ref oci.Reference, image *catalog.Image, former *catalog.Reader,
+) error {
 	if former != nil {
 		if err := CheckCurrent(ctx, client, ref, former.Manifest().Digest); err != nil {
 			return err
@@ -113,7 +116,8 @@ func Current(ctx context.Context, client *remote.Client, ref oci.Reference) (oci
 	return current.Digest, err
 }
 
-// CheckCurrent fails with ErrIndexChanged if the tag of an index does not refer to a state; zero means that there is no tag.
+// CheckCurrent fails with ErrIndexChanged if the tag of an index does not refer to a state; zero means that there is no
+// tag.
 func CheckCurrent(ctx context.Context, client *remote.Client, ref oci.Reference, expected oci.Digest) error {
 	current, err := Current(ctx, client, ref)
 	if err == nil && current != expected {
@@ -125,14 +129,17 @@ func CheckCurrent(ctx context.Context, client *remote.Client, ref oci.Reference,
 // maxConfigSize is the maximum size of the configuration of an index in bytes.
 const maxConfigSize = 4 << 20
 
-// ReadConfig returns the configuration of the state of an index with the digest of a reference, without the checks of [Client.Open].
+// ReadConfig returns the configuration of the state of an index with the digest of a reference, without the checks of
+// [Client.Open].
 func ReadConfig(ctx context.Context, client *remote.Client, ref oci.Reference) (catalog.Config, error) {
 	_, config, err := readState(ctx, client, ref)
 	return config, err
 }
 
 // readState returns the manifest and the configuration of the state with the digest of a reference.
-func readState(ctx context.Context, client *remote.Client, ref oci.Reference) (catalog.Manifest, catalog.Config, error) {
+func readState(
+	ctx context.Context, client *remote.Client, ref oci.Reference,
+) (catalog.Manifest, catalog.Config, error) {
 	a, err := client.Artifact(ctx, ref)
 	if err != nil {
 		return catalog.Manifest{}, catalog.Config{}, err

@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// BenchmarkRebuild builds the index of 20,000 versions with an index layer from a registry that responds after 30 ms, on two machines without
-// any cache. It reports the time and the requests of one of them, next to their goals, and fails if their indexes differ in a byte.
+// BenchmarkRebuild builds the index of 20,000 versions with an index layer from a registry that responds after 30 ms,
+// on two machines without any cache. It reports the time and the requests of one of them, next to their goals, and
+// fails if their indexes differ in a byte.
 func BenchmarkRebuild(b *testing.B) {
 	const packages, versions, latency = 400, 50, 30 * time.Millisecond
 	s := newServer(b)

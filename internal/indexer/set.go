@@ -9,8 +9,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
 )
 
-// A Set is a list of opened indexes, the one with the highest priority first. A package that several indexes contain counts
-// in the first of them only.
+// A Set is a list of opened indexes, the one with the highest priority first. A package that several indexes contain
+// counts in the first of them only.
 type Set []Indexed
 
 // Indexed is an opened index with its priority.
@@ -29,7 +29,8 @@ func ParseLocation(s string) (location string, priority int, err error) {
 	}
 	priority, err = strconv.Atoi(strings.TrimSpace(number))
 	if err != nil || priority < -1000 || priority > 1000 {
-		return "", 0, ErrNoIndex.New(nil, "%q is not the priority of an index", number).WithDo("Write REFERENCE,NUMBER with a number from -1000 to 1000; a higher number comes first.")
+		return "", 0, ErrNoIndex.New(nil, "%q is not the priority of an index", number).
+			WithDo("Write REFERENCE,NUMBER with a number from -1000 to 1000; a higher number comes first.")
 	}
 	return strings.TrimSpace(location), priority, nil
 }
@@ -82,7 +83,8 @@ func (s Set) Search(q catalog.Query, limit int) ([]catalog.Hit, error) {
 	return out, nil
 }
 
-// searchOwn returns the best hits of an index for the packages that no index before it contains. The other hits do not count for the limit.
+// searchOwn returns the best hits of an index for the packages that no index before it contains. The other hits do not
+// count for the limit.
 func (s Set) searchOwn(i int, index Indexed, q catalog.Query, limit int) ([]catalog.Hit, error) {
 	for most := limit; ; most *= 2 {
 		hits, err := index.Search(q, most)

@@ -21,8 +21,9 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci/store"
 )
 
-// A signature of an index has the format of cosign ("simple signing"), so that `cosign verify --key` accepts it, too: an artifact with the
-// tag sha256-DIGEST.sig, whose layers are payloads that name the digest of the manifest, each with its signature in an annotation.
+// A signature of an index has the format of cosign ("simple signing"), so that `cosign verify --key` accepts it, too:
+// an artifact with the tag sha256-DIGEST.sig, whose layers are payloads that name the digest of the manifest, each with
+// its signature in an annotation.
 const (
 	mediaTypePayload    oci.MediaType = "application/vnd.dev.cosign.simplesigning.v1+json"
 	mediaTypeConfig     oci.MediaType = "application/vnd.oci.image.config.v1+json"
@@ -89,8 +90,8 @@ func supported(key crypto.PublicKey) bool {
 	return false
 }
 
-// Push signs the manifest with a digest in the repository of a reference, and pushes the signature. It is pushed before the tag of the index
-// moves, so that every state that clients see is signed.
+// Push signs the manifest with a digest in the repository of a reference, and pushes the signature. It is pushed before
+// the tag of the index moves, so that every state that clients see is signed.
 func (s *Signer) Push(ctx context.Context, client *remote.Client, ref oci.Reference, d oci.Digest) error {
 	a, err := s.artifact(ref, d)
 	if err != nil {
@@ -131,8 +132,13 @@ func (s *Signer) artifact(ref oci.Reference, d oci.Digest) (*artifact, error) {
 	a := &artifact{blobs: map[oci.Digest][]byte{}}
 	layer := a.add(mediaTypePayload, text)
 	layer.Annotations = map[string]string{annotationSignature: base64.StdEncoding.EncodeToString(signature)}
-	config := a.add(mediaTypeConfig, []byte(`{"architecture":"","os":"","rootfs":{"type":"layers","diff_ids":["`+layer.Digest.String()+`"]},"config":{}}`))
-	raw, err := json.Marshal(oci.Document{SchemaVersion: 2, MediaType: oci.MediaTypeOCIManifest, Config: &config, Layers: []oci.Descriptor{layer}})
+	config := a.add(
+		mediaTypeConfig,
+		[]byte(`{"architecture":"","os":"","rootfs":{"type":"layers","diff_ids":["`+layer.Digest.String()+`"]},"config":{}}`),
+	)
+	raw, err := json.Marshal(oci.Document{
+		SchemaVersion: 2, MediaType: oci.MediaTypeOCIManifest, Config: &config, Layers: []oci.Descriptor{layer},
+	})
 	if err != nil {
 		return nil, ErrIndexKey.New(err, "cannot encode the signature")
 	}
@@ -158,8 +164,8 @@ func (s *Signer) sign(text []byte) ([]byte, error) {
 // Keys are public keys of which one must have signed an index.
 type Keys []crypto.PublicKey
 
-// ParseKeys parses public keys in PEM (PKIX), one after another: ECDSA with the curve P-256, or Ed25519. With the keys before and after a
-// change, clients accept both.
+// ParseKeys parses public keys in PEM (PKIX), one after another: ECDSA with the curve P-256, or Ed25519. With the keys
+// before and after a change, clients accept both.
 func ParseKeys(text []byte) (Keys, error) {
 	var keys Keys
 	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
@@ -209,17 +215,20 @@ func (k Keys) accept(s signature, d oci.Digest) bool {
 // signatureKind is the kind of the records with accepted signatures in the package cache, for offline use.
 const signatureKind = "index-signatures"
 
-// verify fails with ErrIndexSignature unless one of the keys has signed the state with a digest. Without keys, it accepts every state.
+// verify fails with ErrIndexSignature unless one of the keys has signed the state with a digest. Without keys, it
+// accepts every state.
 func (c *Client) verify(ctx context.Context, ref oci.Reference, d oci.Digest) error {
 	if len(c.Keys) == 0 {
 		return nil
 	}
 	var kept signature
-	if record, err := c.Store.GetRecord(ctx, signatureKind, d.String()); err == nil && json.Unmarshal(record.Data, &kept) == nil && c.Keys.accept(kept, d) {
+	if record, err := c.Store.GetRecord(ctx, signatureKind, d.String()); err == nil &&
+		json.Unmarshal(record.Data, &kept) == nil && c.Keys.accept(kept, d) {
 		return nil
 	}
 	if c.Offline {
-		return ErrIndexSignature.New(nil, "no signature of the state of %s was fetched on this machine", ref).WithDo("Run the command once without --offline.")
+		return ErrIndexSignature.New(nil, "no signature of the state of %s was fetched on this machine", ref).
+			WithDo("Run the command once without --offline.")
 	}
 	found, err := c.signatures(ctx, ref, d)
 	if err != nil {

@@ -27,7 +27,8 @@ func newKey(t *testing.T, private crypto.Signer) (signer, public []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: pub})
+	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}),
+		pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: pub})
 }
 
 func newKeys(t *testing.T) map[string]crypto.Signer {
@@ -145,7 +146,9 @@ func TestKeysThatCannotSignAnIndexAreRefused(t *testing.T) {
 			t.Errorf("%s as a private key: %v", name, err)
 		}
 	}
-	for name, text := range map[string][]byte{"nothing": nil, "another curve": public, "a private key": own, "one of two": slices.Concat(ownPublic, public)} {
+	for name, text := range map[string][]byte{
+		"nothing": nil, "another curve": public, "a private key": own, "one of two": slices.Concat(ownPublic, public),
+	} {
 		if _, err := ParseKeys(text); !errors.Is(err, ErrIndexKey) {
 			t.Errorf("%s as public keys: %v", name, err)
 		}

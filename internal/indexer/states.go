@@ -17,7 +17,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 )
 
-// States are the states of repositories, by name, from which a catalog was built. A repository that is missing has to be read.
+// States are the states of repositories, by name, from which a catalog was built. A repository that is missing has to
+// be read.
 type States map[string]State
 
 // A State is what is known of a repository. The zero value means that nothing is known.
@@ -37,10 +38,12 @@ type failure struct {
 	isOther bool
 }
 
-// Digests returns the known digests of the tags of a repository, zero for tags that do not exist. They must not be changed.
+// Digests returns the known digests of the tags of a repository, zero for tags that do not exist. They must not be
+// changed.
 func (s States) Digests(repository string) map[string]oci.Digest { return s[repository].tags }
 
-// Forget makes the next update of a repository ask for the digests of the tags that are selected, and read those again that it could not read.
+// Forget makes the next update of a repository ask for the digests of the tags that are selected, and read those again
+// that it could not read.
 func (s States) Forget(repository string, selects func(tag string, d oci.Digest) bool) {
 	state, known := s[repository]
 	if !known {
@@ -68,9 +71,12 @@ func relevantTags(tags []string) []string {
 	return relevant
 }
 
-// digests returns the digests of tags, without those that do not exist although the registry lists them, and the state of the
-// repository. It asks for those that are not known. A digest that cannot be read is missing, and the state has no sum then; unread is the first such error.
-func (b *Builder) digests(ctx context.Context, ref oci.Reference, tags []string, before State) (found map[string]oci.Digest, state State, unread, err error) {
+// digests returns the digests of tags, without those that do not exist although the registry lists them, and the state
+// of the repository. It asks for those that are not known. A digest that cannot be read is missing, and the state has
+// no sum then; unread is the first such error.
+func (b *Builder) digests(
+	ctx context.Context, ref oci.Reference, tags []string, before State,
+) (found map[string]oci.Digest, state State, unread, err error) {
 	missing := slices.DeleteFunc(slices.Clone(tags), func(tag string) bool { _, known := before.tags[tag]; return known })
 	digests, errs, err := b.resolve(ctx, ref, missing)
 	if err != nil {
@@ -136,8 +142,8 @@ func (b *Builder) resolve(ctx context.Context, ref oci.Reference, tags []string)
 	return digests, errs, nil
 }
 
-// isFinal reports whether a version with the same digest cannot be read by a later attempt either. A tag that does not exist has
-// another digest once it does.
+// isFinal reports whether a version with the same digest cannot be read by a later attempt either. A tag that does not
+// exist has another digest once it does.
 func isFinal(err error) bool {
 	return !errcode.From(err).Code.Class.Retry || errors.Is(err, remote.ErrTagNotFound)
 }

@@ -9,8 +9,11 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
-// statuses returns the statuses of versions, which the list of tags shows. With the digests of their tags, each is read once.
-func (b *Builder) statuses(ctx context.Context, ref oci.Reference, tags []string, digests map[string]oci.Digest) ([]catalog.VersionStatus, error) {
+// statuses returns the statuses of versions, which the list of tags shows. With the digests of their tags, each is read
+// once.
+func (b *Builder) statuses(
+	ctx context.Context, ref oci.Reference, tags []string, digests map[string]oci.Digest,
+) ([]catalog.VersionStatus, error) {
 	var out []catalog.VersionStatus
 	for _, tag := range tags {
 		subject, isStatus := catalog.ParseStatusTag(tag)
@@ -31,7 +34,9 @@ func (b *Builder) statuses(ctx context.Context, ref oci.Reference, tags []string
 }
 
 // status reads the status of a version, whose artifact has a digest; zero if it is not known.
-func (b *Builder) status(ctx context.Context, ref oci.Reference, subject, artifact oci.Digest) (*catalog.VersionStatus, error) {
+func (b *Builder) status(
+	ctx context.Context, ref oci.Reference, subject, artifact oci.Digest,
+) (*catalog.VersionStatus, error) {
 	if err := b.requests.Acquire(ctx, 1); err != nil {
 		return nil, err
 	}
@@ -48,8 +53,8 @@ func isTransient(err error) bool {
 	return class == errcode.Unavailable || class == errcode.Timeout || class == errcode.Unauthorized
 }
 
-// applyStatuses sets the statuses of versions. A removed version has no other facts, whether its tag still exists or not, as in a mirror that has
-// a copy: its publisher has taken it back, and the index explains it.
+// applyStatuses sets the statuses of versions. A removed version has no other facts, whether its tag still exists or
+// not, as in a mirror that has a copy: its publisher has taken it back, and the index explains it.
 func applyStatuses(repository string, facts []catalog.Facts, statuses []catalog.VersionStatus) []catalog.Facts {
 	for i := range facts {
 		facts[i].Version.Status = nil
@@ -58,7 +63,8 @@ func applyStatuses(repository string, facts []catalog.Facts, statuses []catalog.
 		found := false
 		for i := range facts {
 			v := &facts[i].Version
-			isIt := v.Digest == s.Digest || v.Digest.IsZero() && v.Tag == s.Tag // The digest of a version that cannot be read may not be known.
+			// The digest of a version that cannot be read may not be known.
+			isIt := v.Digest == s.Digest || v.Digest.IsZero() && v.Tag == s.Tag
 			switch {
 			case isIt && s.State == catalog.Removed:
 				facts[i] = removed(repository, v.Tag, s)
@@ -78,5 +84,7 @@ func applyStatuses(repository string, facts []catalog.Facts, statuses []catalog.
 
 // removed returns the facts of a removed version.
 func removed(repository, tag string, s catalog.VersionStatus) catalog.Facts {
-	return catalog.Facts{Repository: repository, Version: catalog.Version{Tag: tag, Digest: s.Digest, Status: s.Normalize()}}
+	return catalog.Facts{Repository: repository, Version: catalog.Version{
+		Tag: tag, Digest: s.Digest, Status: s.Normalize(),
+	}}
 }

@@ -13,16 +13,19 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 )
 
-// A Problem is a repository that an update could not read, or of which it could not read each tag. The index keeps the former content of what was not read.
+// A Problem is a repository that an update could not read, or of which it could not read each tag. The index keeps the
+// former content of what was not read.
 type Problem struct {
 	Repository string
 	Err        error
 }
 
-// Update returns a catalog after the changes of its sources: one request for the tags of each repository, and two for each new
-// version. Repositories whose tags cannot be listed keep their content and are returned as problems. It fails with ErrEmptySource if a registry lists none of its packages
-// any more.
-func (b *Builder) Update(ctx context.Context, c *catalog.Catalog, config catalog.Config) (catalog.Catalog, []Problem, error) {
+// Update returns a catalog after the changes of its sources: one request for the tags of each repository, and two for
+// each new version. Repositories whose tags cannot be listed keep their content and are returned as problems. It fails
+// with ErrEmptySource if a registry lists none of its packages any more.
+func (b *Builder) Update(
+	ctx context.Context, c *catalog.Catalog, config catalog.Config,
+) (catalog.Catalog, []Problem, error) {
 	repositories, indexes, err := b.sources(ctx, config.Sources)
 	if err != nil {
 		return catalog.Catalog{}, nil, err
@@ -60,11 +63,13 @@ func checkEmptied(before, next *catalog.Catalog, sources []catalog.Source) error
 	return nil
 }
 
-// UpdateRepositories returns the catalog of a registry, which has the given repositories, after changes of some of them, such as a push,
-// and the states of its repositories. With the states from which the catalog was built, a repository with the same tags and digests is
-// not read. Without a change, the result shares the rows of the catalog. A changed repository that cannot be listed keeps its content, and
-// is returned as a problem.
-func (b *Builder) UpdateRepositories(ctx context.Context, c *catalog.Catalog, states States, existing, changed []string) (catalog.Catalog, States, []Problem, error) {
+// UpdateRepositories returns the catalog of a registry, which has the given repositories, after changes of some of
+// them, such as a push, and the states of its repositories. With the states from which the catalog was built, a
+// repository with the same tags and digests is not read. Without a change, the result shares the rows of the catalog. A
+// changed repository that cannot be listed keeps its content, and is returned as a problem.
+func (b *Builder) UpdateRepositories(
+	ctx context.Context, c *catalog.Catalog, states States, existing, changed []string,
+) (catalog.Catalog, States, []Problem, error) {
 	repositories := listedRepositories(existing)
 	changes, err := b.changes(ctx, c, states, listedRepositories(changed))
 	if err != nil {
@@ -85,7 +90,8 @@ func listedRepositories(names []string) []repository {
 // A change is what a catalog has to change for a repository.
 type change struct {
 	repository string
-	// replaces means that the catalog gets the entry, or loses the package if it is nil. Otherwise the repository keeps its content.
+	// replaces means that the catalog gets the entry, or loses the package if it is nil. Otherwise the repository keeps
+	// its content.
 	replaces bool
 	entry    *catalog.Entry
 	// state is the state of the repository.
@@ -95,7 +101,9 @@ type change struct {
 }
 
 // changes returns the changes of repositories, which have the states of the catalog, as far as they are known.
-func (b *Builder) changes(ctx context.Context, c *catalog.Catalog, states States, repositories []repository) ([]change, error) {
+func (b *Builder) changes(
+	ctx context.Context, c *catalog.Catalog, states States, repositories []repository,
+) ([]change, error) {
 	out := make([]change, len(repositories))
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(b.opts.Parallel)
@@ -141,8 +149,8 @@ func problemsOf(changes []change) []Problem {
 	return out
 }
 
-// replacements returns the packages to replace. A package that no source contains any more, and the packages of other indexes,
-// which are included again, are removed.
+// replacements returns the packages to replace. A package that no source contains any more, and the packages of other
+// indexes, which are included again, are removed.
 func replacements(c *catalog.Catalog, existing []repository, changes []change) map[string]*catalog.Entry {
 	exists := make(map[string]bool, len(existing))
 	for _, r := range existing {
@@ -226,9 +234,11 @@ func (c *content) failure(tag string) (failure, bool) {
 	return was, failed && known && d == was.digest
 }
 
-// updateEntry returns the entry of a repository, nil without packages, and whether reading its tags again has the same result while their digests are
-// the same.
-func (b *Builder) updateEntry(ctx context.Context, c *catalog.Catalog, r repository, now *content) (entry *catalog.Entry, final bool, err error) {
+// updateEntry returns the entry of a repository, nil without packages, and whether reading its tags again has the same
+// result while their digests are the same.
+func (b *Builder) updateEntry(
+	ctx context.Context, c *catalog.Catalog, r repository, now *content,
+) (entry *catalog.Entry, final bool, err error) {
 	statuses, err := b.statuses(ctx, now.ref, now.tags, now.digests)
 	if err != nil {
 		return nil, false, err
@@ -257,8 +267,8 @@ func keepReason(err error) error {
 	return remote.ErrRepositoryNotFound.New(err, "the repository cannot be listed")
 }
 
-// merge returns the facts of the versions: those that are known, and those of new or moved tags. It reports whether reading
-// these again has the same result.
+// merge returns the facts of the versions: those that are known, and those of new or moved tags. It reports whether
+// reading these again has the same result.
 func (b *Builder) merge(ctx context.Context, known []catalog.Facts, now *content) ([]catalog.Facts, bool, error) {
 	byTag := make(map[string]*catalog.Facts, len(known))
 	for i := range known {
@@ -281,7 +291,8 @@ func (b *Builder) merge(ctx context.Context, known []catalog.Facts, now *content
 			continue
 		}
 		switch {
-		case former == nil, former.Version.Error != nil, former.Version.Status != nil && former.Version.Status.State == catalog.Removed,
+		case former == nil, former.Version.Error != nil,
+			former.Version.Status != nil && former.Version.Status.State == catalog.Removed,
 			isKnown && digest != former.Version.Digest:
 			read = append(read, tag)
 		default:
@@ -305,7 +316,9 @@ func (b *Builder) complete(ctx context.Context, ref oci.Reference, facts []catal
 	for missing := catalog.Missing(facts); len(missing) > 0; missing = catalog.Missing(facts) {
 		for _, i := range missing {
 			f := &facts[i]
-			m, err := b.opts.Remote.FetchManifest(ctx, ref.WithTag(f.Version.Tag).WithDigest(f.Version.Digest), b.opts.Store, remote.FetchOptions{})
+			m, err := b.opts.Remote.FetchManifest(
+				ctx, ref.WithTag(f.Version.Tag).WithDigest(f.Version.Digest), b.opts.Store, remote.FetchOptions{},
+			)
 			if err != nil {
 				return err
 			}

@@ -36,8 +36,8 @@ func factsKey(d oci.Digest, texts bool) store.DerivedKey {
 // Annotation Keys").
 const annotationCreated = "org.opencontainers.image.created"
 
-// version returns the facts of the version of a reference with a tag, and whether reading it again has the same result while its digest
-// is the same.
+// version returns the facts of the version of a reference with a tag, and whether reading it again has the same result
+// while its digest is the same.
 func (b *Builder) version(ctx context.Context, ref oci.Reference) (facts catalog.Facts, final bool) {
 	m, err := b.opts.Remote.FetchManifest(ctx, ref, b.opts.Store, remote.FetchOptions{})
 	if err != nil {
@@ -68,13 +68,15 @@ func isRefusal(err error) bool {
 	return errcode.IsOfContent(err) && !errors.Is(err, remote.ErrRefused)
 }
 
-// refusalKey returns the key of the reason for which the program refuses the version of a reference, which the reason can name. Another program can accept it.
+// refusalKey returns the key of the reason for which the program refuses the version of a reference, which the reason
+// can name. Another program can accept it.
 func (b *Builder) refusalKey(ref oci.Reference, d oci.Digest) store.DerivedKey {
 	sum := sha256.Sum256([]byte(b.opts.Program + "\n" + ref.Name() + "\n" + ref.Tag))
 	return store.DerivedKey{Digest: d, Name: "catalog-refusal-" + hex.EncodeToString(sum[:8]), Version: factsVersion}
 }
 
-// refusal returns the reason for which the version of a reference is refused, if the package cache has it; otherwise nil.
+// refusal returns the reason for which the version of a reference is refused, if the package cache has it; otherwise
+// nil.
 func (b *Builder) refusal(ctx context.Context, ref oci.Reference, d oci.Digest) *catalog.IndexError {
 	if b.opts.Program == "" {
 		return nil
@@ -87,8 +89,8 @@ func (b *Builder) refusal(ctx context.Context, ref oci.Reference, d oci.Digest) 
 	return &kept
 }
 
-// keepRefusal writes the reason for which the version of a reference is refused to the package cache: reading it again can be slow. Programs without a version of their
-// own are not told apart, so they keep none.
+// keepRefusal writes the reason for which the version of a reference is refused to the package cache: reading it again
+// can be slow. Programs without a version of their own are not told apart, so they keep none.
 func (b *Builder) keepRefusal(ctx context.Context, ref oci.Reference, d oci.Digest, reason *catalog.IndexError) {
 	if b.opts.Program == "" {
 		return
@@ -107,7 +109,9 @@ func (b *Builder) facts(ctx context.Context, ref oci.Reference, m oci.Manifest, 
 }
 
 // keptFacts returns the facts of a manifest for a reference, if the package cache has them.
-func (b *Builder) keptFacts(ctx context.Context, ref oci.Reference, d oci.Digest, texts bool) (f catalog.Facts, ok bool) {
+func (b *Builder) keptFacts(
+	ctx context.Context, ref oci.Reference, d oci.Digest, texts bool,
+) (f catalog.Facts, ok bool) {
 	raw, err := b.opts.Store.GetDerived(ctx, factsKey(d, texts))
 	if err != nil || json.Unmarshal(raw, &f) != nil || f.Head == nil {
 		return catalog.Facts{}, false
@@ -159,8 +163,11 @@ func (b *Builder) compute(ctx context.Context, ref oci.Reference, m oci.Manifest
 	return f, err
 }
 
-// read returns the package of a manifest: from its index layer, which is then returned too, or else from its base layer.
-func (b *Builder) read(ctx context.Context, ref oci.Reference, m oci.Manifest, whole bool) (*xpkg.Package, oci.Digest, error) {
+// read returns the package of a manifest: from its index layer, which is then returned too, or else from its base
+// layer.
+func (b *Builder) read(
+	ctx context.Context, ref oci.Reference, m oci.Manifest, whole bool,
+) (*xpkg.Package, oci.Digest, error) {
 	layer := indexlayer.Find(m)
 	if layer != nil && !whole {
 		pkg, err := b.readIndexLayer(ctx, ref, m, *layer)
@@ -183,7 +190,9 @@ func (b *Builder) read(ctx context.Context, ref oci.Reference, m oci.Manifest, w
 // errNoDefinitions is the error of an index layer that was built before index layers contained the kinds.
 var errNoDefinitions = indexlayer.ErrMismatch.New(nil, "the index layer does not contain the kinds of the package")
 
-func (b *Builder) readIndexLayer(ctx context.Context, ref oci.Reference, m oci.Manifest, layer oci.Descriptor) (*xpkg.Package, error) {
+func (b *Builder) readIndexLayer(
+	ctx context.Context, ref oci.Reference, m oci.Manifest, layer oci.Descriptor,
+) (*xpkg.Package, error) {
 	if err := b.opts.Remote.FetchLayer(ctx, ref.WithDigest(m.Root), m, layer, b.opts.Store); err != nil {
 		return nil, err
 	}
@@ -216,7 +225,8 @@ func createdAt(m oci.Manifest) time.Time {
 	return t
 }
 
-// entry returns the entry of a repository with facts, with the text of the newest version if the builder is to add it; nil without facts.
+// entry returns the entry of a repository with facts, with the text of the newest version if the builder is to add it;
+// nil without facts.
 func (b *Builder) entry(ctx context.Context, ref oci.Reference, facts []catalog.Facts) (*catalog.Entry, error) {
 	e, err := catalog.NewEntry(facts)
 	if err != nil || e == nil || e.Latest() == "" || !b.opts.Texts {

@@ -10,7 +10,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// Group is a candidate together with the packages that dependency resolution installs or moves for it: all of them are installed, or none.
+// Group is a candidate together with the packages that dependency resolution installs or moves for it: all of them are
+// installed, or none.
 type Group struct {
 	Candidate
 	// Seen is the graph of the packages before the changes, and Place names repositories as in [graph.New].
@@ -27,8 +28,9 @@ type Group struct {
 	WasHealthy bool
 }
 
-// Check returns the graph after the changes, and the refusals of objects that can never be established: another package holds them, or two
-// packages of the group contain them. It fails with DependencyCycle for kinds that the packages require of each other.
+// Check returns the graph after the changes, and the refusals of objects that can never be established: another package
+// holds them, or two packages of the group contain them. It fails with DependencyCycle for kinds that the packages
+// require of each other.
 func (g Group) Check(ctx context.Context) (after *graph.Graph, refusals []plan.Refusal, err error) {
 	added := make([][]plan.Ref, len(g.Changes))
 	for i, a := range g.Additions {
@@ -45,7 +47,9 @@ func (g Group) Check(ctx context.Context) (after *graph.Graph, refusals []plan.R
 	if err != nil {
 		return nil, nil, err
 	}
-	refusals = graph.Conflicts(g.Holders, revision.ObjectName(g.Package), slices.Concat(g.Objects.Refs(), composed), g.Changes, added)
+	refusals = graph.Conflicts(
+		g.Holders, revision.ObjectName(g.Package), slices.Concat(g.Objects.Refs(), composed), g.Changes, added,
+	)
 	graph.ExplainSwitch(g.Package, refusals)
 	return after, refusals, nil
 }

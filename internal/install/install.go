@@ -1,6 +1,6 @@
-// Package install decides whether a package can be installed. Its checks come before the first write of an object of the package. The
-// manager makes them for each active revision, and stops at the first that fails; a plan makes the same checks, in the same order, for the
-// revision that would become active, and lists all that fail.
+// Package install decides whether a package can be installed. Its checks come before the first write of an object of
+// the package. The manager makes them for each active revision, and stops at the first that fails; a plan makes the
+// same checks, in the same order, for the revision that would become active, and lists all that fail.
 package install
 
 import (
@@ -26,9 +26,11 @@ type Candidate struct {
 	ToAllow string
 }
 
-// Facts reads what the checks of one candidate need to know about the cluster and the manager. Nothing is read that no check needs.
+// Facts reads what the checks of one candidate need to know about the cluster and the manager. Nothing is read that no
+// check needs.
 type Facts interface {
-	// Permissions returns the facts from which the permissions of the runtime are derived; none if the manager grants no permissions.
+	// Permissions returns the facts from which the permissions of the runtime are derived; none if the manager grants no
+	// permissions.
 	Permissions(ctx context.Context) (rbac.Input, error)
 	// Policy returns the policy for requested permissions.
 	Policy(ctx context.Context) (rbac.Policy, error)
@@ -36,9 +38,11 @@ type Facts interface {
 	Granted(ctx context.Context, in rbac.Input) (everywhere, within []rbacv1.PolicyRule, err error)
 	// ApprovesIncrease reports whether all permissions that the package does not have yet need approval.
 	ApprovesIncrease() bool
-	// CanGrant fails with PermissionMissing for permissions that the manager does not have itself. It returns nil if that is not known.
+	// CanGrant fails with PermissionMissing for permissions that the manager does not have itself. It returns nil if that
+	// is not known.
 	CanGrant(ctx context.Context, in rbac.Input) error
-	// Crossplane fails with IncompatibleCrossplane for content that does not work with the version of Crossplane in the cluster.
+	// Crossplane fails with IncompatibleCrossplane for content that does not work with the version of Crossplane in the
+	// cluster.
 	Crossplane(ctx context.Context, meta xpkg.Meta) error
 }
 
@@ -75,14 +79,16 @@ type Review struct {
 	Candidate
 	Facts
 
-	// Unapproved are the permissions that the check Approval has found, and Unallowed the rules of webhooks that Webhooks has.
+	// Unapproved are the permissions that the check Approval has found, and Unallowed the rules of webhooks that Webhooks
+	// has.
 	Unapproved []rbacv1.PolicyRule
 	Unallowed  []desired.WebhookRule
 
 	requested *requested
 }
 
-// requested are the permissions of a candidate, and the policy that allows them, or the reason why they are denied or not known.
+// requested are the permissions of a candidate, and the policy that allows them, or the reason why they are denied or
+// not known.
 type requested struct {
 	in     rbac.Input
 	policy rbac.Policy
@@ -102,7 +108,8 @@ func (r *Review) First(ctx context.Context, some ...Stage) error {
 	return nil
 }
 
-// Check makes one check. It fails with an error of a code that is listed at the stage, or with the reason why the check is not possible.
+// Check makes one check. It fails with an error of a code that is listed at the stage, or with the reason why the check
+// is not possible.
 func (r *Review) Check(ctx context.Context, s Stage) error {
 	switch s {
 	case Sharing:

@@ -29,7 +29,9 @@ func (f *fakeFacts) Permissions(context.Context) (rbac.Input, error) {
 	f.read++
 	in := rbac.Input{Kind: rbac.Provider, Revision: "boats-1"}
 	if f.fails[Policy] || f.fails[Approval] {
-		in.Requests = []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods/exec"}, Verbs: []string{"create"}}}
+		in.Requests = []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods/exec"}, Verbs: []string{
+			"create",
+		}}}
 	}
 	return in, nil
 }
@@ -117,14 +119,18 @@ func candidate(t *testing.T, fails map[Stage]bool) Candidate {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Candidate{Set: revision.Set{Revision: rev, Package: p, Siblings: []v1.PackageRevision{rev}}, Content: pkg, Objects: objects, ToAllow: "xpkg approve provider/boats"}
+	return Candidate{
+		Set: revision.Set{Revision: rev, Package: p, Siblings: []v1.PackageRevision{rev}}, Content: pkg, Objects: objects,
+		ToAllow: "xpkg approve provider/boats",
+	}
 }
 
 // The manager reports the first failure, and a plan all of them, in one order, for each set of checks that fail.
 func TestReview(t *testing.T) {
 	codes := map[Stage]errcode.Code{
 		Sharing: revision.ErrSharedWebhook, Definitions: rbac.ErrReservedDefinition, Policy: rbac.ErrPermissionDenied,
-		Approval: rbac.ErrPermissionEscalation, Grants: rbac.ErrPermissionMissing, Webhooks: webhooks.ErrNotAllowed, Crossplane: xpkg.ErrIncompatible,
+		Approval: rbac.ErrPermissionEscalation, Grants: rbac.ErrPermissionMissing, Webhooks: webhooks.ErrNotAllowed,
+		Crossplane: xpkg.ErrIncompatible,
 	}
 	all := Stages()
 	for set := range 1 << len(all) {
@@ -167,7 +173,8 @@ func TestReview(t *testing.T) {
 func TestFind(t *testing.T) {
 	for _, code := range codes() {
 		found, refused := Find(Runtime, code.New(errors.New("it is so"), "%q cannot be run", "boats").WithDo("Try again."))
-		if err := found.Err(); !refused || !errors.Is(err, code) || err.Error() != `"boats" cannot be run: it is so` || err.Do != "Try again." {
+		if err := found.Err(); !refused || !errors.Is(err, code) || err.Error() != `"boats" cannot be run: it is so` ||
+			err.Do != "Try again." {
 			t.Errorf("%s: got %v, %v", code.Name, refused, err)
 		}
 	}

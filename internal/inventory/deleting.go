@@ -27,14 +27,20 @@ func CheckNotDeleting(p v1.Package) error {
 		return nil
 	}
 	return ErrDeleting.New(nil, "%s is being deleted", ShortName(p)).
-		WithDo("Wait until it is deleted with `xpkg uninstall %s --wait 2m`, which names the finalizers that delay it, and try again.", ShortName(p))
+		WithDo(
+			"Wait until it is deleted with `xpkg uninstall %s --wait 2m`, which names the finalizers that delay it, and try again.",
+			ShortName(p),
+		)
 }
 
 // packageHolder returns the package as a holder of its own deletion, and false if it has no finalizer of
 // another program.
 func packageHolder(p v1.Package) (apply.Holder, bool) {
-	others := slices.DeleteFunc(slices.Clone(p.GetFinalizers()), func(f string) bool { return f == v1.FinalizerRuntimeProtection })
-	return apply.Holder{Resource: strings.ToLower(p.PackageKind()) + "s." + v1.Group, Name: p.GetName(), Finalizers: others}, len(others) > 0
+	others := slices.DeleteFunc(
+		slices.Clone(p.GetFinalizers()), func(f string) bool { return f == v1.FinalizerRuntimeProtection },
+	)
+	return apply.Holder{Resource: strings.ToLower(p.PackageKind()) + "s." +
+		v1.Group, Name: p.GetName(), Finalizers: others}, len(others) > 0
 }
 
 // shownHolders is the maximum number of holders in a message.

@@ -12,21 +12,27 @@ import (
 // removes its finalizer: the custom resources would remain in the database without their CRD.
 func TestDeletionDelayNamesTheConditionOfACRD(t *testing.T) {
 	crd := apply.Holder{
-		Resource: "customresourcedefinitions.apiextensions.k8s.io", Name: "boats.example.org", Finalizers: []string{"cleanup"}, Defines: "boats.example.org",
+		Resource: "customresourcedefinitions.apiextensions.k8s.io", Name: "boats.example.org",
+		Finalizers: []string{"cleanup"}, Defines: "boats.example.org",
 		Terminating: "could not list instances: conversion webhook failed.", Remaining: -1,
 	}
-	boat := apply.Holder{Resource: "boats.example.org", Namespace: "sea", Name: "titanic", Finalizers: []string{"example.org/hold"}}
+	boat := apply.Holder{Resource: "boats.example.org", Namespace: "sea", Name: "titanic", Finalizers: []string{
+		"example.org/hold",
+	}}
 	p := v1.NewPackage(v1.ProviderKind)
 	reason, remedy := DeletionDelay(p, []apply.Holder{crd})
 	if want := "customresourcedefinitions.apiextensions.k8s.io/boats.example.org is kept until its custom resources are deleted: could not list instances: conversion webhook failed"; reason != want {
 		t.Errorf("got the reason %q, want %q", reason, want)
 	}
-	if !strings.Contains(remedy, "`kubectl get boats.example.org --all-namespaces`") || strings.Contains(remedy, "kubectl patch") {
+	if !strings.Contains(remedy, "`kubectl get boats.example.org --all-namespaces`") ||
+		strings.Contains(remedy, "kubectl patch") {
 		t.Errorf("got the remedy %q", remedy)
 	}
 	crd.Remaining = 2
 	reason, remedy = DeletionDelay(p, []apply.Holder{boat, crd})
-	if want := "boats.example.org/titanic in sea has the finalizer example.org/hold; customresourcedefinitions.apiextensions.k8s.io/boats.example.org is kept until its 2 custom resources are deleted"; !strings.HasPrefix(reason, want) {
+	if want := "boats.example.org/titanic in sea has the finalizer example.org/hold; customresourcedefinitions.apiextensions.k8s.io/boats.example.org is kept until its 2 custom resources are deleted"; !strings.HasPrefix(
+		reason, want,
+	) {
 		t.Errorf("got the reason %q, want %q", reason, want)
 	}
 	if want := "`kubectl patch boats.example.org titanic --namespace sea "; !strings.Contains(remedy, want) {
@@ -34,8 +40,8 @@ func TestDeletionDelayNamesTheConditionOfACRD(t *testing.T) {
 	}
 }
 
-// An XRD that Crossplane core keeps is named with its composite resources and the command that deletes them: core does not delete those in
-// namespaces, and without the finalizer their CRD would be deleted before them.
+// An XRD that Crossplane core keeps is named with its composite resources and the command that deletes them: core does
+// not delete those in namespaces, and without the finalizer their CRD would be deleted before them.
 func TestDeletionDelayNamesTheCompositeResourcesOfAnXRD(t *testing.T) {
 	xrd := apply.Holder{
 		Resource: "compositeresourcedefinitions.apiextensions.crossplane.io", Name: "fleets.example.org",
@@ -45,7 +51,8 @@ func TestDeletionDelayNamesTheCompositeResourcesOfAnXRD(t *testing.T) {
 	if want := "compositeresourcedefinitions.apiextensions.crossplane.io/fleets.example.org is kept until its 1 custom resource is deleted"; reason != want {
 		t.Errorf("got the reason %q, want %q", reason, want)
 	}
-	if !strings.Contains(remedy, "`kubectl delete fleets.example.org --all --all-namespaces`") || strings.Contains(remedy, "kubectl patch") {
+	if !strings.Contains(remedy, "`kubectl delete fleets.example.org --all --all-namespaces`") ||
+		strings.Contains(remedy, "kubectl patch") {
 		t.Errorf("got the remedy %q", remedy)
 	}
 }

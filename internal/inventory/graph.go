@@ -23,7 +23,8 @@ var ErrNeedsUnknown = errcode.Code{
 	Fix:   "Wait until the package is installed, or uninstall it. The manager updates the Lock.",
 }
 
-// Graph returns all packages with their dependencies in the Lock. The Providers that objects of the first generation use are in use.
+// Graph returns all packages with their dependencies in the Lock. The Providers that objects of the first generation
+// use are in use.
 func (i *Inventory) Graph(uses frontend.Uses) (*graph.Graph, error) {
 	var nodes []graph.Node
 	for _, p := range i.Packages {
@@ -52,8 +53,8 @@ func (i *Inventory) Entry(revision string) v1beta1.LockPackage {
 	return i.entries[revision]
 }
 
-// FromRepository returns the package that is installed from a repository, or nil if there is none. Of several packages, it prefers the
-// one that spells the repository in the same way.
+// FromRepository returns the package that is installed from a repository, or nil if there is none. Of several packages,
+// it prefers the one that spells the repository in the same way.
 func (i *Inventory) FromRepository(repository string) v1.Package {
 	if i.byRepository == nil {
 		i.byRepository = map[string]v1.Package{}
@@ -86,8 +87,8 @@ func (i *Inventory) Dependents(p v1.Package) []string {
 	return slices.Compact(out)
 }
 
-// Needs returns the packages that a package needs, by their names according to the Lock entry of its revision, and for the kinds that
-// they provide.
+// Needs returns the packages that a package needs, by their names according to the Lock entry of its revision, and for
+// the kinds that they provide.
 func (i *Inventory) Needs(p v1.Package, revision string) []dependency.Need {
 	all := graph.DependenciesFromLock(i.Entry(revision))
 	if !p.PackageSpec().SkipDependencyResolution {
@@ -121,7 +122,9 @@ func (i *Inventory) Closure() lockfile.File {
 		}
 		f.Packages = append(f.Packages, p)
 		if !graph.IsAutoInstalled(x) {
-			f.Roots = append(f.Roots, dependency.Root{Package: p.Repository, Constraint: cmp.Or(p.Version, p.Digest.String()), Exact: true})
+			f.Roots = append(f.Roots, dependency.Root{
+				Package: p.Repository, Constraint: cmp.Or(p.Version, p.Digest.String()), Exact: true,
+			})
 		}
 	}
 	slices.SortFunc(f.Packages, func(a, b lockfile.Package) int { return cmp.Compare(a.Repository, b.Repository) })
@@ -129,8 +132,8 @@ func (i *Inventory) Closure() lockfile.File {
 	return f
 }
 
-// runningInstead returns the revision of a package that was rolled back, or whose requested version the manager has not resolved: it is
-// paused, the manager does not run, or the version does not exist. It returns "" for other packages.
+// runningInstead returns the revision of a package that was rolled back, or whose requested version the manager has not
+// resolved: it is paused, the manager does not run, or the version does not exist. It returns "" for other packages.
 func runningInstead(p v1.Package) string {
 	status := p.PackageStatus()
 	if status.CurrentIdentifier != "" && status.CurrentIdentifier != p.PackageSpec().Package {
@@ -153,8 +156,8 @@ func (i *Inventory) DependentsFirst() []v1.Package {
 	return out
 }
 
-// RemovalGroups returns packages in groups for their removal: the packages that require a package are in groups before it. Packages that
-// require each other are in one group.
+// RemovalGroups returns packages in groups for their removal: the packages that require a package are in groups before
+// it. Packages that require each other are in one group.
 func (i *Inventory) RemovalGroups(packages []v1.Package) [][]v1.Package {
 	closure := i.Closure()
 	g, reach := closure.Graph(), map[v1.Package]map[string]bool{}
@@ -165,7 +168,8 @@ func (i *Inventory) RemovalGroups(packages []v1.Package) [][]v1.Package {
 	requires := func(x, p v1.Package) bool { return reach[x][RepositoryOf(p)] && !reach[p][RepositoryOf(x)] }
 	split := func(unknown bool) (group, later []v1.Package) {
 		for _, p := range rest {
-			if unknown && graph.IsAutoInstalled(p) || slices.ContainsFunc(rest, func(x v1.Package) bool { return requires(x, p) }) {
+			if unknown && graph.IsAutoInstalled(p) ||
+				slices.ContainsFunc(rest, func(x v1.Package) bool { return requires(x, p) }) {
 				later = append(later, p)
 			} else {
 				group = append(group, p)
@@ -176,7 +180,9 @@ func (i *Inventory) RemovalGroups(packages []v1.Package) [][]v1.Package {
 	var out [][]v1.Package
 	for len(rest) > 0 {
 		// Until the Lock contains an explicitly installed package, any dependency may belong to it.
-		group, later := split(slices.ContainsFunc(rest, func(p v1.Package) bool { return !graph.IsAutoInstalled(p) && !i.KnowsNeeds(p) }))
+		group, later := split(slices.ContainsFunc(
+			rest, func(p v1.Package) bool { return !graph.IsAutoInstalled(p) && !i.KnowsNeeds(p) },
+		))
 		if len(group) == 0 {
 			group, later = split(false)
 		}

@@ -41,8 +41,8 @@ func (o InstallObject) String() string {
 	return text
 }
 
-// ReadNamespace returns the objects of the first generation of a namespace, and the error of the first kind that the user is not allowed to
-// read. It fails if the user is not allowed to read any of them.
+// ReadNamespace returns the objects of the first generation of a namespace, and the error of the first kind that the
+// user is not allowed to read. It fails if the user is not allowed to read any of them.
 func ReadNamespace(
 	ctx context.Context, cluster client.Client, api *frontend.API, namespace string,
 ) (found []*frontend.Object, forbidden, err error) {
@@ -68,9 +68,11 @@ func ReadNamespace(
 	return found, forbidden, nil
 }
 
-// ReadUses returns the uses of Providers by objects of the first generation of all namespaces, and none in a cluster without them.
-// It fails if the user is not allowed to read them.
-func ReadUses(ctx context.Context, cluster client.Client, kinds state.KindReader, api *frontend.API) (frontend.Uses, error) {
+// ReadUses returns the uses of Providers by objects of the first generation of all namespaces, and none in a cluster
+// without them. It fails if the user is not allowed to read them.
+func ReadUses(
+	ctx context.Context, cluster client.Client, kinds state.KindReader, api *frontend.API,
+) (frontend.Uses, error) {
 	uses, err := api.Uses(ctx, kinds, cluster)
 	return uses, apiserver.Classify(err, "read the objects of the first generation that use packages")
 }
@@ -105,7 +107,8 @@ func ReadObject(ctx context.Context, cluster client.Client, api *frontend.API, n
 	return o, apiserver.Classify(err, "read %s", name)
 }
 
-// Used returns the package that an install object uses. It fails with PackageNotFound, and with the state of the install object.
+// Used returns the package that an install object uses. It fails with PackageNotFound, and with the state of the
+// install object.
 func (i *Inventory) Used(in *frontend.Object) (v1.Package, error) {
 	if p := i.InstalledBy(in); p != nil {
 		return p, nil
@@ -159,7 +162,9 @@ func ExplainAbsent(err error, all []*frontend.Object, name Name) error {
 	if len(states) == 0 || !errors.Is(err, ErrPackageNotFound) {
 		return err
 	}
-	return ErrPackageNotFound.New(errors.New(strings.Join(states[:min(len(states), shownInstalls)], "; ")), "no package %s is installed", name).
+	return ErrPackageNotFound.New(
+		errors.New(strings.Join(states[:min(len(states), shownInstalls)], "; ")), "no package %s is installed", name,
+	).
 		WithDo("%s", do)
 }
 

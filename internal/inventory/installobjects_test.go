@@ -29,14 +29,18 @@ func usedBy(kind, name, provider string, ready v1.Condition) *frontend.Object {
 
 func TestADescriptionListsTheInstallObjectsOfAProvider(t *testing.T) {
 	ready := v1.Condition{Type: v1.TypeReady, Status: corev1.ConditionTrue, Reason: "Available"}
-	failed := v1.Condition{Type: v1.TypeReady, Status: corev1.ConditionFalse, Reason: "AmbiguousKind", Message: "2 packages provide the kind"}
+	failed := v1.Condition{
+		Type: v1.TypeReady, Status: corev1.ConditionFalse, Reason: "AmbiguousKind", Message: "2 packages provide the kind",
+	}
 	all := []*frontend.Object{
 		usedBy(packagesv1alpha1.ClusterPackageInstallKind, "boats", "boats", ready),
 		usedBy(packagesv1alpha1.PackageInstallKind, "mine", "boats", ready),
 		usedBy(packagesv1alpha1.ClusterPackageInstallKind, "rafts", "", failed),
 	}
 	boats := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "boats"}}
-	want := []string{"ClusterPackageInstall team/boats Ready=True Available", "PackageInstall team/mine Ready=True Available"}
+	want := []string{
+		"ClusterPackageInstall team/boats Ready=True Available", "PackageInstall team/mine Ready=True Available",
+	}
 	if got := InstallLines(InstallsOf(all, boats)); !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
@@ -47,7 +51,8 @@ func TestADescriptionListsTheInstallObjectsOfAProvider(t *testing.T) {
 	t.Run("AnAbsentPackageIsExplained", func(t *testing.T) {
 		absent := ErrPackageNotFound.New(nil, "no package rafts is installed")
 		err := ExplainAbsent(absent, all, "provider/rafts")
-		if e := errcode.From(err); e.Code.Name != ErrPackageNotFound.Name || !strings.Contains(err.Error(), "AmbiguousKind: 2 packages provide the kind") {
+		if e := errcode.From(err); e.Code.Name != ErrPackageNotFound.Name ||
+			!strings.Contains(err.Error(), "AmbiguousKind: 2 packages provide the kind") {
 			t.Errorf("the error is %v", err)
 		}
 		for _, name := range []Name{"ferries", "provider/ferries"} {
@@ -61,7 +66,8 @@ func TestADescriptionListsTheInstallObjectsOfAProvider(t *testing.T) {
 		for i := range 100 {
 			many = append(many, usedBy(packagesv1alpha1.PackageInstallKind, fmt.Sprint("n", i), "boats", ready))
 		}
-		if lines := InstallLines(InstallsOf(many, boats)); len(lines) != shownInstalls+1 || lines[shownInstalls] != "80 more objects" {
+		if lines := InstallLines(InstallsOf(many, boats)); len(lines) != shownInstalls+1 ||
+			lines[shownInstalls] != "80 more objects" {
 			t.Errorf("%d lines, the last is %s", len(lines), lines[len(lines)-1])
 		}
 	})

@@ -67,9 +67,12 @@ func Load(ctx context.Context, c client.Client) (*Inventory, error) {
 	return out, nil
 }
 
-// LoadAllowed loads the packages with a function, for a command that shows objects of the first generation. Such objects are in a
-// namespace, and a user may have no permission to read packages, which belong to the whole cluster: the inventory is empty then.
-func LoadAllowed(ctx context.Context, c client.Client, load func(context.Context, client.Client) (*Inventory, error)) (*Inventory, error) {
+// LoadAllowed loads the packages with a function, for a command that shows objects of the first generation. Such
+// objects are in a namespace, and a user may have no permission to read packages, which belong to the whole cluster:
+// the inventory is empty then.
+func LoadAllowed(
+	ctx context.Context, c client.Client, load func(context.Context, client.Client) (*Inventory, error),
+) (*Inventory, error) {
 	out, err := load(ctx, c)
 	if errors.Is(err, apply.ErrForbidden) {
 		return &Inventory{Lock: &v1beta1.Lock{}, Forbidden: err}, nil
@@ -96,8 +99,8 @@ func LoadPackages(ctx context.Context, c client.Client) (*Inventory, error) {
 	return out, nil
 }
 
-// OfEachKind calls a function for all kinds of packages at once, and returns the results in the order of the kinds, or the error of
-// the first kind that failed.
+// OfEachKind calls a function for all kinds of packages at once, and returns the results in the order of the kinds, or
+// the error of the first kind that failed.
 func OfEachKind[T any](read func(kind string) (T, error)) ([]T, error) {
 	kinds := v1.PackageKinds()
 	out, errs := make([]T, len(kinds)), make([]error, len(kinds))
@@ -131,7 +134,8 @@ func (i *Inventory) Find(n Name) (v1.Package, error) {
 	for _, p := range found {
 		names = append(names, ShortName(p))
 	}
-	return nil, ErrAmbiguous.New(nil, "%d packages are named %s", len(found), name).WithDo("Use %s.", strings.Join(names, " or "))
+	return nil,
+		ErrAmbiguous.New(nil, "%d packages are named %s", len(found), name).WithDo("Use %s.", strings.Join(names, " or "))
 }
 
 // Absent returns the error of a name that is not installed, with similar names as suggestions.

@@ -35,9 +35,12 @@ func TestClosureAfterARollback(t *testing.T) {
 
 // A package whose requested version was not resolved, such as a paused one, counts with the version that runs.
 func TestClosureOfAPausedPackage(t *testing.T) {
-	p := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "boats", Generation: 2, Annotations: map[string]string{v1.AnnotationPaused: "true"}}}
+	p := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "boats", Generation: 2, Annotations: map[string]string{
+		v1.AnnotationPaused: "true",
+	}}}
 	p.Spec.Package = "registry.example.com/boats:v2"
-	p.Status.CurrentIdentifier, p.Status.CurrentRevision, p.Status.ResolvedDigest = "registry.example.com/boats:v1", "boats-1", "sha256:"+strings.Repeat("a", 64)
+	p.Status.CurrentIdentifier, p.Status.CurrentRevision, p.Status.ResolvedDigest = "registry.example.com/boats:v1",
+		"boats-1", "sha256:"+strings.Repeat("a", 64)
 	all := &Inventory{Packages: []v1.Package{p}, Lock: &v1beta1.Lock{Packages: []v1beta1.LockPackage{{
 		Name: "boats-1", Source: "registry.example.com/boats", Version: "v1",
 	}}}}
@@ -59,8 +62,10 @@ func TestRemovalGroups(t *testing.T) {
 		// automatic are the packages that were installed as dependencies.
 		automatic, removed, want string
 	}{
-		"a chain":                        {map[string][]string{"a": {"b"}, "b": {"c"}, "c": nil}, "bc", "cab", "a b c"},
-		"a diamond":                      {map[string][]string{"a": {"b", "c"}, "b": {"d"}, "c": {"d"}, "d": nil}, "", "abcd", "a bc d"},
+		"a chain": {map[string][]string{"a": {"b"}, "b": {"c"}, "c": nil}, "bc", "cab", "a b c"},
+		"a diamond": {
+			map[string][]string{"a": {"b", "c"}, "b": {"d"}, "c": {"d"}, "d": nil}, "", "abcd", "a bc d",
+		},
 		"through a package that stays":   {map[string][]string{"a": {"b"}, "b": {"c"}, "c": nil}, "", "ca", "a c"},
 		"a cycle before its needs":       {map[string][]string{"a": {"b"}, "b": {"a", "c"}, "c": nil}, "", "cba", "ab c"},
 		"unrelated":                      {map[string][]string{"a": nil, "b": nil}, "", "ba", "ab"},
@@ -84,7 +89,9 @@ func TestRemovalGroups(t *testing.T) {
 			}
 			all.Lock.Packages = append(all.Lock.Packages, entry)
 		}
-		removed := slices.DeleteFunc(slices.Clone(all.Packages), func(p v1.Package) bool { return !strings.Contains(c.removed, p.GetName()) })
+		removed := slices.DeleteFunc(
+			slices.Clone(all.Packages), func(p v1.Package) bool { return !strings.Contains(c.removed, p.GetName()) },
+		)
 		var groups []string
 		for _, group := range all.RemovalGroups(removed) {
 			var names []string

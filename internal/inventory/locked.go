@@ -24,14 +24,14 @@ func (i *Inventory) Locked(p lockfile.Package) v1.Package {
 	return same
 }
 
-// InstalledFrom returns the package of the same kind that is installed from the repository of a package, under any name. It prefers
-// the package with the same name, and returns nil if there is none.
+// InstalledFrom returns the package of the same kind that is installed from the repository of a package, under any
+// name. It prefers the package with the same name, and returns nil if there is none.
 func (i *Inventory) InstalledFrom(p v1.Package) v1.Package {
 	return i.installedFrom(p.PackageKind(), RepositoryOf(p), p.GetName())
 }
 
-// installedFrom returns the package of a kind that is installed from a repository, or from a location to which ImageConfigs rewrite it. Of
-// several packages, it returns the one with the name, or the first.
+// installedFrom returns the package of a kind that is installed from a repository, or from a location to which
+// ImageConfigs rewrite it. Of several packages, it returns the one with the name, or the first.
 func (i *Inventory) installedFrom(kind, repository, name string) (found v1.Package) {
 	for _, x := range i.Packages {
 		if x.PackageKind() == kind && i.IsFrom(x, repository) && (found == nil || x.GetName() == name) {
@@ -74,9 +74,9 @@ func (i *Inventory) Named(p v1.Package) v1.Package {
 	return nil
 }
 
-// LockNames returns the names of the objects for a dependency tree, by repository: the names that Crossplane chooses for
-// dependencies. If two packages of a kind would have the same name, for example from two registries, the second one gets
-// a unique name.
+// LockNames returns the names of the objects for a dependency tree, by repository: the names that Crossplane chooses
+// for dependencies. If two packages of a kind would have the same name, for example from two registries, the second one
+// gets a unique name.
 func LockNames(f lockfile.File) map[string]string {
 	out, taken := map[string]string{}, map[string]bool{}
 	for _, p := range f.Packages {

@@ -10,7 +10,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
-// A package is found by its kind and repository under any name, also if ImageConfigs rewrite one of the repositories to the other.
+// A package is found by its kind and repository under any name, also if ImageConfigs rewrite one of the repositories to
+// the other.
 func TestInstalledFrom(t *testing.T) {
 	of := func(kind, name, image string) v1.Package {
 		p := v1.NewPackage(kind)
@@ -58,7 +59,8 @@ func TestAnInventoryComparesRepositories(t *testing.T) {
 	user.SetName("user")
 	user.PackageSpec().Package = "a.test/user:v1"
 	all := Inventory{Packages: []v1.Package{p, user}, Lock: &v1beta1.Lock{Packages: []v1beta1.LockPackage{{
-		Name: "user-1", Source: "a.test/user", Version: "v1", Dependencies: []v1beta1.Dependency{{Package: "docker.io/library/hub"}},
+		Name: "user-1", Source: "a.test/user", Version: "v1",
+		Dependencies: []v1beta1.Dependency{{Package: "docker.io/library/hub"}},
 	}}}}
 	for _, spelling := range []string{"index.docker.io/hub", "docker.io/hub", "docker.io/library/hub", "Docker.io/hub"} {
 		if all.FromRepository(spelling) != p {

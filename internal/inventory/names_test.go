@@ -25,7 +25,9 @@ func TestAutoremoveAppliesImageConfigs(t *testing.T) {
 		MatchImages:  []v1beta1.ImageMatch{{Type: "Prefix", Prefix: "public.example.com/"}},
 		RewriteImage: &v1beta1.ImageRewrite{Prefix: "mirror.example.com/"},
 	}}
-	cable := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "cable", Labels: map[string]string{graph.LabelAutoInstalled: "true"}}}
+	cable := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "cable", Labels: map[string]string{
+		graph.LabelAutoInstalled: "true",
+	}}}
 	cable.Spec.Package, cable.Status.CurrentRevision = "mirror.example.com/cable:v1.0.0", "cable-1"
 	base := &v1.Configuration{ObjectMeta: metav1.ObjectMeta{Name: "base"}}
 	base.Spec.Package, base.Status.CurrentRevision = "mirror.example.com/base:v1.0.0", "base-1"

@@ -49,8 +49,8 @@ func WithoutManagedFields(p v1.Package) v1.Package {
 	return p
 }
 
-// ShortName returns the kind and the name of an object, such as provider/x, with the namespace between them if it has one, such
-// as packageinstall/team/x.
+// ShortName returns the kind and the name of an object, such as provider/x, with the namespace between them if it has
+// one, such as packageinstall/team/x.
 func ShortName(o Object) string {
 	return path.Join(strings.ToLower(o.PackageKind()), o.GetNamespace(), o.GetName())
 }
@@ -72,8 +72,9 @@ func ResourceNames[T Object](all []T) []string {
 // RepositoryOf returns the repository that a package is installed from.
 func RepositoryOf(p v1.Package) string { return oci.RepositoryName(p.PackageSpec().Package) }
 
-// InstalledReference returns the reference of a package with the digest of its content, as far as it is known, and false for a name in the
-// package cache. [oci.Reference.Satisfies] reports whether the package is what a reference requests.
+// InstalledReference returns the reference of a package with the digest of its content, as far as it is known, and
+// false for a name in the package cache. [oci.Reference.Satisfies] reports whether the package is what a reference
+// requests.
 func InstalledReference(p v1.Package) (oci.Reference, bool) {
 	ref, err := oci.ParseReference(p.PackageSpec().Package, oci.ParseOptions{})
 	if err != nil {

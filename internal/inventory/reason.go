@@ -25,7 +25,8 @@ func ReasonOf(p v1.Package) InstallReason {
 	return Explicit
 }
 
-// DependentNames returns the names of the dependents for which a package was installed, in the cluster if they are installed.
+// DependentNames returns the names of the dependents for which a package was installed, in the cluster if they are
+// installed.
 func (i *Inventory) DependentNames(repositories []string) []string {
 	if len(repositories) == 0 {
 		return []string{"others"}

@@ -16,7 +16,8 @@ func TestRunningInstead(t *testing.T) {
 		out := v1.NewPackage(kind).NewRevision()
 		version := map[int64]string{1: "v1", 2: "v2"}[number]
 		out.SetName("boats-" + version)
-		*out.RevisionSpec() = v1.PackageRevisionSpec{Revision: number, DesiredState: state, Image: repository + ":" + version, Digest: "sha256:" + version}
+		*out.RevisionSpec() = v1.PackageRevisionSpec{Revision: number, DesiredState: state, Image: repository + ":" +
+			version, Digest: "sha256:" + version}
 		if fn, ok := out.(*v1.FunctionRevision); ok {
 			fn.Status.Endpoint = endpoint
 		}
@@ -29,28 +30,35 @@ func TestRunningInstead(t *testing.T) {
 		revisions []v1.PackageRevision
 		want      string
 	}{
-		"healthy": {v1.ProviderKind, func(p v1.Package) { p.SetConditions(metav1.Time{}, v1.Healthy()) }, []v1.PackageRevision{
-			rev(v1.ProviderKind, 1, v1.RevisionInactive, v1.RevisionHealthy(), v1.RuntimeActive(), v1.RuntimeHealthy()), rev(v1.ProviderKind, 2, v1.RevisionActive),
+		"healthy": {v1.ProviderKind, func(p v1.Package) {
+			p.SetConditions(metav1.Time{}, v1.Healthy())
+		}, []v1.PackageRevision{
+			rev(v1.ProviderKind, 1, v1.RevisionInactive, v1.RevisionHealthy(), v1.RuntimeActive(), v1.RuntimeHealthy()),
+			rev(v1.ProviderKind, 2, v1.RevisionActive),
 		}, ""},
 		"first revision": {v1.ProviderKind, func(p v1.Package) {
 			p.PackageStatus().Activation = &v1.Activation{Number: 1}
 		}, []v1.PackageRevision{rev(v1.ProviderKind, 2, v1.RevisionActive)}, ""},
 		"not started yet": {v1.ProviderKind, nil, []v1.PackageRevision{
-			rev(v1.ProviderKind, 1, v1.RevisionInactive, v1.RevisionHealthy(), v1.RuntimeActive(), v1.RuntimeHealthy()), rev(v1.ProviderKind, 2, v1.RevisionActive),
+			rev(v1.ProviderKind, 1, v1.RevisionInactive, v1.RevisionHealthy(), v1.RuntimeActive(), v1.RuntimeHealthy()),
+			rev(v1.ProviderKind, 2, v1.RevisionActive),
 		}, "v1 runs"},
 		"stopped": {v1.ProviderKind, nil, []v1.PackageRevision{
 			rev(v1.ProviderKind, 1, v1.RevisionInactive), rev(v1.ProviderKind, 2, v1.RevisionActive),
 		}, ""},
 		"former does not run": {v1.ProviderKind, nil, []v1.PackageRevision{
-			rev(v1.ProviderKind, 1, v1.RevisionInactive, v1.RevisionHealthy(), v1.RuntimeActive(), v1.RuntimeUnhealthy("crash")), rev(v1.ProviderKind, 2, v1.RevisionActive),
+			rev(v1.ProviderKind, 1, v1.RevisionInactive, v1.RevisionHealthy(), v1.RuntimeActive(), v1.RuntimeUnhealthy("crash")),
+			rev(v1.ProviderKind, 2, v1.RevisionActive),
 		}, ""},
 		"function that does not serve": {v1.FunctionKind, nil, []v1.PackageRevision{
-			rev(v1.FunctionKind, 1, v1.RevisionInactive, v1.RevisionHealthy()), rev(v1.FunctionKind, 2, v1.RevisionActive, v1.RuntimeUnhealthy("crash")),
+			rev(v1.FunctionKind, 1, v1.RevisionInactive, v1.RevisionHealthy()),
+			rev(v1.FunctionKind, 2, v1.RevisionActive, v1.RuntimeUnhealthy("crash")),
 		}, "v1 runs"},
 		"function that served": {v1.FunctionKind, func(p v1.Package) {
 			p.PackageStatus().Activation = &v1.Activation{Number: 2, Healthy: true}
 		}, []v1.PackageRevision{
-			rev(v1.FunctionKind, 1, v1.RevisionInactive, v1.RevisionHealthy()), rev(v1.FunctionKind, 2, v1.RevisionActive, v1.RuntimeUnhealthy("crash")),
+			rev(v1.FunctionKind, 1, v1.RevisionInactive, v1.RevisionHealthy()),
+			rev(v1.FunctionKind, 2, v1.RevisionActive, v1.RuntimeUnhealthy("crash")),
 		}, ""},
 		"rolled back": {v1.ProviderKind, func(p v1.Package) {
 			p.PackageStatus().Rollback = &v1.Rollback{From: "boats-v2", To: "boats-v1"}
@@ -63,9 +71,12 @@ func TestRunningInstead(t *testing.T) {
 		"function that was rolled back": {v1.FunctionKind, func(p v1.Package) {
 			p.PackageStatus().Rollback = &v1.Rollback{From: "boats-v2", To: "boats-v1"}
 		}, []v1.PackageRevision{
-			rev(v1.FunctionKind, 1, v1.RevisionActive, v1.RevisionHealthy()), rev(v1.FunctionKind, 2, v1.RevisionInactive, v1.RevisionHealthy()),
+			rev(v1.FunctionKind, 1, v1.RevisionActive, v1.RevisionHealthy()),
+			rev(v1.FunctionKind, 2, v1.RevisionInactive, v1.RevisionHealthy()),
 		}, "v1 runs"},
-		"content not available, and not started yet": {v1.ProviderKind, func(p v1.Package) { p.PackageSpec().Package = repository + ":v3" }, []v1.PackageRevision{
+		"content not available, and not started yet": {v1.ProviderKind, func(p v1.Package) {
+			p.PackageSpec().Package = repository + ":v3"
+		}, []v1.PackageRevision{
 			rev(v1.ProviderKind, 1, v1.RevisionInactive, v1.RevisionHealthy(), v1.RuntimeActive(), v1.RuntimeHealthy()),
 			rev(v1.ProviderKind, 2, v1.RevisionActive, v1.RevisionUnhealthy("no image")),
 		}, "v1 runs"},

@@ -13,7 +13,8 @@ func TestShortenDigests(t *testing.T) {
 	digest := "@sha256:0123456789ab" + strings.Repeat("c", 52)
 	for text, want := range map[string]string{
 		"r.example/a:v1" + digest: "r.example/a:v1@sha256:0123456789ab",
-		"r.example/a" + digest + " r.example/a:v2" + digest + " (v1 runs)": "r.example/a@sha256:0123456789ab r.example/a:v2@sha256:0123456789ab (v1 runs)",
+		"r.example/a" + digest + " r.example/a:v2" + digest +
+			" (v1 runs)": "r.example/a@sha256:0123456789ab r.example/a:v2@sha256:0123456789ab (v1 runs)",
 		"r.example/a:v1":                  "r.example/a:v1",
 		"r.example/a@sha256:0123456789ab": "r.example/a@sha256:0123456789ab",
 	} {
@@ -32,7 +33,10 @@ func TestAbsentSuggestsTheSameNameOfAnotherKind(t *testing.T) {
 		p.PackageSpec().Package = "r.example/" + strings.ReplaceAll(name, "acme-", "acme/provider-") + ":v1.0.0"
 		all.Packages = append(all.Packages, p)
 	}
-	for name, want := range map[string]string{"acme-aws": "Did you mean provider/acme-aws? ", "acme-dnz": "Did you mean provider/acme-dns? ", "provider-dsn": "Did you mean provider/acme-aws or provider/acme-dns? "} {
+	for name, want := range map[string]string{
+		"acme-aws": "Did you mean provider/acme-aws? ", "acme-dnz": "Did you mean provider/acme-dns? ",
+		"provider-dsn": "Did you mean provider/acme-aws or provider/acme-dns? ",
+	} {
 		if do := errcode.From(all.Absent("configuration", name)).Do; !strings.HasPrefix(do, want) {
 			t.Errorf("%s: the advice is %q, want %q", name, do, want)
 		}

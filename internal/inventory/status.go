@@ -16,8 +16,8 @@ func HealthNote(p v1.Package) string {
 	return p.GetCondition(v1.TypeReady).Message
 }
 
-// InstalledStatus returns the status of the condition Installed, Deleting for a package that is being deleted, Paused for a package that
-// is not reconciled, or RolledBack for a package whose update failed.
+// InstalledStatus returns the status of the condition Installed, Deleting for a package that is being deleted, Paused
+// for a package that is not reconciled, or RolledBack for a package whose update failed.
 func InstalledStatus(p v1.Package) string {
 	switch {
 	case IsDeleting(p):
@@ -36,7 +36,8 @@ func HealthMessage(p v1.Package) string {
 	switch {
 	case Paused(p):
 		return p.GetCondition(v1.TypeSynced).Message
-	case health.Message == "" || health.ObservedGeneration != p.GetGeneration() || !v1.IsRetryHandled(p, p.PackageStatus().LastHandledRetry):
+	case health.Message == "" || health.ObservedGeneration != p.GetGeneration() ||
+		!v1.IsRetryHandled(p, p.PackageStatus().LastHandledRetry):
 		return "the manager has not reconciled it yet: it still reads the package, or it does not run, which `xpkg doctor` checks"
 	}
 	return health.Message

@@ -32,7 +32,9 @@ func TestTargetsOfAnUpdate(t *testing.T) {
 		{[]string{"provider/ghcr.io/acme/boats:v2"}, []Target{{Kind: "Provider", Ref: "ghcr.io/acme/boats:v2"}}},
 		{[]string{"provider/boats:v2", "sailing"}, []Target{{Name: "provider/sailing", Ref: "boats:v2"}}},
 		{[]string{"ghcr.io/acme/boats:v2", "sailing"}, []Target{{Name: "sailing", Ref: "ghcr.io/acme/boats:v2"}}},
-		{[]string{"ghcr.io/acme/boats:v2", "ghcr.io/acme/rafts:v2"}, []Target{{Ref: "ghcr.io/acme/boats:v2"}, {Ref: "ghcr.io/acme/rafts:v2"}}},
+		{[]string{"ghcr.io/acme/boats:v2", "ghcr.io/acme/rafts:v2"}, []Target{{Ref: "ghcr.io/acme/boats:v2"}, {
+			Ref: "ghcr.io/acme/rafts:v2",
+		}}},
 		{[]string{"boats@"}, nil},
 		{[]string{"provider"}, nil},
 		{[]string{""}, nil},

@@ -72,7 +72,9 @@ func (w *Watch) List(ctx context.Context) ([]Event, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := w.Cluster.List(ctx, list, client.MatchingLabelsSelector{Selector: w.Selector}, client.InNamespace(w.Namespace)); err != nil {
+	if err := w.Cluster.List(
+		ctx, list, client.MatchingLabelsSelector{Selector: w.Selector}, client.InNamespace(w.Namespace),
+	); err != nil {
 		return nil, err
 	}
 	w.version = list.GetResourceVersion()
@@ -88,7 +90,9 @@ func (w *Watch) List(ctx context.Context) ([]Event, error) {
 		}
 		return nil
 	})
-	gone := slices.SortedFunc(maps.Values(former), func(a, b Object) int { return cmp.Compare(ShortName(a), ShortName(b)) })
+	gone := slices.SortedFunc(
+		maps.Values(former), func(a, b Object) int { return cmp.Compare(ShortName(a), ShortName(b)) },
+	)
 	for _, o := range gone {
 		out = append(out, w.remove(ctx, o))
 	}
@@ -112,13 +116,14 @@ func (w *Watch) note(o Object) Event {
 	return Event{Object: o}
 }
 
-// remove forgets an object that is not selected any more, and returns the event. The API server reports an object that has lost the
-// selected labels as deleted, so the object is read.
+// remove forgets an object that is not selected any more, and returns the event. The API server reports an object that
+// has lost the selected labels as deleted, so the object is read.
 func (w *Watch) remove(ctx context.Context, o Object) Event {
 	o.GetObjectKind().SetGroupVersionKind(w.Kind)
 	delete(w.known, client.ObjectKeyFromObject(o))
 	live := o.DeepCopyObject().(Object)
-	if w.Selector.Empty() || w.Cluster.Get(ctx, client.ObjectKeyFromObject(o), live) != nil || live.GetUID() != o.GetUID() {
+	if w.Selector.Empty() || w.Cluster.Get(ctx, client.ObjectKeyFromObject(o), live) != nil ||
+		live.GetUID() != o.GetUID() {
 		return Event{Object: o, Deleted: true}
 	}
 	live.GetObjectKind().SetGroupVersionKind(w.Kind)
@@ -126,7 +131,8 @@ func (w *Watch) remove(ctx context.Context, o Object) Event {
 	return Event{Object: live, Unselected: true}
 }
 
-// Run sends the changes of objects since List until ctx ends. It lists the objects again when the API server ends the watch.
+// Run sends the changes of objects since List until ctx ends. It lists the objects again when the API server ends the
+// watch.
 func (w *Watch) Run(ctx context.Context, events chan<- Event) error {
 	for {
 		err := w.follow(ctx, events)
@@ -161,7 +167,9 @@ func (w *Watch) follow(ctx context.Context, events chan<- Event) error {
 	if err != nil {
 		return err
 	}
-	changes, err := w.Cluster.Watch(ctx, list, &client.ListOptions{LabelSelector: w.Selector, Namespace: w.Namespace, Raw: &metav1.ListOptions{ResourceVersion: w.version}})
+	changes, err := w.Cluster.Watch(ctx, list, &client.ListOptions{
+		LabelSelector: w.Selector, Namespace: w.Namespace, Raw: &metav1.ListOptions{ResourceVersion: w.version},
+	})
 	if err != nil {
 		return err
 	}

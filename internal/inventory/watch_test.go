@@ -31,11 +31,12 @@ func TestWatchSendsEveryChange(t *testing.T) {
 		t.Fatal(err)
 	}
 	watches := make(chan *apiwatch.FakeWatcher)
-	cluster := fake.NewClientBuilder().WithScheme(scheme).WithObjects(providerNamed("first")).WithInterceptorFuncs(interceptor.Funcs{
-		Watch: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) (apiwatch.Interface, error) {
-			return <-watches, nil
-		},
-	}).Build()
+	cluster := fake.NewClientBuilder().WithScheme(scheme).WithObjects(providerNamed("first")).
+		WithInterceptorFuncs(interceptor.Funcs{
+			Watch: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) (apiwatch.Interface, error) {
+				return <-watches, nil
+			},
+		}).Build()
 	w := &Watch{Cluster: cluster, Kind: v1.GroupVersion.WithKind(v1.ProviderKind), Selector: labels.Everything()}
 	all, err := w.List(t.Context())
 	if err != nil || len(all) != 1 || all[0].Object.GetName() != "first" || all[0].Deleted {
@@ -91,7 +92,10 @@ func TestWatchReportsPackagesThatWereDeletedMeanwhile(t *testing.T) {
 		t.Fatal(err)
 	}
 	cluster := fake.NewClientBuilder().WithScheme(scheme).Build()
-	w := &Watch{Cluster: cluster, Kind: v1.GroupVersion.WithKind(v1.ProviderKind), Selector: labels.Everything(), known: map[client.ObjectKey]Object{{Name: "gone"}: providerNamed("gone")}}
+	w := &Watch{
+		Cluster: cluster, Kind: v1.GroupVersion.WithKind(v1.ProviderKind), Selector: labels.Everything(),
+		known: map[client.ObjectKey]Object{{Name: "gone"}: providerNamed("gone")},
+	}
 	all, err := w.List(t.Context())
 	if err != nil || len(all) != 1 || all[0].Object.GetName() != "gone" || !all[0].Deleted || len(w.known) > 0 {
 		t.Errorf("%+v, %v", all, err)
@@ -108,18 +112,22 @@ func TestWatchDistinguishesUnselectedFromDeletedPackages(t *testing.T) {
 	current := apiwatch.NewFakeWithChanSize(3, false)
 	live, replaced := providerNamed("live"), providerNamed("replaced")
 	live.UID, replaced.UID = "1", "new"
-	cluster := fake.NewClientBuilder().WithScheme(scheme).WithObjects(live, replaced).WithInterceptorFuncs(interceptor.Funcs{
-		Watch: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) (apiwatch.Interface, error) {
-			return current, nil
-		},
-	}).Build()
+	cluster := fake.NewClientBuilder().WithScheme(scheme).WithObjects(live, replaced).
+		WithInterceptorFuncs(interceptor.Funcs{
+			Watch: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) (apiwatch.Interface, error) {
+				return current, nil
+			},
+		}).Build()
 	labeled := func(name, uid string) *v1.Provider {
 		p := providerNamed(name)
 		p.UID, p.Labels = types.UID(uid), map[string]string{"team": "ships"}
 		return p
 	}
 	former := []*v1.Provider{labeled("live", "1"), labeled("replaced", "old"), labeled("gone", "3")}
-	w := &Watch{Cluster: cluster, Kind: v1.GroupVersion.WithKind(v1.ProviderKind), Selector: selector, known: map[client.ObjectKey]Object{}}
+	w := &Watch{
+		Cluster: cluster, Kind: v1.GroupVersion.WithKind(v1.ProviderKind), Selector: selector,
+		known: map[client.ObjectKey]Object{},
+	}
 	for _, p := range former {
 		w.known[client.ObjectKeyFromObject(p)] = p
 		current.Delete(p)

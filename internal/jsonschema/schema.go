@@ -32,8 +32,9 @@ type Schema struct {
 // dialect is the version of JSON schemas.
 const dialect = "https://json-schema.org/draft/2020-12/schema"
 
-// Of returns the schema of the JSON encoding of a type. Fields that the encoding can omit are optional, and other fields are
-// accepted, because later versions can add some. It fails for a type that contains itself, and for one without an encoding.
+// Of returns the schema of the JSON encoding of a type. Fields that the encoding can omit are optional, and other
+// fields are accepted, because later versions can add some. It fails for a type that contains itself, and for one
+// without an encoding.
 func Of(t reflect.Type, title, description string) (*Schema, error) {
 	s, err := of(t, nil)
 	if err != nil {
@@ -79,7 +80,8 @@ func of(t reflect.Type, above []reflect.Type) (*Schema, error) {
 		return &Schema{Type: "boolean"}, nil
 	case reflect.String:
 		return &Schema{Type: "string"}, nil
-	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64, reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64, reflect.Uint, reflect.Uint8,
+		reflect.Uint16, reflect.Uint32, reflect.Uint64:
 		return &Schema{Type: "integer"}, nil
 	case reflect.Float32, reflect.Float64:
 		return &Schema{Type: "number"}, nil

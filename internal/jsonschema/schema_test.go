@@ -30,13 +30,19 @@ type outer struct {
 }
 
 func TestSchemaDescribesTheEncodingOfAType(t *testing.T) {
-	shared := &Schema{Type: "object", Properties: map[string]*Schema{"shared": {Type: "string"}}, Required: []string{"shared"}}
+	shared := &Schema{Type: "object", Properties: map[string]*Schema{"shared": {Type: "string"}}, Required: []string{
+		"shared",
+	}}
 	want := &Schema{
-		Schema: dialect, Title: "title", Description: "text", Type: "object", Required: []string{"shared", "text", "list", "any", "Untagged"},
+		Schema: dialect, Title: "title", Description: "text", Type: "object",
+		Required: []string{"shared", "text", "list", "any", "Untagged"},
 		Properties: map[string]*Schema{
-			"shared": {Type: "string"}, "text": {Type: "string"}, "maybe": {Type: "integer"}, "zero": {Type: "string", Format: "date-time"},
-			"list": {Type: []string{"array", "null"}, Items: shared}, "map": {Type: "object", AdditionalProperties: &Schema{Type: "boolean"}},
-			"raw": {}, "pointer": shared, "any": {}, "floats": {Type: "array", Items: &Schema{Type: "number"}}, "Untagged": {Type: "boolean"},
+			"shared": {Type: "string"}, "text": {Type: "string"}, "maybe": {Type: "integer"},
+			"zero": {Type: "string", Format: "date-time"},
+			"list": {Type: []string{"array", "null"}, Items: shared},
+			"map":  {Type: "object", AdditionalProperties: &Schema{Type: "boolean"}},
+			"raw":  {}, "pointer": shared, "any": {}, "floats": {Type: "array", Items: &Schema{Type: "number"}},
+			"Untagged": {Type: "boolean"},
 		},
 	}
 	got, err := Of(reflect.TypeFor[outer](), "title", "text")
@@ -50,7 +56,9 @@ type list struct {
 }
 
 func TestTypesWithoutASchemaAreRefused(t *testing.T) {
-	for _, kind := range []reflect.Type{reflect.TypeFor[list](), reflect.TypeFor[struct{ F func() }](), reflect.TypeFor[[]chan int]()} {
+	for _, kind := range []reflect.Type{
+		reflect.TypeFor[list](), reflect.TypeFor[struct{ F func() }](), reflect.TypeFor[[]chan int](),
+	} {
 		if _, err := Of(kind, "", ""); err == nil {
 			t.Errorf("%s has a schema", kind)
 		}

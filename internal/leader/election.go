@@ -144,7 +144,9 @@ func (c *candidate) term(ctx context.Context) error {
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Lock: lock, Name: c.Name,
 		LeaseDuration: c.Duration, RenewDeadline: c.renewDeadline(), RetryPeriod: c.Duration / renewals,
-		Callbacks: leaderelection.LeaderCallbacks{OnStartedLeading: func(context.Context) { work() }, OnStoppedLeading: func() {}},
+		Callbacks: leaderelection.LeaderCallbacks{
+			OnStartedLeading: func(context.Context) { work() }, OnStoppedLeading: func() {},
+		},
 	})
 	if err != nil {
 		return fmt.Errorf("leader election: %w", err)
@@ -192,12 +194,15 @@ func waitUntil(ctx, term context.Context, at time.Time) {
 // lock returns the Lease. It calls refuse when this manager must not wait for the Lease.
 func (c *candidate) lock(f *fence, refuse func()) *fencedLock {
 	return &fencedLock{
-		fence: f, namespace: c.Namespace, name: c.Name, exclusive: c.Exclusive, preempt: c.Preempt, refuse: refuse, allowed: &c.allowed,
+		fence: f, namespace: c.Namespace, name: c.Name, exclusive: c.Exclusive, preempt: c.Preempt, refuse: refuse,
+		allowed: &c.allowed,
 		preempted: func(holder string) {
-			c.log.Warn("takes the lease from another holder; if that is a manager, stop it", "lease", c.Namespace+"/"+c.Name, "holder", holder)
+			c.log.Warn("takes the lease from another holder; if that is a manager, stop it", "lease", c.Namespace+"/"+
+				c.Name, "holder", holder)
 		},
 		wait: func(holder string) {
-			c.log.Info("waits until another manager renews the lease, or its lease expires", "lease", c.Namespace+"/"+c.Name, "holder", holder)
+			c.log.Info("waits until another manager renews the lease, or its lease expires", "lease", c.Namespace+"/"+
+				c.Name, "holder", holder)
 		},
 		Interface: &resourcelock.LeaseLock{
 			LeaseMeta:  metav1.ObjectMeta{Namespace: c.Namespace, Name: c.Name},

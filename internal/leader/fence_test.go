@@ -51,10 +51,16 @@ func TestFence(t *testing.T) {
 		do     func(*fence, *clock)
 		passes bool
 	}{
-		"NeverHeld":       {http.MethodPost, func(*fence, *clock) {}, false},
-		"Held":            {http.MethodPost, func(f *fence, c *clock) { f.renew(c.now()) }, true},
-		"HeldLongAgo":     {http.MethodPut, func(f *fence, c *clock) { f.renew(c.now()); c.advance(limit + 1) }, false},
-		"RenewedSince":    {http.MethodPut, func(f *fence, c *clock) { f.renew(c.now()); c.advance(limit); f.renew(c.now()) }, true},
+		"NeverHeld":   {http.MethodPost, func(*fence, *clock) {}, false},
+		"Held":        {http.MethodPost, func(f *fence, c *clock) { f.renew(c.now()) }, true},
+		"HeldLongAgo": {http.MethodPut, func(f *fence, c *clock) { f.renew(c.now()); c.advance(limit + 1) }, false},
+		"RenewedSince": {http.MethodPut, func(
+			f *fence, c *clock,
+		) {
+			f.renew(c.now())
+			c.advance(limit)
+			f.renew(c.now())
+		}, true},
 		"Deposed":         {http.MethodPatch, func(f *fence, c *clock) { f.renew(c.now()); f.depose() }, false},
 		"ReadsAlwaysPass": {http.MethodGet, func(*fence, *clock) {}, true},
 	}
@@ -170,7 +176,10 @@ func later(t *testing.T, from time.Time, monotonic, wall time.Duration) time.Tim
 	at := from.Add(monotonic)
 	*(*uint64)(unsafe.Pointer(&at)) += uint64((wall-monotonic)/time.Second) << 30
 	if at.Sub(from) != monotonic || at.Round(0).Sub(from.Round(0)) != wall {
-		t.Fatalf("the layout of time.Time has changed: %s and %s, want %s and %s", at.Sub(from), at.Round(0).Sub(from.Round(0)), monotonic, wall)
+		t.Fatalf(
+			"the layout of time.Time has changed: %s and %s, want %s and %s", at.Sub(from), at.Round(0).Sub(from.Round(0)),
+			monotonic, wall,
+		)
 	}
 	return at
 }

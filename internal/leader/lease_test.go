@@ -51,12 +51,13 @@ func join(t *testing.T, cfg *rest.Config, e leader.Election) *member {
 	t.Cleanup(m.stop)
 	go func() {
 		defer close(m.ended)
-		m.err = leader.Run(ctx, e, cfg, slog.New(slog.DiscardHandler), logr.Discard(), func(ctx context.Context, fence transport.WrapperFunc) error {
-			m.fence.Store(&fence)
-			m.works.Add(1)
-			<-ctx.Done()
-			return ctx.Err()
-		})
+		m.err = leader.Run(ctx,
+			e, cfg, slog.New(slog.DiscardHandler), logr.Discard(), func(ctx context.Context, fence transport.WrapperFunc) error {
+				m.fence.Store(&fence)
+				m.works.Add(1)
+				<-ctx.Done()
+				return ctx.Err()
+			})
 	}()
 	return m
 }
@@ -108,7 +109,8 @@ func (m *member) untilRefused(t *testing.T, other string) {
 	if !errors.Is(m.err, leader.ErrAnotherManager) || !errors.As(m.err, &e) {
 		t.Fatalf("got %v, want AnotherManager", m.err)
 	}
-	if !strings.Contains(e.What, "the manager "+other+" has held the Lease default/") || !strings.Contains(e.Do, "`kubectl get lease --namespace default "+leaseName(t)+" ") {
+	if !strings.Contains(e.What, "the manager "+other+" has held the Lease default/") ||
+		!strings.Contains(e.Do, "`kubectl get lease --namespace default "+leaseName(t)+" ") {
 		t.Errorf("the failure does not name the other manager %s: %s\n%s", other, e.What, e.Do)
 	}
 }
@@ -140,7 +142,9 @@ func hold(t *testing.T, cfg *rest.Config, holder string, seconds int32) {
 	now := metav1.NowMicro()
 	_, err := leasesOf(t, cfg).Create(t.Context(), &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Name: leaseName(t)},
-		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds, AcquireTime: &now, RenewTime: &now},
+		Spec: coordinationv1.LeaseSpec{
+			HolderIdentity: &holder, LeaseDurationSeconds: &seconds, AcquireTime: &now, RenewTime: &now,
+		},
 	}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -197,8 +201,8 @@ func TestLeaseOfACrashedManagerIsTakenOver(t *testing.T) {
 	}
 }
 
-// A manager that excludes others by another lock takes the Lease of every holder, whatever the Lease declares, and after
-// that it works.
+// A manager that excludes others by another lock takes the Lease of every holder, whatever the Lease declares, and
+// after that it works.
 func TestLeaseIsPreempted(t *testing.T) {
 	cfg := cluster.Start(t)
 	hold(t, cfg, "hostile", 1)
@@ -289,8 +293,8 @@ func TestForbiddenLeaseIsAFailure(t *testing.T) {
 	}
 }
 
-// A manager that may use its Lease continues after an API server has denied it: one that has just started denies requests until it has
-// read the roles.
+// A manager that may use its Lease continues after an API server has denied it: one that has just started denies
+// requests until it has read the roles.
 func TestDenialsAfterAStartOfTheAPIServerAreNoFailure(t *testing.T) {
 	for name, held := range map[string]bool{"leader": true, "standby": false} {
 		t.Run(name, func(t *testing.T) {

@@ -46,8 +46,13 @@ func TestPreemption(t *testing.T) {
 				now.advance(tc.renewed)
 			}
 			l := &fencedLock{
-				Interface: held{record: resourcelock.LeaderElectionRecord{HolderIdentity: "other", LeaseDurationSeconds: tc.declared}},
-				fence:     f, exclusive: true, preempt: true, refuse: func() {}, allowed: &atomic.Bool{}, wait: func(string) {}, preempted: func(string) {},
+				Interface: held{record: resourcelock.LeaderElectionRecord{
+					HolderIdentity: "other", LeaseDurationSeconds: tc.declared,
+				}},
+				fence: f, exclusive: true, preempt: true, refuse: func() {}, allowed: &atomic.Bool{}, wait: func(
+					string,
+				) {
+				}, preempted: func(string) {},
 			}
 			record, _, err := l.Get(t.Context())
 			if err != nil {
@@ -56,7 +61,8 @@ func TestPreemption(t *testing.T) {
 			if taken := record.HolderIdentity == ""; taken != tc.taken || l.failure() != nil {
 				t.Errorf("taken %t, want %t; failure %v", taken, tc.taken, l.failure())
 			}
-			if got := l.handover(); tc.taken && !got.Equal(now.at.Add(tc.wait)) || !tc.taken && (!got.IsZero() || f.term.Err() == nil) {
+			if got := l.handover(); tc.taken && !got.Equal(now.at.Add(tc.wait)) ||
+				!tc.taken && (!got.IsZero() || f.term.Err() == nil) {
 				t.Errorf("the work starts at %v, want %v after %v", got, tc.wait, now.at)
 			}
 		})

@@ -105,7 +105,10 @@ func New(o Options) (*Core, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = errors.Join(corev1.AddToScheme(scheme), admissionv1.AddToScheme(scheme), discoveryv1.AddToScheme(scheme), rbacv1.AddToScheme(scheme))
+	err = errors.Join(
+		corev1.AddToScheme(scheme), admissionv1.AddToScheme(scheme), discoveryv1.AddToScheme(scheme),
+		rbacv1.AddToScheme(scheme),
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +117,10 @@ func New(o Options) (*Core, error) {
 		return nil, err
 	}
 	impersonating := rest.CopyConfig(o.Config)
-	impersonating.Impersonate = rest.ImpersonationConfig{UserName: crossplane.UserName(types.NamespacedName{Namespace: o.Namespace, Name: account}), Groups: []string{"system:serviceaccounts", "system:authenticated"}}
+	impersonating.Impersonate = rest.ImpersonationConfig{
+		UserName: crossplane.UserName(types.NamespacedName{Namespace: o.Namespace, Name: account}),
+		Groups:   []string{"system:serviceaccounts", "system:authenticated"},
+	}
 	asCore, err := client.New(impersonating, client.Options{Scheme: scheme, Mapper: restmapper.New(scheme)})
 	if err != nil {
 		return nil, err
@@ -202,7 +208,8 @@ func (c *Core) prepare(ctx context.Context) error {
 	return c.awaitFence(ctx)
 }
 
-// awaitFence waits until the API server denies core a write of a package: a policy has an effect some time after it was written.
+// awaitFence waits until the API server denies core a write of a package: a policy has an effect some time after it was
+// written.
 func (c *Core) awaitFence(ctx context.Context) error {
 	begin := c.opts.Now()
 	for {
@@ -213,7 +220,10 @@ func (c *Core) awaitFence(ctx context.Context) error {
 			return nil
 		}
 		if c.opts.Now().Sub(begin) > stuck {
-			return fmt.Errorf("the policy %s does not deny Crossplane core a write of a package: %w", crossplane.FenceName, cmp.Or(err, errors.New("the API server accepts it")))
+			return fmt.Errorf(
+				"the policy %s does not deny Crossplane core a write of a package: %w", crossplane.FenceName,
+				cmp.Or(err, errors.New("the API server accepts it")),
+			)
 		}
 		if err := pause.For(ctx, startPoll); err != nil {
 			return err
@@ -273,7 +283,10 @@ func (c *Core) maintain(ctx context.Context) error {
 		return fmt.Errorf("check the fence of Crossplane core: %w", err)
 	}
 	if !fenced {
-		c.opts.Log.WarnContext(ctx, "another client changed the policy that denies Crossplane core writes of packages; it is restored", "policy", crossplane.FenceName)
+		c.opts.Log.WarnContext(
+			ctx, "another client changed the policy that denies Crossplane core writes of packages; it is restored", "policy",
+			crossplane.FenceName,
+		)
 		if err := c.prepare(ctx); err != nil {
 			return err
 		}
@@ -307,7 +320,8 @@ func (c *Core) files(ctx context.Context, process string) (map[string][]byte, er
 	}
 	for folder, secret := range map[string]string{serverFolder: serverSecret, clientFolder: clientSecret} {
 		i := issued[secret]
-		files[folder+"/"+corev1.TLSCertKey], files[folder+"/"+corev1.TLSPrivateKeyKey], files[folder+"/"+certificates.KeyBundle] = i.Cert, i.Key, i.Bundle
+		files[folder+"/"+corev1.TLSCertKey], files[folder+"/"+corev1.TLSPrivateKeyKey], files[folder+"/"+
+			certificates.KeyBundle] = i.Cert, i.Key, i.Bundle
 	}
 	return files, nil
 }

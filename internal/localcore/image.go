@@ -54,10 +54,10 @@ func IsExecutable(file string) (bool, error) {
 	return string(magic) == elf.ELFMAG, nil
 }
 
-// BinaryImage returns an image with a local executable of core, and with the folders crds and webhookconfigurations beside
-// it, as in the image of Crossplane. Without these folders, core works on the permissive CRDs of the manager and serves no
-// webhooks. The version of the image is the version of the executable's Go module. It fails with InvalidCore if the file is
-// not an executable for this machine.
+// BinaryImage returns an image with a local executable of core, and with the folders crds and webhookconfigurations
+// beside it, as in the image of Crossplane. Without these folders, core works on the permissive CRDs of the manager and
+// serves no webhooks. The version of the image is the version of the executable's Go module. It fails with InvalidCore
+// if the file is not an executable for this machine.
 func BinaryImage(ctx context.Context, file string) (*image.Image, error) {
 	if err := checkExecutable(file); err != nil {
 		return nil, err
@@ -74,7 +74,8 @@ func BinaryImage(ctx context.Context, file string) (*image.Image, error) {
 	config, err := json.Marshal(map[string]any{
 		"os": runtime.GOOS, "architecture": runtime.GOARCH,
 		"config": map[string]any{
-			"User": user, "Entrypoint": []string{"/" + executable}, "WorkingDir": "/", "Labels": map[string]string{LabelVersion: ModuleVersion(file)},
+			"User": user, "Entrypoint": []string{"/" + executable}, "WorkingDir": "/",
+			"Labels": map[string]string{LabelVersion: ModuleVersion(file)},
 		},
 		"rootfs": map[string]any{"type": "layers", "diff_ids": []string{oci.DigestOf(layer).String()}},
 	})
@@ -85,7 +86,10 @@ func BinaryImage(ctx context.Context, file string) (*image.Image, error) {
 }
 
 // machines are the processors of executables by the names of Go.
-var machines = map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64, "arm": elf.EM_ARM, "386": elf.EM_386, "ppc64le": elf.EM_PPC64, "s390x": elf.EM_S390}
+var machines = map[string]elf.Machine{
+	"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64, "arm": elf.EM_ARM, "386": elf.EM_386, "ppc64le": elf.EM_PPC64,
+	"s390x": elf.EM_S390,
+}
 
 func checkExecutable(file string) error {
 	f, err := elf.Open(file)
@@ -97,12 +101,14 @@ func checkExecutable(file string) error {
 		return ErrInvalid.New(nil, "%s is an executable for %s, and this machine is %s", file, f.Machine, runtime.GOARCH)
 	}
 	if slices.ContainsFunc(f.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP }) {
-		return ErrInvalid.New(nil, "%s is linked dynamically, and its image would contain no libraries", file).WithDo("Build it with CGO_ENABLED=0, as for the image of Crossplane.")
+		return ErrInvalid.New(nil, "%s is linked dynamically, and its image would contain no libraries", file).
+			WithDo("Build it with CGO_ENABLED=0, as for the image of Crossplane.")
 	}
 	return nil
 }
 
-// ModuleVersion returns the version of the Go module of an executable, or "" if it was not built from a released module.
+// ModuleVersion returns the version of the Go module of an executable, or "" if it was not built from a released
+// module.
 func ModuleVersion(file string) string {
 	info, err := buildinfo.ReadFile(file)
 	if err != nil || info.Main.Version == "(devel)" {
@@ -116,7 +122,10 @@ func binaryLayer(ctx context.Context, file string) ([]byte, error) {
 	var out bytes.Buffer
 	w := tar.NewWriter(&out)
 	add := func(name string, mode int64, data []byte) error {
-		header := &tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: mode, Size: int64(len(data)), ModTime: time.Unix(0, 0), Format: tar.FormatUSTAR}
+		header := &tar.Header{
+			Typeflag: tar.TypeReg, Name: name, Mode: mode, Size: int64(len(data)), ModTime: time.Unix(0, 0),
+			Format: tar.FormatUSTAR,
+		}
 		if strings.HasSuffix(name, "/") {
 			header.Typeflag = tar.TypeDir
 		}
@@ -193,8 +202,8 @@ func manifestsIn(files fs.FS, folder string) ([]manifest, error) {
 	return out, nil
 }
 
-// VersionOf returns the version of core in an image: its label, or else the tag of its reference. It is empty if neither is
-// a version. It fails with CoreVersion for a version that is not supported.
+// VersionOf returns the version of core in an image: its label, or else the tag of its reference. It is empty if
+// neither is a version. It fails with CoreVersion for a version that is not supported.
 func VersionOf(config unpack.RuntimeConfig, tag string) (string, error) {
 	for _, candidate := range []string{config.Labels[LabelVersion], tag} {
 		v := version.Parse(candidate)

@@ -22,7 +22,9 @@ import (
 )
 
 func crd(name string) *fstest.MapFile {
-	return &fstest.MapFile{Data: []byte("apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: " + name + "}\n")}
+	return &fstest.MapFile{
+		Data: []byte("apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: " + name + "}\n"),
+	}
 }
 
 // The initialization of core gets the CRDs of core, and none of the package API, whatever their files are called.
@@ -78,8 +80,8 @@ func TestVersionOf(t *testing.T) {
 	}
 }
 
-// Core starts with the settings of a core beside the manager, and is restarted with a new certificate and not with a new
-// token.
+// Core starts with the settings of a core beside the manager, and is restarted with a new certificate and not with a
+// new token.
 func TestStart(t *testing.T) {
 	scheme, err := apis.NewScheme()
 	if err != nil {
@@ -87,19 +89,30 @@ func TestStart(t *testing.T) {
 	}
 	config := &rest.Config{Host: "https://127.0.0.1:16443"}
 	c := &Core{
-		opts: Options{Namespace: "crossplane-system", Args: []string{"--debug"}, Config: config}, listeners: listeners{webhook: 1, metrics: 2, health: 3},
-		issuer: identity.NewIssuer(fake.NewClientBuilder().WithScheme(scheme).Build(), config, "crossplane-system", time.Now),
+		opts:      Options{Namespace: "crossplane-system", Args: []string{"--debug"}, Config: config},
+		listeners: listeners{webhook: 1, metrics: 2, health: 3},
+		issuer: identity.NewIssuer(
+			fake.NewClientBuilder().WithScheme(scheme).Build(), config, "crossplane-system", time.Now,
+		),
 	}
-	files := map[string][]byte{"/tls/client/tls.crt": []byte("one"), "/tls/client/ca.crt": []byte("ca"), "/token": []byte("a")}
+	files := map[string][]byte{
+		"/tls/client/tls.crt": []byte("one"), "/tls/client/ca.crt": []byte("ca"), "/token": []byte("a"),
+	}
 	first, err := c.startSpec(files)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"core", "start", crossplane.ExternalRuntime, "--webhook-port=1", "--metrics-port=2", "--health-probe-port=3", "--debug"}
+	want := []string{
+		"core", "start", crossplane.ExternalRuntime, "--webhook-port=1", "--metrics-port=2", "--health-probe-port=3",
+		"--debug",
+	}
 	if !slices.Equal(first.Args, want) {
 		t.Errorf("got %q, want %q", first.Args, want)
 	}
-	for name, value := range map[string]string{"POD_NAMESPACE": "crossplane-system", "POD_SERVICE_ACCOUNT": "crossplane", "TLS_CLIENT_CERTS_DIR": "/tls/client", "XPKG_CACHE_DIR": "/tmp"} {
+	for name, value := range map[string]string{
+		"POD_NAMESPACE": "crossplane-system", "POD_SERVICE_ACCOUNT": "crossplane", "TLS_CLIENT_CERTS_DIR": "/tls/client",
+		"XPKG_CACHE_DIR": "/tmp",
+	} {
 		if first.Env[name] != value {
 			t.Errorf("%s is %q, want %q", name, first.Env[name], value)
 		}
@@ -121,10 +134,13 @@ func TestStart(t *testing.T) {
 	if !slices.Equal(spec.Args, []string{"core", "init", "--activation=*"}) {
 		t.Errorf("the initialization has the arguments %q", spec.Args)
 	}
-	if _, ok := spec.Files[crdMount+"/a.yaml"]; !ok || spec.Env["CRDS_PATH"] != crdMount || spec.Env["ENABLE_WEBHOOKS"] != "false" || spec.Env["WEBHOOK_ENABLED"] != "false" || spec.Env["WEBHOOK_SERVICE_NAME"] != "" {
+	if _, ok := spec.Files[crdMount+"/a.yaml"]; !ok || spec.Env["CRDS_PATH"] != crdMount ||
+		spec.Env["ENABLE_WEBHOOKS"] != "false" || spec.Env["WEBHOOK_ENABLED"] != "false" ||
+		spec.Env["WEBHOOK_SERVICE_NAME"] != "" {
 		t.Errorf("%v, files %v", spec.Env, slices.Sorted(maps.Keys(spec.Files)))
 	}
-	if spec, err = c.initSpec(files, nil, true); err != nil || spec.Env["WEBHOOK_ENABLED"] != "true" || spec.Env["WEBHOOK_SERVICE_NAME"] != webhookName {
+	if spec, err = c.initSpec(files, nil, true); err != nil || spec.Env["WEBHOOK_ENABLED"] != "true" ||
+		spec.Env["WEBHOOK_SERVICE_NAME"] != webhookName {
 		t.Errorf("%v %v", spec.Env, err)
 	}
 }
@@ -170,7 +186,9 @@ func TestBinaryImageIsReproducible(t *testing.T) {
 	var digests []string
 	for range 2 {
 		dir := t.TempDir()
-		for name, data := range map[string][]byte{"crossplane": content, "crds/a.yaml": []byte("a: b\n"), "webhookconfigurations/b.yaml": []byte("c: d\n")} {
+		for name, data := range map[string][]byte{
+			"crossplane": content, "crds/a.yaml": []byte("a: b\n"), "webhookconfigurations/b.yaml": []byte("c: d\n"),
+		} {
 			if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700); err != nil {
 				t.Fatal(err)
 			}

@@ -30,17 +30,22 @@ const (
 	defaultRuntimeConfig = "default"
 )
 
-// fencedObjects returns the objects that must exist before core runs, in the order of their creation. The fence is first.
+// fencedObjects returns the objects that must exist before core runs, in the order of their creation. The fence is
+// first.
 func fencedObjects(namespace string) []client.Object {
 	policy, binding := crossplane.Fence(types.NamespacedName{Namespace: namespace, Name: account})
 	return []client.Object{
 		policy, binding,
 		&corev1.ServiceAccount{
-			TypeMeta: typeMeta(corev1.SchemeGroupVersion, "ServiceAccount"), ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: account, Labels: labels()},
+			TypeMeta:   typeMeta(corev1.SchemeGroupVersion, "ServiceAccount"),
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: account, Labels: labels()},
 		},
 		&rbacv1.ClusterRole{
-			TypeMeta: typeMeta(rbacv1.SchemeGroupVersion, "ClusterRole"), ObjectMeta: metav1.ObjectMeta{Name: account, Labels: labels()},
-			AggregationRule: &rbacv1.AggregationRule{ClusterRoleSelectors: []metav1.LabelSelector{{MatchLabels: map[string]string{aggregateLabel: "true"}}}},
+			TypeMeta:   typeMeta(rbacv1.SchemeGroupVersion, "ClusterRole"),
+			ObjectMeta: metav1.ObjectMeta{Name: account, Labels: labels()},
+			AggregationRule: &rbacv1.AggregationRule{ClusterRoleSelectors: []metav1.LabelSelector{{
+				MatchLabels: map[string]string{aggregateLabel: "true"},
+			}}},
 		},
 		&rbacv1.ClusterRole{
 			TypeMeta:   typeMeta(rbacv1.SchemeGroupVersion, "ClusterRole"),
@@ -48,12 +53,14 @@ func fencedObjects(namespace string) []client.Object {
 			Rules:      rules(),
 		},
 		&rbacv1.ClusterRoleBinding{
-			TypeMeta: typeMeta(rbacv1.SchemeGroupVersion, "ClusterRoleBinding"), ObjectMeta: metav1.ObjectMeta{Name: account, Labels: labels()},
-			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: account},
-			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: account}},
+			TypeMeta:   typeMeta(rbacv1.SchemeGroupVersion, "ClusterRoleBinding"),
+			ObjectMeta: metav1.ObjectMeta{Name: account, Labels: labels()},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: account},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: account}},
 		},
 		&v1beta1.DeploymentRuntimeConfig{
-			TypeMeta: typeMeta(v1beta1.GroupVersion, "DeploymentRuntimeConfig"), ObjectMeta: metav1.ObjectMeta{Name: defaultRuntimeConfig},
+			TypeMeta:   typeMeta(v1beta1.GroupVersion, "DeploymentRuntimeConfig"),
+			ObjectMeta: metav1.ObjectMeta{Name: defaultRuntimeConfig},
 		},
 	}
 }
@@ -97,8 +104,12 @@ func webhookObjects(namespace, address string, port int) []client.Object {
 				Labels: map[string]string{discoveryv1.LabelServiceName: webhookName, discoveryv1.LabelManagedBy: "xpkg.dev"},
 			},
 			AddressType: processruntime.AddressType(address),
-			Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{address}, Conditions: discoveryv1.EndpointConditions{Ready: new(true)}}},
-			Ports:       []discoveryv1.EndpointPort{{Name: new(webhookPort), Port: new(int32(port)), Protocol: new(corev1.ProtocolTCP)}},
+			Endpoints: []discoveryv1.Endpoint{{Addresses: []string{address}, Conditions: discoveryv1.EndpointConditions{
+				Ready: new(true),
+			}}},
+			Ports: []discoveryv1.EndpointPort{{
+				Name: new(webhookPort), Port: new(int32(port)), Protocol: new(corev1.ProtocolTCP),
+			}},
 		},
 	}
 }

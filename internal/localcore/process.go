@@ -73,13 +73,15 @@ func (c *Core) initSpec(files map[string][]byte, crds []manifest, webhooks bool)
 		return sandbox.Spec{}, err
 	}
 	maps.Copy(env, map[string]string{
-		"CRDS_PATH": crdMount, "TLS_CA_SECRET_NAME": v1.RootCASecretName, "TLS_SERVER_SECRET_NAME": serverSecret, "TLS_CLIENT_SECRET_NAME": clientSecret,
+		"CRDS_PATH": crdMount, "TLS_CA_SECRET_NAME": v1.RootCASecretName, "TLS_SERVER_SECRET_NAME": serverSecret,
+		"TLS_CLIENT_SECRET_NAME": clientSecret,
 		// The initialization of a core such as v2.0.2 reads the second name only, although its Helm chart sets the first one.
 		"ENABLE_WEBHOOKS": strconv.FormatBool(webhooks), "WEBHOOK_ENABLED": strconv.FormatBool(webhooks),
 	})
 	if webhooks {
 		maps.Copy(env, map[string]string{
-			"WEBHOOK_SERVICE_NAME": webhookName, "WEBHOOK_SERVICE_NAMESPACE": c.opts.Namespace, "WEBHOOK_SERVICE_PORT": strconv.Itoa(webhookNumber),
+			"WEBHOOK_SERVICE_NAME": webhookName, "WEBHOOK_SERVICE_NAMESPACE": c.opts.Namespace,
+			"WEBHOOK_SERVICE_PORT": strconv.Itoa(webhookNumber),
 		})
 	}
 	files = maps.Clone(files)
@@ -92,7 +94,8 @@ func (c *Core) initSpec(files map[string][]byte, crds []manifest, webhooks bool)
 	return c.spec(initName, []string{"core", "init", "--activation=*"}, env, files), nil
 }
 
-// startSpec returns the process of core. Core reads the certificate of a client only once, and is restarted with a new one.
+// startSpec returns the process of core. Core reads the certificate of a client only once, and is restarted with a new
+// one.
 func (c *Core) startSpec(files map[string][]byte) (sandbox.Spec, error) {
 	env, err := c.environment()
 	if err != nil {
@@ -116,7 +119,9 @@ func (c *Core) startSpec(files map[string][]byte) (sandbox.Spec, error) {
 }
 
 func (c *Core) spec(name string, args []string, env map[string]string, files map[string][]byte) sandbox.Spec {
-	return sandbox.Spec{Name: name, Origin: c.opts.Image.Origin, Digest: c.opts.Image.Digest, Args: args, Env: env, Files: files}
+	return sandbox.Spec{
+		Name: name, Origin: c.opts.Image.Origin, Digest: c.opts.Image.Digest, Args: args, Env: env, Files: files,
+	}
 }
 
 // environment returns the variables of both processes.

@@ -1,7 +1,7 @@
 // Package migration moves the packages of a cluster from Crossplane core to the manager, and back.
 //
-// A plan is computed from the live cluster. Each of its steps can be repeated, and is done if the cluster already has the
-// state that it produces. So a migration that was interrupted continues with a new plan.
+// A plan is computed from the live cluster. Each of its steps can be repeated, and is done if the cluster already has
+// the state that it produces. So a migration that was interrupted continues with a new plan.
 package migration
 
 import (
@@ -70,8 +70,8 @@ func (p *Plan) WriteText(w io.Writer) {
 	fmt.Fprint(w, b.String())
 }
 
-// Run carries out the steps that are not done, in their order, each within a time limit. It calls completed after each of
-// them, and stops at the first failure.
+// Run carries out the steps that are not done, in their order, each within a time limit. It calls completed after each
+// of them, and stops at the first failure.
 func (p *Plan) Run(ctx context.Context, limit time.Duration, report Report, completed func(*Step) error) error {
 	for _, s := range p.Steps {
 		if s.Done {

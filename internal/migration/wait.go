@@ -11,9 +11,11 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
-// Wait reads the state of the cluster at an interval until nothing is missing, and reports what is missing when that changes. It
-// fails with MigrationUnfinished at the deadline of the context, and at once if missing fails.
-func Wait(ctx context.Context, interval time.Duration, report Report, missing func(context.Context) (string, error)) error {
+// Wait reads the state of the cluster at an interval until nothing is missing, and reports what is missing when that
+// changes. It fails with MigrationUnfinished at the deadline of the context, and at once if missing fails.
+func Wait(
+	ctx context.Context, interval time.Duration, report Report, missing func(context.Context) (string, error),
+) error {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	last := "the cluster does not respond"
@@ -39,14 +41,17 @@ func Wait(ctx context.Context, interval time.Duration, report Report, missing fu
 	}
 }
 
-// WaitRollout waits until a Deployment is rolled out. It fails with MigrationUnfinished at the deadline of the context, and at
-// once if the Deployment has exceeded its progress deadline.
+// WaitRollout waits until a Deployment is rolled out. It fails with MigrationUnfinished at the deadline of the context,
+// and at once if the Deployment has exceeded its progress deadline.
 func WaitRollout(ctx context.Context, reader client.Reader, key client.ObjectKey) error {
 	err := rollout.Wait(ctx, reader, key)
 	var incomplete *rollout.Incomplete
 	if errors.As(err, &incomplete) {
 		return ErrUnfinished.New(nil, "%s", incomplete).
-			WithDo("Find the cause with `kubectl describe deployment --namespace %s %s` and `kubectl describe pods --namespace %s`.", key.Namespace, key.Name, key.Namespace)
+			WithDo(
+				"Find the cause with `kubectl describe deployment --namespace %s %s` and `kubectl describe pods --namespace %s`.",
+				key.Namespace, key.Name, key.Namespace,
+			)
 	}
 	return err
 }

@@ -1,15 +1,17 @@
-// Package mirror copies the packages of an index to another registry, with their statuses and all other artifacts that refer to them, and
-// the index itself, byte for byte.
+// Package mirror copies the packages of an index to another registry, with their statuses and all other artifacts that
+// refer to them, and the index itself, byte for byte.
 //
-// A run omits what the source does not have or does not let the user read, and what cannot be copied because of its content, and fails with it at the end, after
-// everything else was copied. The index is copied
-// nevertheless: it is for finding packages and names the same missing ones in the source, and without it one such package would keep the statuses of all others
-// from the mirror, until the index expires.
+// A run omits what the source does not have or does not let the user read, and what cannot be copied because of its
+// content, and fails with it at the end, after everything else was copied. The index is copied nevertheless: it is for
+// finding packages and names the same missing ones in the source, and without it one such package would keep the
+// statuses of all others from the mirror, until the index expires.
 //
-// The state of the index whose packages were copied is copied last, whatever the source has published since. Every run compares the digests of all versions
-// with the target and copies those that are missing, so a run after an interruption continues, and versions that the target lost are copied
-// again. Blobs are not compared, except by a run that verifies: it reads everything in the target. If both registries are servers of xpkg, which state when a repository changes, a run skips the repositories in which a former run has found nothing to
-// copy, and which have not changed since in either registry.
+// The state of the index whose packages were copied is copied last, whatever the source has published since. Every run
+// compares the digests of all versions with the target and copies those that are missing, so a run after an
+// interruption continues, and versions that the target lost are copied again. Blobs are not compared, except by a run
+// that verifies: it reads everything in the target. If both registries are servers of xpkg, which state when a
+// repository changes, a run skips the repositories in which a former run has found nothing to copy, and which have not
+// changed since in either registry.
 package mirror
 
 import (
@@ -47,11 +49,11 @@ type Options struct {
 	Client *remote.Client
 	// Target is the host of the target, with an optional prefix of repositories.
 	Target string
-	// Kinds limits the mirror to packages that define one of the kinds, as KIND or KIND.GROUP; empty means all packages. The index is not
-	// copied then, because it contains the other packages.
+	// Kinds limits the mirror to packages that define one of the kinds, as KIND or KIND.GROUP; empty means all packages.
+	// The index is not copied then, because it contains the other packages.
 	Kinds []string
-	// Records keeps the repositories that are complete, so that a later run skips them while they do not change; nil means that every run compares all
-	// versions.
+	// Records keeps the repositories that are complete, so that a later run skips them while they do not change; nil means
+	// that every run compares all versions.
 	Records *store.Store
 	// Verify reads everything in the target, and copies content that is missing or damaged there again.
 	Verify bool
@@ -69,8 +71,9 @@ type Result struct {
 // versionsAtOnce is the number of versions that are compared or copied at the same time.
 const versionsAtOnce = 8
 
-// Run copies the versions of a state of an index that the target lacks, and the artifacts that belong to them. It fails with ErrUnreadable, or ErrDamaged, if it could copy
-// everything but what the source does not have or does not let the user read, and what the target, or a limit, refuses: the index can be copied then.
+// Run copies the versions of a state of an index that the target lacks, and the artifacts that belong to them. It fails
+// with ErrUnreadable, or ErrDamaged, if it could copy everything but what the source does not have or does not let the
+// user read, and what the target, or a limit, refuses: the index can be copied then.
 func Run(ctx context.Context, o Options, current *catalog.Catalog) (Result, error) {
 	m := &mirror{Options: o, packages: map[string]bool{}, artifacts: map[artifact]bool{}}
 	if err := m.checkKinds(current); err != nil {
@@ -100,7 +103,9 @@ func Run(ctx context.Context, o Options, current *catalog.Catalog) (Result, erro
 }
 
 // each starts tasks for each repository, and waits until all of them have ended.
-func (m *mirror) each(ctx context.Context, repositories []repository, start func(context.Context, *errgroup.Group, repository)) error {
+func (m *mirror) each(
+	ctx context.Context, repositories []repository, start func(context.Context, *errgroup.Group, repository),
+) error {
 	g, running := errgroup.WithContext(ctx)
 	g.SetLimit(versionsAtOnce)
 	for _, r := range repositories {
@@ -179,7 +184,8 @@ func (m *mirror) repositories(current *catalog.Catalog) ([]repository, error) {
 	return found, nil
 }
 
-// errSameTarget refuses packages of two registries that would share a repository in the mirror, where the versions of one would replace those of the other.
+// errSameTarget refuses packages of two registries that would share a repository in the mirror, where the versions of
+// one would replace those of the other.
 func errSameTarget(to oci.Reference, first, second string) error {
 	return ErrMirror.New(nil, "%s and %s would both be copied to %s", first, second, to.Name()).
 		WithDo("Mirror an index for each registry, each with its own prefix in --to. Nothing was copied.")
@@ -217,7 +223,8 @@ func (m *mirror) selects(c *catalog.Catalog, repository string) bool {
 
 // target returns the reference of a repository in the mirror.
 func (m *mirror) target(from oci.Reference) (oci.Reference, error) {
-	return oci.ParseReference(strings.TrimSuffix(m.Target, "/")+"/"+from.RepositoryPath(), oci.ParseOptions{AllowUntagged: true})
+	return oci.ParseReference(strings.TrimSuffix(m.Target, "/")+"/"+
+		from.RepositoryPath(), oci.ParseOptions{AllowUntagged: true})
 }
 
 // copyVersions starts copies of the versions of a repository.
@@ -235,8 +242,8 @@ func (m *mirror) copyVersions(ctx context.Context, g *errgroup.Group, r reposito
 	}
 }
 
-// copyVersion copies a version unless the target has it, and its referrers. A version that was deleted since the state of the index leaves
-// its status only.
+// copyVersion copies a version unless the target has it, and its referrers. A version that was deleted since the state
+// of the index leaves its status only.
 func (m *mirror) copyVersion(ctx context.Context, from, to oci.Reference) error {
 	current, err := m.Client.Resolve(ctx, to.WithTag(from.Tag))
 	isThere, err := m.isIntact(ctx, to.WithDigest(from.Digest), err == nil && current.Digest == from.Digest)
@@ -268,9 +275,9 @@ func (m *mirror) isRemoved(ctx context.Context, from oci.Reference) bool {
 // mostReferrers limits the artifacts that refer to one version, directly or through others.
 const mostReferrers = 10000
 
-// copyReferrers copies the artifacts that refer to a manifest, and those that refer to these, unless the target has them. It costs a request
-// for each manifest, and another one for each that has referrers. An artifact whose content cannot be copied does not keep the others from the mirror: it is
-// the error in the end.
+// copyReferrers copies the artifacts that refer to a manifest, and those that refer to these, unless the target has
+// them. It costs a request for each manifest, and another one for each that has referrers. An artifact whose content
+// cannot be copied does not keep the others from the mirror: it is the error in the end.
 func (m *mirror) copyReferrers(ctx context.Context, from, to oci.Reference) error {
 	subjects := []oci.Digest{from.Digest}
 	var failed error
@@ -317,8 +324,8 @@ func hasDigest(descriptors []oci.Descriptor, d oci.Digest) bool {
 	return slices.ContainsFunc(descriptors, func(o oci.Descriptor) bool { return o.Digest == d })
 }
 
-// copyReferrer copies an artifact that refers to a subject. It omits one that was deleted since the list, and one that the list has although
-// it does not refer to the subject: without the referrers API, any client can write the list.
+// copyReferrer copies an artifact that refers to a subject. It omits one that was deleted since the list, and one that
+// the list has although it does not refer to the subject: without the referrers API, any client can write the list.
 func (m *mirror) copyReferrer(ctx context.Context, from, to oci.Reference, subject oci.Digest) error {
 	a, err := m.artifact(ctx, from)
 	if errors.Is(err, oci.ErrManifestNotFound) {
@@ -360,8 +367,8 @@ func (m *mirror) copyTags(ctx context.Context, g *errgroup.Group, r repository) 
 	})
 }
 
-// copyArtifact copies the content of a tag that belongs to another manifest, such as a status or a signature. Under the tag of a list of
-// referrers, the mirror can have more, so they are copied one by one.
+// copyArtifact copies the content of a tag that belongs to another manifest, such as a status or a signature. Under the
+// tag of a list of referrers, the mirror can have more, so they are copied one by one.
 func (m *mirror) copyArtifact(ctx context.Context, r repository, tag string) error {
 	subject, suffix, isArtifact := oci.ParseArtifactTag(tag)
 	if !isArtifact {
@@ -383,7 +390,8 @@ func (m *mirror) copyTag(ctx context.Context, from, to oci.Reference) error {
 		return fromSource(err)
 	}
 	current, err := m.Client.Resolve(ctx, to)
-	if isThere, err := m.isIntact(ctx, to.WithDigest(there.Digest), err == nil && current.Digest == there.Digest); err != nil || isThere {
+	if isThere, err := m.isIntact(ctx, to.WithDigest(there.Digest), err == nil &&
+		current.Digest == there.Digest); err != nil || isThere {
 		return err
 	}
 	a, err := m.artifact(ctx, from.WithDigest(there.Digest))
@@ -397,10 +405,13 @@ func (m *mirror) copyTag(ctx context.Context, from, to oci.Reference) error {
 	return nil
 }
 
-// CopyIndex copies a state of an index with its signatures under the tag of the index, after all of its packages. It does nothing for a
-// mirror of some kinds. It fails if the mirror has a newer state, which another run has copied. It returns the reference of the index in the target, and
-// reports whether the index is the target's own one instead: a server that publishes an index of its packages itself accepts no other one in its place.
-func CopyIndex(ctx context.Context, o Options, index oci.Reference, state *catalog.Reader) (to oci.Reference, isOwn bool, err error) {
+// CopyIndex copies a state of an index with its signatures under the tag of the index, after all of its packages. It
+// does nothing for a mirror of some kinds. It fails if the mirror has a newer state, which another run has copied. It
+// returns the reference of the index in the target, and reports whether the index is the target's own one instead: a
+// server that publishes an index of its packages itself accepts no other one in its place.
+func CopyIndex(
+	ctx context.Context, o Options, index oci.Reference, state *catalog.Reader,
+) (to oci.Reference, isOwn bool, err error) {
 	if len(o.Kinds) > 0 {
 		return oci.Reference{}, false, nil
 	}
@@ -442,8 +453,11 @@ func (m *mirror) copyState(ctx context.Context, from, to oci.Reference, config c
 			return err
 		}
 	case err == nil:
-		if there, err := indexer.ReadConfig(ctx, m.Client, to.WithDigest(current.Digest)); err == nil && there.Name == config.Name && there.Sequence > config.Sequence {
-			return indexer.ErrIndexChanged.New(nil, "the mirror has the state %d, which is newer than the state %d", there.Sequence, config.Sequence)
+		if there, err := indexer.ReadConfig(ctx, m.Client, to.WithDigest(current.Digest)); err == nil &&
+			there.Name == config.Name && there.Sequence > config.Sequence {
+			return indexer.ErrIndexChanged.New(
+				nil, "the mirror has the state %d, which is newer than the state %d", there.Sequence, config.Sequence,
+			)
 		}
 	case !indexer.IsAbsent(err):
 		return err

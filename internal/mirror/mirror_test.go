@@ -33,7 +33,10 @@ func registry(t *testing.T) string {
 }
 
 // publishIndex publishes the next state of an index, signed.
-func publishIndex(t *testing.T, client *remote.Client, signer *indexer.Signer, index oci.Reference, c *catalog.Catalog, former *catalog.Reader) {
+func publishIndex(
+	t *testing.T, client *remote.Client, signer *indexer.Signer, index oci.Reference, c *catalog.Catalog,
+	former *catalog.Reader,
+) {
 	t.Helper()
 	p := indexer.Publishing{Catalog: *c, Created: time.Unix(1e9, 0), Former: former, Snapshot: true}
 	image, _, err := p.Encode()
@@ -95,7 +98,8 @@ func mirrored(t *testing.T, o mirror.Options, ref oci.Reference) oci.Reference {
 // push pushes a package with a kind, and returns its facts.
 func push(t *testing.T, host, name, tag, kind string) catalog.Facts {
 	t.Helper()
-	stream := "apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: " + name + "}\nspec:\n  controller: {image: example.org/x:v1}\n" +
+	stream := "apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: " + name +
+		"}\nspec:\n  controller: {image: example.org/x:v1}\n" +
 		publish.Definition(name+".example.org", kind, "A kind.")
 	repository := host + "/acme/" + name
 	digest, err := publish.Package(t.Context(), repository+":"+tag, []byte(stream))
@@ -105,7 +109,8 @@ func push(t *testing.T, host, name, tag, kind string) catalog.Facts {
 	return catalog.Facts{
 		Repository: repository, Version: catalog.Version{Tag: tag, Digest: digest, Kinds: 1},
 		Head: &catalog.Head{Package: catalog.Package{Repository: repository, Type: "Provider"}, Kinds: []catalog.Kind{{
-			Kind: kind, Group: name + ".example.org", Plural: strings.ToLower(kind) + "s", Singular: strings.ToLower(kind), Scope: "Cluster",
+			Kind: kind, Group: name + ".example.org", Plural: strings.ToLower(kind) + "s", Singular: strings.ToLower(kind),
+			Scope:  "Cluster",
 			Served: []string{"v1"}, Role: catalog.Provides, Repository: repository,
 		}}},
 		Served: []catalog.ServedKind{{Group: name + ".example.org", Kind: kind, Versions: []string{"v1"}}},
@@ -146,11 +151,14 @@ func testMirror(t *testing.T, from, to string) {
 	t.Cleanup(client.Close)
 	boats, rafts := push(t, from, "provider-boats", "v1.0.0", "Boat"), push(t, from, "provider-rafts", "v1.0.0", "Raft")
 	yanked := catalog.Status{State: catalog.Yanked, Reason: catalog.Broken, Message: "it sinks", Since: time.Unix(1e9, 0)}
-	if _, err := packagestatus.Write(t.Context(), client, oci.MustParseReference(rafts.Repository+":v1.0.0"), yanked); err != nil {
+	if _, err := packagestatus.Write(
+		t.Context(), client, oci.MustParseReference(rafts.Repository+":v1.0.0"), yanked,
+	); err != nil {
 		t.Fatal(err)
 	}
 	var copied []string
-	o := mirror.Options{Client: client, Target: to + "/mirror", Progress: func(reference string) { copied = append(copied, reference) }}
+	o := mirror.Options{Client: client, Target: to +
+		"/mirror", Progress: func(reference string) { copied = append(copied, reference) }}
 	first := build(t, boats, rafts)
 	if _, err := mirror.Run(t.Context(), o, first); err != nil {
 		t.Fatal(err)
@@ -204,7 +212,9 @@ func TestAnInterruptedMirrorContinues(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, f := range facts {
-		if got, err := client.Resolve(t.Context(), oci.MustParseReference(strings.Replace(f.Repository, from, to, 1)+":v1.0.0")); err != nil || got.Digest != f.Version.Digest {
+		if got, err := client.Resolve(
+			t.Context(), oci.MustParseReference(strings.Replace(f.Repository, from, to, 1)+":v1.0.0"),
+		); err != nil || got.Digest != f.Version.Digest {
 			t.Errorf("%s: %v", f.Repository, err)
 		}
 	}
@@ -215,7 +225,9 @@ func TestAMirrorOfKindsHasOnlyTheirPackages(t *testing.T) {
 	client := remote.New(remote.Options{})
 	t.Cleanup(client.Close)
 	c := build(t, push(t, from, "provider-boats", "v1.0.0", "Boat"), push(t, from, "provider-rafts", "v1.0.0", "Raft"))
-	got, err := mirror.Run(t.Context(), mirror.Options{Client: client, Target: to, Kinds: []string{"Raft.provider-rafts.example.org"}}, c)
+	got, err := mirror.Run(
+		t.Context(), mirror.Options{Client: client, Target: to, Kinds: []string{"Raft.provider-rafts.example.org"}}, c,
+	)
 	if err != nil || got.Packages != 1 {
 		t.Fatalf("got %+v, %v", got, err)
 	}
@@ -242,14 +254,17 @@ func TestPackagesOfTwoRegistriesShareNoRepository(t *testing.T) {
 		t.Error("a version was copied")
 	}
 	for _, kind := range []string{"Boat", "Raft"} {
-		if got, err := mirror.Run(t.Context(), mirror.Options{Client: client, Target: to + "/" + strings.ToLower(kind), Kinds: []string{kind}}, c); err != nil || got.Versions != 1 {
+		if got, err := mirror.Run(
+			t.Context(), mirror.Options{Client: client, Target: to + "/" + strings.ToLower(kind), Kinds: []string{kind}}, c,
+		); err != nil || got.Versions != 1 {
 			t.Errorf("%s alone: %+v, %v", kind, got, err)
 		}
 	}
 }
 
-// The source publishes another version while the mirror copies: the mirror has the state whose packages it copied, and the next run copies the
-// rest. A mirror with an index that lists more than it has, and one that lost content, is completed.
+// The source publishes another version while the mirror copies: the mirror has the state whose packages it copied, and
+// the next run copies the rest. A mirror with an index that lists more than it has, and one that lost content, is
+// completed.
 func TestAMirrorHasThePackagesOfItsIndex(t *testing.T) {
 	from, to := registry(t), registry(t)
 	client := remote.New(remote.Options{})
@@ -310,7 +325,9 @@ func TestAVersionThatWasDeletedMeanwhileLeavesItsStatus(t *testing.T) {
 	t.Cleanup(client.Close)
 	c := build(t, push(t, from, "provider-boats", "v1.0.0", "Boat"), push(t, from, "provider-rafts", "v1.0.0", "Raft"))
 	version := oci.MustParseReference(from + "/acme/provider-boats:v1.0.0")
-	digest, err := packagestatus.Write(t.Context(), client, version, catalog.Status{State: catalog.Removed, Reason: catalog.Security})
+	digest, err := packagestatus.Write(t.Context(), client, version, catalog.Status{
+		State: catalog.Removed, Reason: catalog.Security,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -335,7 +352,8 @@ func attach(t *testing.T, client *remote.Client, subject oci.Reference, message 
 		t.Fatal(err)
 	}
 	artifact, err := packagestatus.NewArtifact(a.Root(), catalog.VersionStatus{
-		Status: catalog.Status{State: catalog.Deprecated, Message: message, Since: time.Unix(1e9, 0)}, Tag: "v1.0.0", Digest: a.Root().Digest,
+		Status: catalog.Status{State: catalog.Deprecated, Message: message, Since: time.Unix(1e9, 0)}, Tag: "v1.0.0",
+		Digest: a.Root().Digest,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -347,13 +365,14 @@ func attach(t *testing.T, client *remote.Client, subject oci.Reference, message 
 	return subject.WithDigest(digest)
 }
 
-// Content of one package that the mirror cannot have does not keep the other packages, their artifacts and the index from it: an artifact with too many layers,
-// and a version that the target rejects.
+// Content of one package that the mirror cannot have does not keep the other packages, their artifacts and the index
+// from it: an artifact with too many layers, and a version that the target rejects.
 func TestContentThatCannotBeCopiedDoesNotStopAMirror(t *testing.T) {
 	from := registry(t)
 	images := localregistry.New(t)
 	to := strings.TrimPrefix(port.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != http.MethodGet && r.Method != http.MethodHead && strings.HasPrefix(r.URL.Path, "/v2/acme/provider-rejected/") {
+		if r.Method != http.MethodGet && r.Method != http.MethodHead &&
+			strings.HasPrefix(r.URL.Path, "/v2/acme/provider-rejected/") {
 			w.WriteHeader(http.StatusRequestEntityTooLarge)
 			return
 		}
@@ -361,23 +380,31 @@ func TestContentThatCannotBeCopiedDoesNotStopAMirror(t *testing.T) {
 	})).URL, "http://")
 	client := remote.New(remote.Options{})
 	t.Cleanup(client.Close)
-	boats, crowded, rejected := push(t, from, "provider-boats", "v1.0.0", "Boat"), push(t, from, "provider-crowded", "v1.0.0", "Crowd"), push(t, from, "provider-rejected", "v1.0.0", "Reject")
+	boats, crowded, rejected := push(t, from, "provider-boats", "v1.0.0", "Boat"),
+		push(t, from, "provider-crowded", "v1.0.0", "Crowd"), push(t, from, "provider-rejected", "v1.0.0", "Reject")
 	c := build(t, boats, crowded, rejected)
 	version := oci.MustParseReference(crowded.Repository + ":v1.0.0").WithDigest(crowded.Version.Digest)
 	raw := manifestWithLayers(t, version, 1000)
 	for _, reference := range []string{oci.ArtifactTag(version.Digest, ".att"), oci.DigestOf(raw).String()} {
-		send(t, http.MethodPut, "http://"+from+"/v2/acme/provider-crowded/manifests/"+reference, oci.MediaTypeOCIManifest, raw)
+		send(t, http.MethodPut, "http://"+from+"/v2/acme/provider-crowded/manifests/"+
+			reference, oci.MediaTypeOCIManifest, raw)
 	}
 	lists := []oci.Reference{
 		attach(t, client, version, "a list of components"), attach(t, client, version, "another list"),
-		attach(t, client, oci.MustParseReference(boats.Repository+":v1.0.0").WithDigest(boats.Version.Digest), "a list of components"),
+		attach(
+			t, client, oci.MustParseReference(boats.Repository+":v1.0.0").WithDigest(boats.Version.Digest),
+			"a list of components",
+		),
 	}
 	o := mirror.Options{Client: client, Target: to}
 	_, err := mirror.Run(t.Context(), o, c)
-	if !errors.Is(err, mirror.ErrUnreadable) || !strings.Contains(err.Error(), crowded.Repository) || !strings.Contains(err.Error(), rejected.Repository) || strings.Contains(err.Error(), boats.Repository) {
+	if !errors.Is(err, mirror.ErrUnreadable) || !strings.Contains(err.Error(), crowded.Repository) ||
+		!strings.Contains(err.Error(), rejected.Repository) || strings.Contains(err.Error(), boats.Repository) {
 		t.Fatalf("the error is %v", err)
 	}
-	for _, ref := range append(lists, version, oci.MustParseReference(boats.Repository+":v1.0.0").WithDigest(boats.Version.Digest)) {
+	for _, ref := range append(
+		lists, version, oci.MustParseReference(boats.Repository+":v1.0.0").WithDigest(boats.Version.Digest),
+	) {
 		if _, err := client.Resolve(t.Context(), mirrored(t, o, ref).WithTag("").WithDigest(ref.Digest)); err != nil {
 			t.Errorf("%s is not in the mirror: %v", ref, err)
 		}
@@ -385,12 +412,13 @@ func TestContentThatCannotBeCopiedDoesNotStopAMirror(t *testing.T) {
 	copyIndex(t, client, o, from, c)
 }
 
-// A mirror that accepts a version and does not serve it, such as a registry whose disk was full, is an error in each run, which names the manifest. All other
-// versions are copied.
+// A mirror that accepts a version and does not serve it, such as a registry whose disk was full, is an error in each
+// run, which names the manifest. All other versions are copied.
 func TestAMirrorThatDoesNotServeAVersionIsDamaged(t *testing.T) {
 	from := registry(t)
 	images := localregistry.New(t)
-	damaged, boats := push(t, from, "provider-damaged", "v1.0.0", "Damaged"), push(t, from, "provider-boats", "v1.0.0", "Boat")
+	damaged, boats := push(t, from, "provider-damaged", "v1.0.0", "Damaged"),
+		push(t, from, "provider-boats", "v1.0.0", "Boat")
 	to := strings.TrimPrefix(port.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodPut && strings.HasPrefix(r.URL.Path, "/v2/acme/provider-damaged/manifests/") {
 			w.WriteHeader(http.StatusInternalServerError)
@@ -403,22 +431,28 @@ func TestAMirrorThatDoesNotServeAVersionIsDamaged(t *testing.T) {
 	o := mirror.Options{Client: client, Target: to}
 	for range 2 {
 		_, err := mirror.Run(t.Context(), o, build(t, damaged, boats))
-		if !errors.Is(err, mirror.ErrDamaged) || errors.Is(err, mirror.ErrUnreadable) || !strings.Contains(err.Error(), to+"/acme/provider-damaged@"+damaged.Version.Digest.String()) {
+		if !errors.Is(err, mirror.ErrDamaged) || errors.Is(err, mirror.ErrUnreadable) ||
+			!strings.Contains(err.Error(), to+"/acme/provider-damaged@"+damaged.Version.Digest.String()) {
 			t.Errorf("got %v", err)
 		}
 	}
-	if _, err := client.Resolve(t.Context(), mirrored(t, o, oci.MustParseReference(boats.Repository+":v1.0.0"))); err != nil {
+	if _, err := client.Resolve(
+		t.Context(), mirrored(t, o, oci.MustParseReference(boats.Repository+":v1.0.0")),
+	); err != nil {
 		t.Errorf("another version is not in the mirror: %v", err)
 	}
 }
 
-// manifestWithLayers returns a manifest that refers to a version and has a number of layers, which are in the repository.
+// manifestWithLayers returns a manifest that refers to a version and has a number of layers, which are in the
+// repository.
 func manifestWithLayers(t *testing.T, version oci.Reference, layers int) []byte {
 	t.Helper()
 	blob := oci.Descriptor{MediaType: "application/vnd.oci.empty.v1+json", Digest: oci.DigestOf([]byte("{}")), Size: 2}
-	send(t, http.MethodPost, "http://"+version.Registry+"/v2/"+version.Repository+"/blobs/uploads/?digest="+blob.Digest.String(), "application/octet-stream", []byte("{}"))
+	send(t, http.MethodPost, "http://"+version.Registry+"/v2/"+version.Repository+"/blobs/uploads/?digest="+
+		blob.Digest.String(), "application/octet-stream", []byte("{}"))
 	document := oci.Document{
-		SchemaVersion: 2, MediaType: oci.MediaTypeOCIManifest, ArtifactType: "application/vnd.test", Config: &blob, Layers: slices.Repeat([]oci.Descriptor{blob}, layers),
+		SchemaVersion: 2, MediaType: oci.MediaTypeOCIManifest, ArtifactType: "application/vnd.test", Config: &blob,
+		Layers:  slices.Repeat([]oci.Descriptor{blob}, layers),
 		Subject: &oci.Descriptor{MediaType: oci.MediaTypeOCIManifest, Digest: version.Digest, Size: 1},
 	}
 	raw, err := json.Marshal(document)
@@ -446,8 +480,8 @@ func send(t *testing.T, method, url string, contentType oci.MediaType, body []by
 	}
 }
 
-// A version is complete in the mirror before artifacts are added to it: one that refers to it, one that refers to the former one, and one
-// under a tag.
+// A version is complete in the mirror before artifacts are added to it: one that refers to it, one that refers to the
+// former one, and one under a tag.
 func TestArtifactsThatAreAddedLaterAreMirrored(t *testing.T) {
 	betweenRegistries(t, testAddedArtifacts)
 }
@@ -489,7 +523,8 @@ func testAddedArtifacts(t *testing.T, from, to string) {
 			t.Errorf("%s does not refer to %s in the mirror: %v", pair[1].Digest.Short(), pair[0].Digest.Short(), err)
 		}
 	}
-	if got, err := client.Resolve(t.Context(), mirrored(t, o, version.WithTag(tag))); err != nil || got.Digest != list.Digest {
+	if got, err := client.Resolve(t.Context(), mirrored(t, o, version.WithTag(tag))); err != nil ||
+		got.Digest != list.Digest {
 		t.Errorf("the tag in the mirror: %s, %v", got.Digest, err)
 	}
 	if got := run(); got != (mirror.Result{}) {

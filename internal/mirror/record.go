@@ -15,8 +15,8 @@ import (
 // recordKind is the kind of the records of repositories.
 const recordKind = "mirror"
 
-// record states that a repository of the mirror has everything that the source has. The states are those of the registries
-// ([remote.Client.RepositoryState]).
+// record states that a repository of the mirror has everything that the source has. The states are those of the
+// registries ([remote.Client.RepositoryState]).
 type record struct {
 	Source, Target string
 	// Versions is the digest of the versions in the index.
@@ -31,7 +31,8 @@ func recordName(r repository) string { return r.from.Name() + " " + r.to.Name() 
 
 // recorded returns the record of a repository; zero if there is none. A damaged record is as none.
 func (m *mirror) recorded(ctx context.Context, r repository) (found record) {
-	if kept, err := m.Records.GetRecord(ctx, recordKind, recordName(r)); err != nil || json.Unmarshal(kept.Data, &found) != nil {
+	if kept, err := m.Records.GetRecord(ctx, recordKind, recordName(r)); err != nil ||
+		json.Unmarshal(kept.Data, &found) != nil {
 		return record{}
 	}
 	return found
@@ -87,7 +88,8 @@ func (m *mirror) changed(ctx context.Context, repositories []repository, now map
 	return changed
 }
 
-// remember records the repositories in which a run could read everything and has found nothing to copy, and which have not changed meanwhile.
+// remember records the repositories in which a run could read everything and has found nothing to copy, and which have
+// not changed meanwhile.
 func (m *mirror) remember(ctx context.Context, compared []repository, before map[string]record) error {
 	var same []repository
 	for _, r := range compared {

@@ -13,7 +13,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 )
 
-// ErrUnreadable is the code for packages that the source does not have, that are damaged there, that the user may not read, or whose content cannot be copied.
+// ErrUnreadable is the code for packages that the source does not have, that are damaged there, that the user may not
+// read, or whose content cannot be copied.
 var ErrUnreadable = errcode.Code{
 	Name: "MirrorUnreadable", Class: errcode.NotFound,
 	Cause: "Versions of packages of the index, or artifacts that belong to them, do not exist in the source, are damaged there, the user may not read them, they exceed a limit, or the mirror rejects them. Everything else was copied, and the index.",
@@ -27,7 +28,8 @@ var ErrDamaged = errcode.Code{
 	Fix:   "In the mirror, delete each manifest in the message by its digest, collect the garbage, and restart it. Then run the command again.",
 }
 
-// A readError is the failure of a request to the source for something that does not exist there, that is damaged, or that the user may not read.
+// A readError is the failure of a request to the source for something that does not exist there, that is damaged, or
+// that the user may not read.
 type readError struct{ error }
 
 // Unwrap returns the cause.
@@ -90,15 +92,15 @@ func (m *mirror) artifact(ctx context.Context, from oci.Reference) (oci.Artifact
 	return sourceArtifact{a}, nil
 }
 
-// unreadable is something that cannot be copied because of its content, because the source does not have it, or because the user may not read it. The tag is empty
-// for the whole repository.
+// unreadable is something that cannot be copied because of its content, because the source does not have it, or because
+// the user may not read it. The tag is empty for the whole repository.
 type unreadable struct {
 	repository, tag string
 	err             error
 }
 
-// pass notes an error that concerns only content of a repository and returns nil, so that the run continues: a publisher must not be able to stop the mirror of all
-// other packages. It returns other errors.
+// pass notes an error that concerns only content of a repository and returns nil, so that the run continues: a
+// publisher must not be able to stop the mirror of all other packages. It returns other errors.
 func (m *mirror) pass(r repository, tag string, err error) error {
 	if !isOfContent(err) {
 		return err
@@ -109,8 +111,8 @@ func (m *mirror) pass(r repository, tag string, err error) error {
 	return nil
 }
 
-// isOfContent reports whether an error is a readError, or another one that other content does not have: the content is not valid, exceeds a limit, or the
-// target rejects it.
+// isOfContent reports whether an error is a readError, or another one that other content does not have: the content is
+// not valid, exceeds a limit, or the target rejects it.
 func isOfContent(err error) bool {
 	var read readError
 	return errors.As(err, &read) || errors.Is(err, ErrDamaged) || errcode.IsOfContent(err)
@@ -121,7 +123,8 @@ func (m *mirror) isRead(r repository) bool {
 	return !slices.ContainsFunc(m.unreadable, func(u unreadable) bool { return u.repository == r.Repository })
 }
 
-// errIncomplete returns the error for everything that could not be copied because of its content; nil if there is nothing.
+// errIncomplete returns the error for everything that could not be copied because of its content; nil if there is
+// nothing.
 func (m *mirror) errIncomplete() error {
 	if len(m.damaged) == 0 {
 		return m.errUnreadable()
@@ -129,7 +132,10 @@ func (m *mirror) errIncomplete() error {
 	slices.Sort(m.damaged)
 	const most = 200
 	m.unreadable = slices.DeleteFunc(m.unreadable, func(u unreadable) bool { return errors.Is(u.err, ErrDamaged) })
-	return errors.Join(ErrDamaged.New(nil, "the mirror does not serve %s that it has accepted: %s", wording.Count(len(m.damaged), "manifest"), wording.Few(m.damaged, most, ", ")), m.errUnreadable())
+	return errors.Join(ErrDamaged.New(
+		nil, "the mirror does not serve %s that it has accepted: %s", wording.Count(len(m.damaged), "manifest"),
+		wording.Few(m.damaged, most, ", "),
+	), m.errUnreadable())
 }
 
 // errUnreadable returns the error for everything that could not be read; nil if there is nothing.
@@ -154,5 +160,7 @@ func (m *mirror) errUnreadable() error {
 		packages = append(packages, name+" ("+first.err.Error()+")")
 	}
 	const most = 10
-	return ErrUnreadable.New(nil, "cannot copy %s: %s", wording.Count(len(packages), "package"), wording.Few(packages, most, "; "))
+	return ErrUnreadable.New(
+		nil, "cannot copy %s: %s", wording.Count(len(packages), "package"), wording.Few(packages, most, "; "),
+	)
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 )
 
-// isIntact reports whether an artifact that is listed in the target, by its digest, is there with all of its content. Without verification, it is if
-// it is listed.
+// isIntact reports whether an artifact that is listed in the target, by its digest, is there with all of its content.
+// Without verification, it is if it is listed.
 func (m *mirror) isIntact(ctx context.Context, target oci.Reference, isListed bool) (bool, error) {
 	if !m.Verify || !isListed {
 		return isListed, nil
@@ -58,7 +58,8 @@ func (m *mirror) push(ctx context.Context, to oci.Reference, a oci.Artifact) err
 	return m.checkPushed(ctx, to.WithDigest(a.Root().Digest))
 }
 
-// checkPushed fails if content that was pushed is still missing or damaged: registries keep a damaged blob which they have under its digest.
+// checkPushed fails if content that was pushed is still missing or damaged: registries keep a damaged blob which they
+// have under its digest.
 func (m *mirror) checkPushed(ctx context.Context, target oci.Reference) error {
 	if !m.Verify {
 		return m.checkServed(ctx, target)
@@ -68,14 +69,17 @@ func (m *mirror) checkPushed(ctx context.Context, target oci.Reference) error {
 		return err
 	}
 	return oci.ErrDigestMismatch.New(nil, "%s keeps damaged content of %s", target.Registry, target).
-		WithDo("Delete the content there with its blobs, such as by the garbage collection of the registry, and run the command again.")
+		WithDo(
+			"Delete the content there with its blobs, such as by the garbage collection of the registry, and run the command again.",
+		)
 }
 
-// checkServed fails if the target does not serve a manifest that it has accepted. The manifest is the last file of an artifact that is written, so that it
-// is the one that a full disk damages unless the push failed.
+// checkServed fails if the target does not serve a manifest that it has accepted. The manifest is the last file of an
+// artifact that is written, so that it is the one that a full disk damages unless the push failed.
 func (m *mirror) checkServed(ctx context.Context, target oci.Reference) error {
 	err := m.Client.Exists(ctx, target)
-	if err == nil || ctx.Err() != nil || errors.Is(err, remote.ErrThrottled) || errcode.From(err).Code.Class == errcode.Unauthorized {
+	if err == nil || ctx.Err() != nil || errors.Is(err, remote.ErrThrottled) ||
+		errcode.From(err).Code.Class == errcode.Unauthorized {
 		return ctx.Err()
 	}
 	m.mu.Lock()

@@ -43,7 +43,8 @@ type Approval struct {
 	onRevision bool
 }
 
-// PendingApproval returns the changes for which the current revision of a package waits: none before the package has a revision.
+// PendingApproval returns the changes for which the current revision of a package waits: none before the package has a
+// revision.
 func PendingApproval(ctx context.Context, cluster client.Client, p v1.Package) (Approval, error) {
 	rev, current := p.NewRevision(), p.PackageStatus().CurrentRevision
 	if current == "" {
@@ -90,7 +91,9 @@ func (a Approval) Write(ctx context.Context, cluster client.Client) error {
 	}
 	if len(a.hooks) > 0 {
 		err := annotate(ctx, cluster, a.Of, webhooks.AnnotationAllowed, func(p v1.Package) string {
-			return desired.FormatWebhookRules(append(desired.ParseWebhookRules(p.GetAnnotations()[webhooks.AnnotationAllowed]), a.hooks...))
+			return desired.FormatWebhookRules(append(
+				desired.ParseWebhookRules(p.GetAnnotations()[webhooks.AnnotationAllowed]), a.hooks...,
+			))
 		})
 		if err != nil {
 			return err
@@ -104,8 +107,8 @@ func (a Approval) Write(ctx context.Context, cluster client.Client) error {
 	return nil
 }
 
-// withAccepted returns a package with the consents that the manager accepts: the package itself, unless the manager accepts none in
-// annotations of packages.
+// withAccepted returns a package with the consents that the manager accepts: the package itself, unless the manager
+// accepts none in annotations of packages.
 func withAccepted(ctx context.Context, cluster client.Client, p v1.Package) (v1.Package, error) {
 	gap, err := consent.Check(ctx, cluster)
 	if err != nil {
@@ -140,10 +143,11 @@ func unadoptedObjects(p v1.Package, rev v1.PackageRevision) []string {
 	})
 }
 
-// allowedMeanwhile reports whether a failure is a missing consent to permissions, to webhooks or to the adoption of objects
-// that the package now has, so that the manager will continue.
+// allowedMeanwhile reports whether a failure is a missing consent to permissions, to webhooks or to the adoption of
+// objects that the package now has, so that the manager will continue.
 func allowedMeanwhile(ctx context.Context, cluster client.Client, p v1.Package, failure error) bool {
-	if !errors.Is(failure, webhooks.ErrNotAllowed) && !errors.Is(failure, apply.ErrNeedsAdoption) && !errcode.From(failure).Code.Approval {
+	if !errors.Is(failure, webhooks.ErrNotAllowed) && !errors.Is(failure, apply.ErrNeedsAdoption) &&
+		!errcode.From(failure).Code.Approval {
 		return false
 	}
 	p, err := withAccepted(ctx, cluster, p)
@@ -155,32 +159,43 @@ func allowedMeanwhile(ctx context.Context, cluster client.Client, p v1.Package, 
 	return err == nil && len(unapproved(rev))+len(unallowedWebhooks(p, rev))+len(unadoptedObjects(p, rev)) == 0
 }
 
-// annotate writes a consent of the user to a package: the value for the package as it is when it is written, which keeps what other clients
-// have consented to, or withdrawn, since it was read. The package leaves its transaction.
-func annotate(ctx context.Context, cluster client.Client, p v1.Package, key string, value func(v1.Package) string) error {
+// annotate writes a consent of the user to a package: the value for the package as it is when it is written, which
+// keeps what other clients have consented to, or withdrawn, since it was read. The package leaves its transaction.
+func annotate(
+	ctx context.Context, cluster client.Client, p v1.Package, key string, value func(v1.Package) string,
+) error {
 	uid := p.GetUID()
 	return patchMetadata(ctx, cluster, p, func() (map[string]any, error) {
-		return map[string]any{"uid": uid, "annotations": map[string]any{key: value(p), revision.AnnotationTransaction: nil}}, nil
+		return map[string]any{"uid": uid, "annotations": map[string]any{key: value(p), revision.AnnotationTransaction: nil}},
+			nil
 	})
 }
 
-// writeConsents records the consents on the revision, for a cluster in which the manager does not accept those of packages.
+// writeConsents records the consents on the revision, for a cluster in which the manager does not accept those of
+// packages.
 func (a Approval) writeConsents(ctx context.Context, cluster client.Client) error {
 	if len(a.hooks) > 0 {
 		allowed := desired.ParseWebhookRules(a.rev.GetAnnotations()[webhooks.AnnotationAllowed])
-		if err := approve(ctx, cluster, a.rev, webhooks.AnnotationAllowed, desired.FormatWebhookRules(append(allowed, a.hooks...))); err != nil {
+		if err := approve(
+			ctx, cluster, a.rev, webhooks.AnnotationAllowed, desired.FormatWebhookRules(append(allowed, a.hooks...)),
+		); err != nil {
 			return err
 		}
 	}
 	if len(a.Objects) == 0 {
 		return nil
 	}
-	return approve(ctx, cluster, a.rev, revision.AnnotationAdopt, revision.FormatAdoptions(append(revision.Adoptions(a.rev), a.Objects...)))
+	return approve(
+		ctx, cluster, a.rev, revision.AnnotationAdopt,
+		revision.FormatAdoptions(append(revision.Adoptions(a.rev), a.Objects...)),
+	)
 }
 
 // approve records an approval in an annotation of the revision.
 func approve(ctx context.Context, cluster client.Client, rev v1.PackageRevision, key, value string) error {
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": rev.GetUID(), "annotations": map[string]string{key: value}}})
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": rev.GetUID(), "annotations": map[string]string{key: value},
+	}})
 	if err != nil {
 		return err
 	}

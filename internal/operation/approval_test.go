@@ -21,8 +21,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/rbac"
 )
 
-// The approval of permissions keeps the package: a command that may undo its change of the package finds no mark any more. It fails if that
-// command has undone the change before.
+// The approval of permissions keeps the package: a command that may undo its change of the package finds no mark any
+// more. It fails if that command has undone the change before.
 func TestApprovalOfPermissionsKeepsThePackage(t *testing.T) {
 	scheme, err := apis.NewScheme()
 	if err != nil {
@@ -59,18 +59,20 @@ func TestApprovalOfPermissionsKeepsThePackage(t *testing.T) {
 				return
 			}
 			live := v1.NewPackage(v1.ProviderKind)
-			if err := cluster.Get(t.Context(), client.ObjectKeyFromObject(p), live); err != nil || live.GetAnnotations()[revision.AnnotationTransaction] != "" {
+			if err := cluster.Get(t.Context(), client.ObjectKeyFromObject(p), live); err != nil ||
+				live.GetAnnotations()[revision.AnnotationTransaction] != "" {
 				t.Errorf("the package after the approval: %v, %v", live.GetAnnotations(), err)
 			}
-			if err := cluster.Get(t.Context(), client.ObjectKeyFromObject(rev), rev); err != nil || rev.GetAnnotations()[permission.AnnotationApproved] != "f" {
+			if err := cluster.Get(t.Context(), client.ObjectKeyFromObject(rev), rev); err != nil ||
+				rev.GetAnnotations()[permission.AnnotationApproved] != "f" {
 				t.Errorf("the revision after the approval: %v, %v", rev.GetAnnotations(), err)
 			}
 		})
 	}
 }
 
-// TestWaitIgnoresAMissingApprovalThatWasGiven checks that a command that waits after an approval does not end with the failure that the
-// manager has reported before.
+// TestWaitIgnoresAMissingApprovalThatWasGiven checks that a command that waits after an approval does not end with the
+// failure that the manager has reported before.
 func TestWaitIgnoresAMissingApprovalThatWasGiven(t *testing.T) {
 	scheme, err := apis.NewScheme()
 	if err != nil {
@@ -99,8 +101,8 @@ func TestWaitIgnoresAMissingApprovalThatWasGiven(t *testing.T) {
 	}
 }
 
-// An approval adds to the consents of a package as it is when they are written. It keeps a consent that another client has withdrawn or given
-// while the user was asked.
+// An approval adds to the consents of a package as it is when they are written. It keeps a consent that another client
+// has withdrawn or given while the user was asked.
 func TestApprovalsAddToTheConsentsOfTheMoment(t *testing.T) {
 	scheme, err := apis.NewScheme()
 	if err != nil {
@@ -122,19 +124,23 @@ func TestApprovalsAddToTheConsentsOfTheMoment(t *testing.T) {
 	if err := (Approval{Objects: []string{"three"}, Of: read}).Write(t.Context(), cluster); err != nil {
 		t.Fatal(err)
 	}
-	if err := cluster.Get(t.Context(), client.ObjectKeyFromObject(p), read); err != nil || !slices.Equal(revision.Adoptions(read), []string{"three", "two"}) {
+	if err := cluster.Get(t.Context(), client.ObjectKeyFromObject(p), read); err != nil ||
+		!slices.Equal(revision.Adoptions(read), []string{"three", "two"}) {
 		t.Errorf("got %q, %v", revision.Adoptions(read), err)
 	}
 }
 
-// A package that the manager has not read yet waits for nothing. The API server refuses to read a revision without a name.
+// A package that the manager has not read yet waits for nothing. The API server refuses to read a revision without a
+// name.
 func TestNewPackagesNeedNoApproval(t *testing.T) {
 	scheme, err := apis.NewScheme()
 	if err != nil {
 		t.Fatal(err)
 	}
 	cluster := fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(interceptor.Funcs{
-		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+		Get: func(
+			ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption,
+		) error {
 			if key.Name == "" {
 				return errors.New("resource name may not be empty")
 			}

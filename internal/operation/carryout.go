@@ -26,8 +26,8 @@ func (o Operation) CarryOut(ctx context.Context, steps []*Step) ([]*Done, error)
 	return o.Await(ctx, done)
 }
 
-// Await waits until the packages are healthy or gone, if requested. Packages that were not healthy before, and that the operation does not
-// change, are waited for last: Await returns the steps with their error.
+// Await waits until the packages are healthy or gone, if requested. Packages that were not healthy before, and that the
+// operation does not change, are waited for last: Await returns the steps with their error.
 func (o Operation) Await(ctx context.Context, done []*Done) ([]*Done, error) {
 	concerned, unhealthy := splitUnhealthy(done)
 	if err := o.waitFor(ctx, concerned); err != nil {
@@ -36,8 +36,8 @@ func (o Operation) Await(ctx context.Context, done []*Done) ([]*Done, error) {
 	return done, o.waitFor(ctx, unhealthy)
 }
 
-// splitUnhealthy separates the packages that were not healthy before the operation and are not changed by it. The operation waits for
-// them last, and their failure undoes nothing.
+// splitUnhealthy separates the packages that were not healthy before the operation and are not changed by it. The
+// operation waits for them last, and their failure undoes nothing.
 func splitUnhealthy(done []*Done) (concerned, unhealthy []*Done) {
 	for _, d := range done {
 		if d.Same && d.Live != nil && d.Live.GetCondition(v1.TypeHealthy).Status != corev1.ConditionTrue {
@@ -57,7 +57,8 @@ type Done struct {
 	isNew  bool
 	// Word describes the result, such as "created".
 	Word string
-	// isKept reports whether the package was left as it is, and isAdopted whether it was a dependency and is now installed explicitly.
+	// isKept reports whether the package was left as it is, and isAdopted whether it was a dependency and is now installed
+	// explicitly.
 	isKept, isAdopted bool
 	// owned is what a deleted package owned, and deletion what the command waits for.
 	owned, deletion deletionSummary
@@ -103,7 +104,9 @@ func (o Operation) Write(ctx context.Context, steps []*Step) ([]*Done, error) {
 			return out, o.partlyDone(err, out, steps[i:])
 		}
 		if d.isAdopted {
-			o.Note("%s was a dependency and is now installed explicitly; xpkg autoremove keeps it.", inventory.ShortName(d.Object))
+			o.Note(
+				"%s was a dependency and is now installed explicitly; xpkg autoremove keeps it.", inventory.ShortName(d.Object),
+			)
 		}
 		out = append(out, d)
 	}
@@ -117,11 +120,12 @@ func (o Operation) Write(ctx context.Context, steps []*Step) ([]*Done, error) {
 	return out, nil
 }
 
-// groupWait is the time in which the packages of a group must be gone without --wait, before the packages that they require are deleted.
+// groupWait is the time in which the packages of a group must be gone without --wait, before the packages that they
+// require are deleted.
 const groupWait = 2 * time.Minute
 
-// awaitDependents waits until the packages in the groups before that of a removal are gone. The manager installs a missing dependency again
-// for a package that still exists. It reports whether it has waited.
+// awaitDependents waits until the packages in the groups before that of a removal are gone. The manager installs a
+// missing dependency again for a package that still exists. It reports whether it has waited.
 func (o Operation) awaitDependents(ctx context.Context, s *Step, done []*Done) (waited bool, err error) {
 	for _, d := range done {
 		if !s.Remove || !d.Remove || d.isGone || d.group >= s.group {
@@ -135,15 +139,18 @@ func (o Operation) awaitDependents(ctx context.Context, s *Step, done []*Done) (
 	return waited, nil
 }
 
-// awaitRelease waits until the packages that release objects to the package of a step are healthy. The manager refuses an object that another
-// package still controls. It reports whether it has waited.
+// awaitRelease waits until the packages that release objects to the package of a step are healthy. The manager refuses
+// an object that another package still controls. It reports whether it has waited.
 func (o Operation) awaitRelease(ctx context.Context, s *Step, done []*Done) (waited bool, err error) {
 	for _, d := range done {
 		if slices.Contains(s.after, d.Step) {
 			waited = true
 			if err := o.waitInstalled(ctx, d.Object, cmp.Or(o.wait(), groupWait), false); err != nil {
 				failed := errcode.From(err)
-				return true, failed.Also("%s takes objects over from it and was not changed yet: run the same command again afterwards.", inventory.ShortName(s.Subject()))
+				return true, failed.Also(
+					"%s takes objects over from it and was not changed yet: run the same command again afterwards.",
+					inventory.ShortName(s.Subject()),
+				)
 			}
 		}
 	}
@@ -156,7 +163,9 @@ func (o Operation) notUninstalled(err error, steps []*Step) error {
 	if o.OnlyOrphans { // The packages can be required until then.
 		return failed.Also("Continue afterwards with `xpkg autoremove`.")
 	}
-	return failed.Also("Uninstall the packages that it required afterwards, with `xpkg uninstall %s`.", strings.Join(removed(steps), " "))
+	return failed.Also(
+		"Uninstall the packages that it required afterwards, with `xpkg uninstall %s`.", strings.Join(removed(steps), " "),
+	)
 }
 
 // removed returns the names of the packages that steps remove.
@@ -170,8 +179,8 @@ func removed(steps []*Step) []string {
 	return names
 }
 
-// partlyDone returns the error of an operation that failed after some of its steps were carried out. It names these, and the command for
-// the rest.
+// partlyDone returns the error of an operation that failed after some of its steps were carried out. It names these,
+// and the command for the rest.
 func (o Operation) partlyDone(err error, done []*Done, rest []*Step) error {
 	var changed []string
 	for _, d := range done {
@@ -184,7 +193,9 @@ func (o Operation) partlyDone(err error, done []*Done, rest []*Step) error {
 		return err
 	}
 	failed := errcode.From(err)
-	isStale := slices.ContainsFunc([]error{planner.ErrPlanMoved, planner.ErrDependentsBroken}, func(code error) bool { return errors.Is(err, code) })
+	isStale := slices.ContainsFunc(
+		[]error{planner.ErrPlanMoved, planner.ErrDependentsBroken}, func(code error) bool { return errors.Is(err, code) },
+	)
 	advice := "run the command again: it plans with the current state."
 	if names := removed(rest); len(names) > 0 {
 		advice = "see `xpkg uninstall " + strings.Join(names, " ") + " --dry-run`."
@@ -224,13 +235,16 @@ func (o Operation) waitFor(ctx context.Context, done []*Done) error {
 	return nil
 }
 
-// adviseList adds the command that lists the other packages of an operation to the advice of an interrupted wait, which names one package.
+// adviseList adds the command that lists the other packages of an operation to the advice of an interrupted wait, which
+// names one package.
 func adviseList(err error, count int) error {
 	if count < 1 || !errors.Is(err, errcode.ErrInterrupted) {
 		return err
 	}
 	failed := errcode.From(err)
-	return failed.Also("The command has written %s: `xpkg list --watch` shows all of them.", wording.Count(count, "other package"))
+	return failed.Also(
+		"The command has written %s: `xpkg list --watch` shows all of them.", wording.Count(count, "other package"),
+	)
 }
 
 // isWritten reports whether the step has created or changed its package.

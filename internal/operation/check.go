@@ -10,8 +10,8 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/planner"
 )
 
-// Check fails if a package is not as it was planned with, before the first write, or if the removals have other consequences than
-// those that a user was asked about.
+// Check fails if a package is not as it was planned with, before the first write, or if the removals have other
+// consequences than those that a user was asked about.
 func (o Operation) Check(ctx context.Context, steps []*Step) error {
 	if !slices.ContainsFunc(steps, func(s *Step) bool { return s.Live != nil || s.Plan != nil }) {
 		return nil
@@ -43,15 +43,15 @@ func (o Operation) Check(ctx context.Context, steps []*Step) error {
 	return nil
 }
 
-// comparesRemovals reports whether steps remove packages that are compared with their plans. With --yes, the user agrees to all
-// consequences of removals, but not to the removal of a package that is no orphan any more.
+// comparesRemovals reports whether steps remove packages that are compared with their plans. With --yes, the user
+// agrees to all consequences of removals, but not to the removal of a package that is no orphan any more.
 func (o Operation) comparesRemovals(steps []*Step) bool {
 	return (!o.Yes || o.OnlyOrphans) && slices.ContainsFunc(steps, func(s *Step) bool { return s.Remove && s.Plan != nil })
 }
 
-// checkRemovals plans the removals among the rest of the steps again, and fails if they would delete more custom resources, or break other
-// dependents, than their plans list, or if a dependency that they remove was installed explicitly or is required since: the user agreed to
-// the plans alone. All are the installed packages.
+// checkRemovals plans the removals among the rest of the steps again, and fails if they would delete more custom
+// resources, or break other dependents, than their plans list, or if a dependency that they remove was installed
+// explicitly or is required since: the user agreed to the plans alone. All are the installed packages.
 func (o Operation) checkRemovals(ctx context.Context, all *inventory.Inventory, steps, rest []*Step) error {
 	present := slices.DeleteFunc(slices.Clone(all.Packages), inventory.IsDeleting)
 	all, err := o.AwaitNeeds(ctx, all, present)
@@ -107,13 +107,17 @@ func (o Operation) checkOrphans(ctx context.Context, all *inventory.Inventory, r
 	}
 	for _, s := range removals {
 		if !slices.Contains(names, v1.ObjectName(s.Live.PackageKind(), s.Live.GetName())) {
-			return planner.ErrPlanMoved.New(nil, "the plan to uninstall %s is stale: another package or an install object requires it now", inventory.ShortName(s.Live))
+			return planner.ErrPlanMoved.New(
+				nil, "the plan to uninstall %s is stale: another package or an install object requires it now",
+				inventory.ShortName(s.Live),
+			)
 		}
 	}
 	return nil
 }
 
-// Orphans returns the automatically installed packages that no package requires and no object of the first generation uses any more, as KIND/NAME.
+// Orphans returns the automatically installed packages that no package requires and no object of the first generation
+// uses any more, as KIND/NAME.
 func (e *Engine) Orphans(ctx context.Context, all *inventory.Inventory) ([]string, error) {
 	uses, err := inventory.ReadUses(ctx, e.Client, e.Objects, e.Frontend)
 	if err != nil {
@@ -133,9 +137,11 @@ func (e *Engine) Orphans(ctx context.Context, all *inventory.Inventory) ([]strin
 // lockTime is the time in which the manager that runs adds a new revision to the Lock.
 const lockTime = 5 * time.Second
 
-// AwaitNeeds reads the packages again until the dependencies of the given ones are known: the manager adds a revision to the Lock after it
-// has activated it. It returns what it knows when the time has passed.
-func (e *Engine) AwaitNeeds(ctx context.Context, all *inventory.Inventory, packages []v1.Package) (*inventory.Inventory, error) {
+// AwaitNeeds reads the packages again until the dependencies of the given ones are known: the manager adds a revision
+// to the Lock after it has activated it. It returns what it knows when the time has passed.
+func (e *Engine) AwaitNeeds(
+	ctx context.Context, all *inventory.Inventory, packages []v1.Package,
+) (*inventory.Inventory, error) {
 	progress := e.Progress()
 	defer progress.End()
 	tick, deadline := time.NewTicker(pollInterval), time.After(lockTime)

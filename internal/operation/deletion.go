@@ -29,7 +29,8 @@ import (
 type deletionSummary struct {
 	objects   []plan.Ref
 	revisions []string
-	// users are the objects that shared the Provider before its deletion. Their statuses name no Provider for a moment after it.
+	// users are the objects that shared the Provider before its deletion. Their statuses name no Provider for a moment
+	// after it.
 	users []types.UID
 }
 
@@ -65,8 +66,8 @@ func (e *Engine) newDeletionSummary(ctx context.Context, p v1.Package) (deletion
 	return l, nil
 }
 
-// noteDefinitions prints that Kubernetes deletes the CRDs of a package after the package, if a command does not wait for it. It can take
-// minutes for a large package. Without a plan, the CRDs that other packages own too are not known.
+// noteDefinitions prints that Kubernetes deletes the CRDs of a package after the package, if a command does not wait
+// for it. It can take minutes for a large package. Without a plan, the CRDs that other packages own too are not known.
 func (e *Engine) noteDefinitions(l deletionSummary, p v1.Package, planned *planner.Plan) {
 	definitions := ""
 	if planned != nil {
@@ -87,7 +88,8 @@ func (e *Engine) noteDefinitions(l deletionSummary, p v1.Package, planned *plann
 	}
 }
 
-// sharing returns the objects that share Providers, as far as the client may read them, if the package can be one that they use.
+// sharing returns the objects that share Providers, as far as the client may read them, if the package can be one that
+// they use.
 func (e *Engine) sharing(ctx context.Context, p v1.Package) []*frontend.Object {
 	if p.PackageKind() != v1.ProviderKind {
 		return nil
@@ -131,7 +133,10 @@ func (e *Engine) waitGone(waiting context.Context, p v1.Package, with deletionSu
 					WithDo("The deletion continues. Check with `xpkg list` whether the package is gone.")
 			}
 			if gone > 0 {
-				return ErrStillGoing.New(nil, "%s is deleted, and a PackageInstall still uses it: whether a manager creates it again is not known yet", inventory.ShortName(p)).
+				return ErrStillGoing.New(
+					nil, "%s is deleted, and a PackageInstall still uses it: whether a manager creates it again is not known yet",
+					inventory.ShortName(p),
+				).
 					WithDo("Run `xpkg list` later, or allow at least %s with --wait.", 2*decisionTime)
 			}
 			return stillGoing(waiting, e.Client, e.Objects, p, with)
@@ -140,19 +145,21 @@ func (e *Engine) waitGone(waiting context.Context, p v1.Package, with deletionSu
 	}
 }
 
-// decisionTime is the time in which a manager that runs decides whether it creates a Provider again for PackageInstalls.
+// decisionTime is the time in which a manager that runs decides whether it creates a Provider again for
+// PackageInstalls.
 const decisionTime = 10 * time.Second
 
-// undecided reports whether the manager may create a deleted Provider again for an object that shares it, or did before: until the
-// object is refused because no administrator shares the Provider, or because it finds no package for its kind.
+// undecided reports whether the manager may create a deleted Provider again for an object that shares it, or did
+// before: until the object is refused because no administrator shares the Provider, or because it finds no package for
+// its kind.
 func (e *Engine) undecided(ctx context.Context, p v1.Package, with deletionSummary) bool {
 	return slices.ContainsFunc(e.sharing(ctx, p), func(o *frontend.Object) bool {
 		return !o.IsRefused && (o.Provider == p.GetName() || slices.Contains(with.users, o.GetUID()))
 	})
 }
 
-// remains reports whether the package, or an object that it owns, still exists. It fails with PackageRecreated if there is
-// another package with the name.
+// remains reports whether the package, or an object that it owns, still exists. It fails with PackageRecreated if there
+// is another package with the name.
 func (e *Engine) remains(ctx context.Context, p v1.Package, with deletionSummary) (bool, error) {
 	now := v1.NewPackage(p.PackageKind())
 	err := e.Client.Get(ctx, client.ObjectKeyFromObject(p), now)
@@ -185,8 +192,8 @@ func (e *Engine) remains(ctx context.Context, p v1.Package, with deletionSummary
 	return false, nil
 }
 
-// addObjects adds the objects that a deleted package owns and that none of its revisions lists, and reports whether there are any: the status
-// of a revision lists its objects only when all of them are written.
+// addObjects adds the objects that a deleted package owns and that none of its revisions lists, and reports whether
+// there are any: the status of a revision lists its objects only when all of them are written.
 func (l *deletionSummary) addObjects(ctx context.Context, objects *apply.Cluster, p v1.Package) (bool, error) {
 	owned, _, err := objects.OwnedContent(ctx)
 	if err != nil {
@@ -203,9 +210,11 @@ type deletedPackage struct {
 	owned deletionSummary
 }
 
-// deletedPackages returns the deleted packages that own objects, and for which matches returns true. There is none if the client may not
-// list the objects.
-func deletedPackages(ctx context.Context, objects *apply.Cluster, matches func(kind, name string) bool) ([]deletedPackage, error) {
+// deletedPackages returns the deleted packages that own objects, and for which matches returns true. There is none if
+// the client may not list the objects.
+func deletedPackages(
+	ctx context.Context, objects *apply.Cluster, matches func(kind, name string) bool,
+) ([]deletedPackage, error) {
 	owned, _, err := objects.OwnedContent(ctx)
 	if err != nil {
 		return nil, err
@@ -237,9 +246,11 @@ func deletedPackages(ctx context.Context, objects *apply.Cluster, matches func(k
 	return out, nil
 }
 
-// FinishDeletions ends the deletion of the deleted packages for which matches returns true: it waits until their objects are gone, or without
-// a limit prints a note. It returns these packages.
-func (e *Engine) FinishDeletions(ctx context.Context, limit time.Duration, matches func(kind, name string) bool) ([]v1.Package, error) {
+// FinishDeletions ends the deletion of the deleted packages for which matches returns true: it waits until their
+// objects are gone, or without a limit prints a note. It returns these packages.
+func (e *Engine) FinishDeletions(
+	ctx context.Context, limit time.Duration, matches func(kind, name string) bool,
+) ([]v1.Package, error) {
 	deleted, err := deletedPackages(ctx, e.Objects, matches)
 	if err != nil {
 		return nil, err
@@ -265,7 +276,10 @@ func (e *Engine) recreated(ctx context.Context, now v1.Package) error {
 	}
 	name := inventory.ShortName(now)
 	if now.GetAnnotations()[revision.AnnotationCreatedForNamespaces] == "true" {
-		return failed.WithDo("The manager has created it again for PackageInstalls that use it. Delete these first; `xpkg plan uninstall %s` lists them.", name)
+		return failed.WithDo(
+			"The manager has created it again for PackageInstalls that use it. Delete these first; `xpkg plan uninstall %s` lists them.",
+			name,
+		)
 	}
 	all, err := inventory.Load(ctx, e.Client)
 	switch {
@@ -274,11 +288,16 @@ func (e *Engine) recreated(ctx context.Context, now v1.Package) error {
 	case len(all.Dependents(now)) > 0:
 		return failed.WithDo("Uninstall the packages that require it first: %s.", strings.Join(all.Dependents(now), ", "))
 	}
-	return failed.WithDo("No package requires it: another client has installed it again, and it stays. To uninstall it too, run `xpkg uninstall %s`.", name)
+	return failed.WithDo(
+		"No package requires it: another client has installed it again, and it stays. To uninstall it too, run `xpkg uninstall %s`.",
+		name,
+	)
 }
 
 // stillGoing returns the error of an incomplete deletion, with the objects that delay it.
-func stillGoing(ctx context.Context, cluster client.Client, objects *apply.Cluster, p v1.Package, with deletionSummary) error {
+func stillGoing(
+	ctx context.Context, cluster client.Client, objects *apply.Cluster, p v1.Package, with deletionSummary,
+) error {
 	now, err := inventory.Get(ctx, cluster, p.PackageKind(), p.GetName())
 	if err != nil {
 		return err

@@ -40,12 +40,13 @@ func (c interrupting) Get(context.Context, client.ObjectKey, client.Object, ...c
 	return nil
 }
 
-// An uninstall that was interrupted cannot be repeated for a package that is deleted meanwhile: the advice is to check it, and names the
-// command for the packages that were not deleted yet.
+// An uninstall that was interrupted cannot be repeated for a package that is deleted meanwhile: the advice is to check
+// it, and names the command for the packages that were not deleted yet.
 func TestInterruptedUninstallNamesTheRest(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()
-	top, base := &v1.Configuration{ObjectMeta: metav1.ObjectMeta{Name: "top"}}, &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "base"}}
+	top, base := &v1.Configuration{ObjectMeta: metav1.ObjectMeta{Name: "top"}},
+		&v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "base"}}
 	err := engineOf(interrupting{interrupt: interrupt}, io.Discard).waitGone(ctx, top, deletionSummary{}, time.Minute)
 	if !errors.Is(err, errcode.ErrInterrupted) || !strings.Contains(errcode.From(err).Do, "`xpkg list`") {
 		t.Fatalf("got %v (%s)", err, errcode.From(err).Do)
@@ -54,7 +55,9 @@ func TestInterruptedUninstallNamesTheRest(t *testing.T) {
 	if rest.Code.Name != errcode.ErrInterrupted.Name || !strings.Contains(rest.Do, "`xpkg uninstall provider/base`") {
 		t.Errorf("got %v (%s)", rest, rest.Do)
 	}
-	orphans := errcode.From(Operation{OnlyOrphans: true}.notUninstalled(errcode.ErrInterrupted.New(nil, "stopped"), []*Step{{Live: base, Remove: true}}))
+	orphans := errcode.From(Operation{
+		OnlyOrphans: true,
+	}.notUninstalled(errcode.ErrInterrupted.New(nil, "stopped"), []*Step{{Live: base, Remove: true}}))
 	if strings.Contains(orphans.Do, "uninstall") || !strings.Contains(orphans.Do, "`xpkg autoremove`") {
 		t.Errorf("of orphans: %s", orphans.Do)
 	}
@@ -76,10 +79,14 @@ func TestAFailedStepNamesTheFormerOnes(t *testing.T) {
 		why  errcode.Code
 		want string
 	}{
-		{"denied", Operation{}, removed, removal, denied, apply.ErrDenied.Fix + " provider/mast was deleted. For the rest, see `xpkg uninstall provider/rope --dry-run`."},
+		{"denied", Operation{}, removed, removal, denied, apply.ErrDenied.Fix +
+			" provider/mast was deleted. For the rest, see `xpkg uninstall provider/rope --dry-run`."},
 		{"stale", Operation{}, removed, removal, moved, "provider/mast was deleted. For the rest, see `xpkg uninstall provider/rope --dry-run`."},
-		{"orphans", Operation{OnlyOrphans: true}, removed, removal, moved, "provider/mast was deleted. For the rest, see `xpkg autoremove --dry-run`."},
-		{"update", Operation{}, updated, update, denied, apply.ErrDenied.Fix + " provider/mast was updated. For the rest, run the command again: it plans with the current state."},
+		{"orphans", Operation{
+			OnlyOrphans: true,
+		}, removed, removal, moved, "provider/mast was deleted. For the rest, see `xpkg autoremove --dry-run`."},
+		{"update", Operation{}, updated, update, denied, apply.ErrDenied.Fix +
+			" provider/mast was updated. For the rest, run the command again: it plans with the current state."},
 		{"atomic", Operation{Atomic: true}, updated, update, denied, apply.ErrDenied.Fix},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -88,14 +95,15 @@ func TestAFailedStepNamesTheFormerOnes(t *testing.T) {
 			}
 		})
 	}
-	if got := errcode.From(Operation{}.partlyDone(denied.New(nil, "it fails"), nil, removal)).Do; got != apply.ErrDenied.Fix {
+	if got := errcode.From(Operation{}.partlyDone(denied.New(nil, "it fails"), nil, removal)).
+		Do; got != apply.ErrDenied.Fix {
 		t.Errorf("before the first step: %s", got)
 	}
 }
 
-// A deleted Provider may come back as long as a PackageInstall that used it is neither refused nor gone, also while its status names no
-// A deleted Provider may come back as long as a PackageInstall that used it is neither refused nor gone, also while its status names no
-// Provider.
+// A deleted Provider may come back as long as a PackageInstall that used it is neither refused nor gone, also while its
+// status names no A deleted Provider may come back as long as a PackageInstall that used it is neither refused nor
+// gone, also while its status names no Provider.
 func TestADeletedProviderMayComeBackForItsUsers(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := packagesv1alpha1.AddToScheme(scheme); err != nil {
@@ -107,7 +115,9 @@ func TestADeletedProviderMayComeBackForItsUsers(t *testing.T) {
 		provider, reason string
 		used, want       bool
 	}{
-		"it names the Provider":               {provider: "boats", reason: string(packagesv1alpha1.ReasonCreating), want: true},
+		"it names the Provider": {
+			provider: "boats", reason: string(packagesv1alpha1.ReasonCreating), want: true,
+		},
 		"it names another Provider":           {provider: "rafts", reason: string(packagesv1alpha1.ReasonCreating)},
 		"it used the Provider and names none": {used: true, reason: string(packagesv1alpha1.ReasonCreating), want: true},
 		"it never used the Provider":          {reason: string(packagesv1alpha1.ReasonCreating)},
@@ -119,7 +129,9 @@ func TestADeletedProviderMayComeBackForItsUsers(t *testing.T) {
 		in.SetName("boats")
 		in.SetUID("u")
 		in.InstallStatus().Provider = tt.provider
-		in.SetConditions(metav1.Now(), v1.Condition{Type: v1.TypeReady, Status: corev1.ConditionFalse, Reason: v1.ConditionReason(tt.reason)})
+		in.SetConditions(metav1.Now(), v1.Condition{
+			Type: v1.TypeReady, Status: corev1.ConditionFalse, Reason: v1.ConditionReason(tt.reason),
+		})
 		with := deletionSummary{}
 		if tt.used {
 			with.users = []types.UID{"u"}
@@ -131,7 +143,8 @@ func TestADeletedProviderMayComeBackForItsUsers(t *testing.T) {
 	}
 }
 
-// An uninstall that does not wait counts the CRDs that are deleted: not those that another package owns too, or that a user created.
+// An uninstall that does not wait counts the CRDs that are deleted: not those that another package owns too, or that a
+// user created.
 func TestUninstallNamesTheDefinitionsThatRemain(t *testing.T) {
 	definition := func(name string) plan.Ref { return plan.Ref{Kind: plan.DefinitionKind, Name: name} }
 	change := func(a plan.Action, name string) plan.Change { return plan.Change{Action: a, Ref: definition(name)} }
@@ -144,9 +157,13 @@ func TestUninstallNamesTheDefinitionsThatRemain(t *testing.T) {
 		planned *planner.Plan
 		want    string
 	}{
-		"without CRDs":            {[]plan.Ref{{Kind: "Composition", Name: "a"}}, nil, ""},
-		"without a plan":          {[]plan.Ref{definition("a"), definition("b")}, nil, note("the CRDs that belong to provider/base alone")},
-		"with a plan":             {[]plan.Ref{definition("a"), definition("b")}, planned(change(plan.Delete, "a"), change(plan.Leave, "b"), change(plan.Delete, "c")), note("2 CRDs of provider/base")},
+		"without CRDs": {[]plan.Ref{{Kind: "Composition", Name: "a"}}, nil, ""},
+		"without a plan": {
+			[]plan.Ref{definition("a"), definition("b")}, nil, note("the CRDs that belong to provider/base alone"),
+		},
+		"with a plan": {[]plan.Ref{definition("a"), definition("b")}, planned(
+			change(plan.Delete, "a"), change(plan.Leave, "b"), change(plan.Delete, "c"),
+		), note("2 CRDs of provider/base")},
 		"owned by other packages": {[]plan.Ref{definition("a")}, planned(change(plan.Leave, "a")), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -160,7 +177,8 @@ func TestUninstallNamesTheDefinitionsThatRemain(t *testing.T) {
 	}
 }
 
-// The revisions of an interrupted install do not list the objects that it has created. They are found by their owner, whatever their kind is.
+// The revisions of an interrupted install do not list the objects that it has created. They are found by their owner,
+// whatever their kind is.
 func TestUninstallFindsObjectsThatNoRevisionLists(t *testing.T) {
 	base := &v1.Configuration{ObjectMeta: metav1.ObjectMeta{Name: "base", UID: "u"}}
 	list := `{"items": [
@@ -191,7 +209,8 @@ func TestUninstallFindsObjectsThatNoRevisionLists(t *testing.T) {
 			})
 			var with deletionSummary
 			found, err := with.addObjects(t.Context(), objects, base)
-			if err != nil || found != (kind != "") || found != (len(with.objects) == 1 && with.objects[0].Name == "boats.test" && with.objects[0].Kind == kind) {
+			if err != nil || found != (kind != "") ||
+				found != (len(with.objects) == 1 && with.objects[0].Name == "boats.test" && with.objects[0].Kind == kind) {
 				t.Errorf("%s, %s: got %t, %v, %v", path, name, found, with.objects, err)
 			}
 		}
@@ -201,16 +220,17 @@ func TestUninstallFindsObjectsThatNoRevisionLists(t *testing.T) {
 // clusterOf returns a cluster whose API server responds with the status and the body of a function.
 func clusterOf(t *testing.T, respond func(*http.Request) (int, string)) *apply.Cluster {
 	t.Helper()
-	objects, err := apply.NewCluster(&rest.Config{Host: "http://cluster.test", Transport: roundTripper(func(r *http.Request) *http.Response {
-		code, body := respond(r)
-		w := httptest.NewRecorder()
-		if strings.HasPrefix(body, "{") {
-			w.Header().Set("Content-Type", "application/json")
-		}
-		w.WriteHeader(code)
-		_, _ = w.WriteString(body)
-		return w.Result()
-	})})
+	objects, err := apply.NewCluster(&rest.Config{
+		Host: "http://cluster.test", Transport: roundTripper(func(r *http.Request) *http.Response {
+			code, body := respond(r)
+			w := httptest.NewRecorder()
+			if strings.HasPrefix(body, "{") {
+				w.Header().Set("Content-Type", "application/json")
+			}
+			w.WriteHeader(code)
+			_, _ = w.WriteString(body)
+			return w.Result()
+		})})
 	if err != nil {
 		t.Fatal(err)
 	}

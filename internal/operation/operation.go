@@ -1,6 +1,7 @@
-// Package operation changes the packages of a cluster. An operation plans the changes of any number of packages, writes the packages in an
-// order in which each can become healthy, waits for the result, and undoes the changes if that is requested and one of them fails. It is the
-// only code that writes packages on behalf of a user; the package manager carries out what it writes.
+// Package operation changes the packages of a cluster. An operation plans the changes of any number of packages, writes
+// the packages in an order in which each can become healthy, waits for the result, and undoes the changes if that is
+// requested and one of them fails. It is the only code that writes packages on behalf of a user; the package manager
+// carries out what it writes.
 package operation
 
 import (
@@ -66,8 +67,8 @@ type Operation struct {
 	Atomic bool
 	// Deadline limits all waits together, if it is set.
 	Deadline time.Time
-	// Transaction is the mark of the transaction that the operation carries out, as of [MarkOf], or empty. [Operation.Return] undoes its
-	// changes.
+	// Transaction is the mark of the transaction that the operation carries out, as of [MarkOf], or empty.
+	// [Operation.Return] undoes its changes.
 	Transaction string
 	// DryRun makes the plans show the changes of packages that install objects maintain.
 	DryRun bool

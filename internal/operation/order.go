@@ -23,7 +23,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
-// effect is the part of a step that determines its place among others. Repositories are locations. What is not known is empty.
+// effect is the part of a step that determines its place among others. Repositories are locations. What is not known is
+// empty.
 type effect struct {
 	repository string
 	// before and after are the package before and after the step, or nil if it is not installed.
@@ -40,8 +41,8 @@ type footprint struct {
 	objects  map[plan.Ref]bool
 }
 
-// needs reports whether the package of a step cannot be installed before another step is carried out: it requires a version that is not
-// installed before, or a kind, or it takes an object over.
+// needs reports whether the package of a step cannot be installed before another step is carried out: it requires a
+// version that is not installed before, or a kind, or it takes an object over.
 func (e *effect) needs(other *effect) bool {
 	if e.after == nil {
 		return false
@@ -68,7 +69,8 @@ func (e *effect) needs(other *effect) bool {
 	return false
 }
 
-// breaks reports whether the new version of a package does not satisfy the version of another one that its step replaces.
+// breaks reports whether the new version of a package does not satisfy the version of another one that its step
+// replaces.
 func (e *effect) breaks(other *effect) bool {
 	if e.after == nil || e.before == nil || other.before == nil || other.after == nil {
 		return false
@@ -78,8 +80,9 @@ func (e *effect) breaks(other *effect) bool {
 	})
 }
 
-// sequence returns the order of steps, as their numbers: a step follows those that it needs, and, as far as that is possible, those whose former
-// versions it would break. Apart from that, and among steps that need each other, the order does not change.
+// sequence returns the order of steps, as their numbers: a step follows those that it needs, and, as far as that is
+// possible, those whose former versions it would break. Apart from that, and among steps that need each other, the
+// order does not change.
 func sequence(effects []*effect) []int {
 	needs, rest := make([][]bool, len(effects)), make([]int, len(effects))
 	for i, e := range effects {
@@ -168,7 +171,7 @@ func after(p v1.Package, content *xpkg.Package, locate func(string) string) *foo
 	}
 	// Content that is not valid is refused by the plan.
 	if objects, err := desired.Of(content, desired.Options{Package: p.GetName()}); err == nil {
-		composed, _ := objects.ComposedCRDs() //nolint:errcheck // The plan refuses them.
+		composed, _ := objects.ComposedCRDs() // The plan refuses those that are not valid.
 		for _, ref := range slices.Concat(objects.Refs(), composed) {
 			out.objects[ref] = true
 		}
@@ -177,7 +180,9 @@ func after(p v1.Package, content *xpkg.Package, locate func(string) string) *foo
 }
 
 // before returns the package as it is installed, according to the Lock or its current revision.
-func before(ctx context.Context, cluster client.Reader, p v1.Package, lock v1beta1.Lock, locate func(string) string) (*footprint, error) {
+func before(
+	ctx context.Context, cluster client.Reader, p v1.Package, lock v1beta1.Lock, locate func(string) string,
+) (*footprint, error) {
 	out := &footprint{version: versionOf(p.PackageSpec().Package), objects: map[plan.Ref]bool{}}
 	if installed, ok := inventory.InstalledReference(p); ok {
 		out.version = graph.Version{Tag: installed.Tag, Digest: installed.Digest}

@@ -27,23 +27,28 @@ func drawFootprint(t *rapid.T, label string) *footprint {
 			Optional:   rapid.Bool().Draw(t, fmt.Sprintf("%s is optional %d", label, i)),
 		})
 	}
-	for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b", "c", "d"}), 0, 2, rapid.ID[string]).Draw(t, label+" objects") {
+	for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b", "c", "d"}), 0, 2, rapid.ID[string]).
+		Draw(t, label+" objects") {
 		out.objects[plan.Ref{Kind: "CustomResourceDefinition", Name: name}] = true
 	}
 	return out
 }
 
-// A step follows each step that it needs, unless that one needs it too, directly or through others; steps that do not need each other keep
-// their order as far as nothing else changes it.
+// A step follows each step that it needs, unless that one needs it too, directly or through others; steps that do not
+// need each other keep their order as far as nothing else changes it.
 func TestStepsFollowThoseThatTheyNeed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var effects []*effect
 		for i := range rapid.IntRange(0, 6).Draw(t, "steps") {
 			label := fmt.Sprint(i)
-			effects = append(effects, &effect{repository: fmt.Sprintf("r%d", i), before: drawFootprint(t, label+" before"), after: drawFootprint(t, label+" after")})
+			effects = append(effects, &effect{
+				repository: fmt.Sprintf("r%d", i), before: drawFootprint(t, label+" before"),
+				after: drawFootprint(t, label+" after"),
+			})
 		}
 		got := sequence(effects)
-		if sorted := slices.Sorted(slices.Values(got)); len(sorted) != len(effects) || !slices.Equal(slices.Compact(sorted), sorted) {
+		if sorted := slices.Sorted(slices.Values(got)); len(sorted) != len(effects) ||
+			!slices.Equal(slices.Compact(sorted), sorted) {
 			t.Fatalf("%v is not an order of %d steps", got, len(effects))
 		}
 		var reaches func(i, j int, seen map[int]bool) bool
@@ -96,13 +101,31 @@ func TestEffects(t *testing.T) {
 		a, b          *effect
 		needs, breaks bool
 	}{
-		"a new dependency":      {&effect{after: version("v1.0.0", ">=1.0.0")}, &effect{repository: "base", after: version("v1.0.0", "")}, true, false},
-		"a new optional one":    {&effect{after: optional}, &effect{repository: "base", after: version("v1.0.0", "")}, false, false},
-		"an installed version":  {&effect{after: version("v1.0.0", ">=1.0.0")}, &effect{repository: "base", before: version("v1.0.0", ""), after: version("v2.0.0", "")}, false, false},
-		"a newer version":       {&effect{after: version("v1.0.0", ">=2.0.0")}, &effect{repository: "base", before: version("v1.0.0", ""), after: version("v2.0.0", "")}, true, false},
-		"an object that moves":  {&effect{after: version("v2.0.0", "", "x")}, &effect{before: version("v1.0.0", "", "x"), after: version("v2.0.0", "")}, true, false},
-		"an object of both":     {&effect{after: version("v2.0.0", "", "x")}, &effect{before: version("v1.0.0", "", "x"), after: version("v2.0.0", "", "x")}, false, false},
-		"an object of a former": {&effect{after: version("v2.0.0", "", "x")}, &effect{before: version("v1.0.0", "", "x")}, true, false},
+		"a new dependency": {
+			&effect{after: version("v1.0.0", ">=1.0.0")}, &effect{repository: "base", after: version("v1.0.0", "")}, true, false,
+		},
+		"a new optional one": {
+			&effect{after: optional}, &effect{repository: "base", after: version("v1.0.0", "")}, false, false,
+		},
+		"an installed version": {
+			&effect{after: version("v1.0.0", ">=1.0.0")},
+			&effect{repository: "base", before: version("v1.0.0", ""), after: version("v2.0.0", "")}, false, false,
+		},
+		"a newer version": {
+			&effect{after: version("v1.0.0", ">=2.0.0")},
+			&effect{repository: "base", before: version("v1.0.0", ""), after: version("v2.0.0", "")}, true, false,
+		},
+		"an object that moves": {
+			&effect{after: version("v2.0.0", "", "x")},
+			&effect{before: version("v1.0.0", "", "x"), after: version("v2.0.0", "")}, true, false,
+		},
+		"an object of both": {
+			&effect{after: version("v2.0.0", "", "x")},
+			&effect{before: version("v1.0.0", "", "x"), after: version("v2.0.0", "", "x")}, false, false,
+		},
+		"an object of a former": {
+			&effect{after: version("v2.0.0", "", "x")}, &effect{before: version("v1.0.0", "", "x")}, true, false,
+		},
 		"a dependent's former version": {
 			&effect{repository: "base", before: version("v1.0.0", ""), after: version("v2.0.0", "")},
 			&effect{before: version("v1.0.0", "<2.0.0"), after: version("v2.0.0", "")}, false, true,

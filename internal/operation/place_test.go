@@ -10,11 +10,14 @@ import (
 func TestProgressCountsThePackagesOfATransaction(t *testing.T) {
 	var s v1alpha1.TransactionStatus
 	for _, name := range []string{"boats", "boats-2", "ships"} {
-		s.Packages = append(s.Packages, v1alpha1.ChangedPackage{PackageName: v1alpha1.PackageName{Kind: "Provider", Name: name}})
+		s.Packages = append(s.Packages, v1alpha1.ChangedPackage{PackageName: v1alpha1.PackageName{
+			Kind: "Provider", Name: name,
+		}})
 	}
 	for message, want := range map[string]string{
-		"writing the packages": "", "provider/boats: waiting for the runtime": "1 of 3: ", "waiting for provider/boats-2 from r/boats:v2": "2 of 3: ",
-		"installing provider/ships from r/ships:v1": "3 of 3: ",
+		"writing the packages": "", "provider/boats: waiting for the runtime": "1 of 3: ",
+		"waiting for provider/boats-2 from r/boats:v2": "2 of 3: ",
+		"installing provider/ships from r/ships:v1":    "3 of 3: ",
 	} {
 		if s.Message = message; place(s) != want {
 			t.Errorf("%s: %q, want %q", message, place(s), want)

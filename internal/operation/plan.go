@@ -19,9 +19,9 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// Plan puts the steps in the order in which they can be carried out, and plans each on the assumption that the previous steps are done. It
-// fails if a step is refused, or if the lock file contradicts the content of a package, and returns the steps that are refused: steps that
-// are in conflict with other packages do not end the planning.
+// Plan puts the steps in the order in which they can be carried out, and plans each on the assumption that the previous
+// steps are done. It fails if a step is refused, or if the lock file contradicts the content of a package, and returns
+// the steps that are refused: steps that are in conflict with other packages do not end the planning.
 func (o Operation) Plan(ctx context.Context, steps []*Step) (refused []*Step, err error) {
 	var pending []*Step
 	var places []int
@@ -114,7 +114,8 @@ func (o Operation) check(s *Step, p *planner.Plan, steps int) error {
 	return nil
 }
 
-// isConflict reports whether a step is refused because of other packages or objects, so that it can be planned after other steps.
+// isConflict reports whether a step is refused because of other packages or objects, so that it can be planned after
+// other steps.
 func isConflict(err error) bool { return errcode.From(err).Code.Class.Name == errcode.Conflict.Name }
 
 // IsRefusal reports whether an error concerns the package of a step alone, so that others can be updated.
@@ -166,7 +167,8 @@ func IsPlanUnavailable(err error, want v1.Package) bool {
 // released has the steps that release objects.
 type released map[plan.Ref]*Step
 
-// record adds the objects that a step releases, and sets the steps that must be carried out before it: it changes objects that they release.
+// record adds the objects that a step releases, and sets the steps that must be carried out before it: it changes
+// objects that they release.
 func (r released) record(s *Step) {
 	if s.Remove {
 		return

@@ -29,14 +29,16 @@ func TestTheSameRequestTriesAFailedPackageAgain(t *testing.T) {
 		paused   bool
 		want     string
 	}{
-		"Healthy":      {ready: ready(corev1.ConditionTrue, "HealthyPackageRevision"), want: "unchanged"},
-		"Refused":      {ready: ready(corev1.ConditionFalse, "AdmissionDenied"), want: "retried"},
-		"RolledBack":   {ready: ready(corev1.ConditionFalse, "RolledBack"), rollback: rolledBack, want: "retried"},
-		"NoContent":    {ready: ready(corev1.ConditionFalse, "TagNotFound"), want: "retried"},
-		"Waiting":      {ready: ready(corev1.ConditionFalse, "NeedsAdoption"), want: "unchanged"},
-		"Progressing":  {ready: ready(corev1.ConditionFalse, string(v1.ReasonProgressing)), want: "unchanged"},
-		"Paused":       {ready: ready(corev1.ConditionFalse, "AdmissionDenied"), paused: true, want: "unchanged"},
-		"JustChanged":  {ready: v1.Condition{Type: v1.TypeReady, Status: corev1.ConditionFalse, Reason: "AdmissionDenied", ObservedGeneration: 1}, want: "unchanged"},
+		"Healthy":     {ready: ready(corev1.ConditionTrue, "HealthyPackageRevision"), want: "unchanged"},
+		"Refused":     {ready: ready(corev1.ConditionFalse, "AdmissionDenied"), want: "retried"},
+		"RolledBack":  {ready: ready(corev1.ConditionFalse, "RolledBack"), rollback: rolledBack, want: "retried"},
+		"NoContent":   {ready: ready(corev1.ConditionFalse, "TagNotFound"), want: "retried"},
+		"Waiting":     {ready: ready(corev1.ConditionFalse, "NeedsAdoption"), want: "unchanged"},
+		"Progressing": {ready: ready(corev1.ConditionFalse, string(v1.ReasonProgressing)), want: "unchanged"},
+		"Paused":      {ready: ready(corev1.ConditionFalse, "AdmissionDenied"), paused: true, want: "unchanged"},
+		"JustChanged": {ready: v1.Condition{
+			Type: v1.TypeReady, Status: corev1.ConditionFalse, Reason: "AdmissionDenied", ObservedGeneration: 1,
+		}, want: "unchanged"},
 		"NoReconciled": {want: "unchanged"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -62,8 +64,13 @@ func TestTheSameRequestTriesAFailedPackageAgain(t *testing.T) {
 
 // A wait for another attempt does not end with the failure of the one before it.
 func TestAWaitEndsWithTheResultOfTheRequestedAttempt(t *testing.T) {
-	p := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "x", Generation: 2, Annotations: map[string]string{v1.AnnotationRetry: "b"}}}
-	p.SetConditions(metav1.Now(), v1.Condition{Type: v1.TypeHealthy, Status: corev1.ConditionFalse, Message: "RolledBack: rolled back to x-1.", ObservedGeneration: 2})
+	p := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "x", Generation: 2, Annotations: map[string]string{
+		v1.AnnotationRetry: "b",
+	}}}
+	p.SetConditions(metav1.Now(), v1.Condition{
+		Type: v1.TypeHealthy, Status: corev1.ConditionFalse, Message: "RolledBack: rolled back to x-1.",
+		ObservedGeneration: 2,
+	})
 	p.Status.LastHandledRetry = "a"
 	if health, err := checkHealth(t.Context(), nil, p); err != nil || health.ready {
 		t.Errorf("%+v, %v", health, err)

@@ -12,8 +12,11 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/planner"
 )
 
-// SavedSteps returns the steps that carry out saved plans in their order, and each plan that is not carried out yet by its step.
-func (e *Engine) SavedSteps(ctx context.Context, all *inventory.Inventory, plans []*planner.Plan) (steps []*Step, pending map[*Step]*planner.Plan, err error) {
+// SavedSteps returns the steps that carry out saved plans in their order, and each plan that is not carried out yet by
+// its step.
+func (e *Engine) SavedSteps(
+	ctx context.Context, all *inventory.Inventory, plans []*planner.Plan,
+) (steps []*Step, pending map[*Step]*planner.Plan, err error) {
 	pending = map[*Step]*planner.Plan{}
 	var removed, deleted []v1.Package
 	removals := map[types.UID]*planner.Plan{}

@@ -25,8 +25,8 @@ type Step struct {
 	Locked *lockfile.Package
 	// Live is the installed package, under any name, or nil; Want is the package to install, or nil.
 	Live, Want v1.Package
-	// Remove reports whether the package is uninstalled, and group is the number of its group among the removals: the packages of a group
-	// are deleted when those of the groups before it, which may require them, are gone.
+	// Remove reports whether the package is uninstalled, and group is the number of its group among the removals: the
+	// packages of a group are deleted when those of the groups before it, which may require them, are gone.
 	Remove bool
 	group  int
 	// asPlanned reports whether a dependency is only removed if it was not installed explicitly since.
@@ -35,10 +35,11 @@ type Step struct {
 	Plan *planner.Plan
 	// Same reports whether the package is already as it is wanted.
 	Same bool
-	// IsCarriedOut reports whether the transaction of the operation has carried out the step before the manager was started again.
+	// IsCarriedOut reports whether the transaction of the operation has carried out the step before the manager was
+	// started again.
 	IsCarriedOut bool
-	// Adopt reports whether the user installs the package explicitly, which can be a dependency. A package that another client has
-	// installed meanwhile from the wanted reference is kept.
+	// Adopt reports whether the user installs the package explicitly, which can be a dependency. A package that another
+	// client has installed meanwhile from the wanted reference is kept.
 	Adopt bool
 	// RollsBack reports whether the package returns to a former version.
 	RollsBack bool
@@ -159,8 +160,9 @@ func LockSteps(all *inventory.Inventory, f lockfile.File, configure func(v1.Pack
 	return out, nil
 }
 
-// RemovalSteps returns the steps that uninstall packages, dependents first. It waits until the dependencies of the packages are known, as
-// [Engine.AwaitNeeds] does, and fails with PlanMoved if another client replaces or deletes one of them meanwhile.
+// RemovalSteps returns the steps that uninstall packages, dependents first. It waits until the dependencies of the
+// packages are known, as [Engine.AwaitNeeds] does, and fails with PlanMoved if another client replaces or deletes one
+// of them meanwhile.
 func (e *Engine) RemovalSteps(ctx context.Context, all *inventory.Inventory, packages []v1.Package) ([]*Step, error) {
 	now, err := e.AwaitNeeds(ctx, all, packages)
 	if err != nil {
@@ -206,17 +208,20 @@ func dependents(f lockfile.File, repository string) []string {
 	return out
 }
 
-// refresh sets the installed package of a step that changes nothing to its current state. It fails if the package has been changed or
-// deleted since it was read.
+// refresh sets the installed package of a step that changes nothing to its current state. It fails if the package has
+// been changed or deleted since it was read.
 func (s *Step) refresh(now v1.Package) error {
 	if now == nil || now.GetUID() != s.Live.GetUID() || now.GetGeneration() != s.Live.GetGeneration() {
-		return planner.ErrPlanMoved.New(nil, "another client has changed or deleted %s meanwhile", inventory.ShortName(s.Live)).WithDo("Nothing was written. Run the command again.")
+		return planner.ErrPlanMoved.New(
+			nil, "another client has changed or deleted %s meanwhile", inventory.ShortName(s.Live),
+		).WithDo("Nothing was written. Run the command again.")
 	}
 	s.Live = now
 	return nil
 }
 
-// labelDependency labels a package as one that was installed as a dependency, unless a user has installed it explicitly since.
+// labelDependency labels a package as one that was installed as a dependency, unless a user has installed it explicitly
+// since.
 func labelDependency(ctx context.Context, cluster client.Client, p v1.Package) error {
 	uid := p.GetUID()
 	return patchMetadata(ctx, cluster, p, func() (map[string]any, error) {
@@ -227,8 +232,8 @@ func labelDependency(ctx context.Context, cluster client.Client, p v1.Package) e
 	})
 }
 
-// isLocked reports whether a package is installed in the locked version and with the locked content. Several versions can have one content,
-// and dependents require a version.
+// isLocked reports whether a package is installed in the locked version and with the locked content. Several versions
+// can have one content, and dependents require a version.
 func isLocked(live v1.Package, p lockfile.Package) bool {
 	// ImageConfigs can rewrite the repository, and the same content can be in another one.
 	installed, ok := inventory.InstalledReference(live)
@@ -249,7 +254,8 @@ func InstalledOtherwise(live v1.Package, asked, orElse string) error {
 		WithDo("Update it with `xpkg update %s %s`%s.", inventory.ShortName(live), wording.ShellWord(asked), orElse)
 }
 
-// isInstalled reports whether a package is what the reference asks for. Commands that pin a package add the digest to its reference.
+// isInstalled reports whether a package is what the reference asks for. Commands that pin a package add the digest to
+// its reference.
 func isInstalled(live v1.Package, asked string) bool {
 	request, err := oci.ParseReference(asked, oci.ParseOptions{})
 	installed, ok := inventory.InstalledReference(live)

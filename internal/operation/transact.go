@@ -25,19 +25,21 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// LabelCommand with the value "true" marks the transactions that commands have created. The manager deletes the oldest of them that have
-// ended, beyond a hundred.
+// LabelCommand with the value "true" marks the transactions that commands have created. The manager deletes the oldest
+// of them that have ended, beyond a hundred.
 const LabelCommand = "xpkg.dev/command"
 
-// idleTime is the time for which a transaction may report no progress, beyond the time to wait, before a command stops waiting for it.
+// idleTime is the time for which a transaction may report no progress, beyond the time to wait, before a command stops
+// waiting for it.
 const idleTime = 5 * time.Minute
 
 // quietTime is the time for which a command waits for a transaction without a report.
 const quietTime = time.Second
 
-// Run carries out the steps. The manager makes a change of several packages, one that this command cannot plan, and an atomic one, as a
-// transaction: Run creates it and follows it, or follows one that makes the same changes already. The API server makes a change of one package
-// whole, so that Run writes it itself, like all changes in a cluster whose manager serves no transactions, or not for this user.
+// Run carries out the steps. The manager makes a change of several packages, one that this command cannot plan, and an
+// atomic one, as a transaction: Run creates it and follows it, or follows one that makes the same changes already. The
+// API server makes a change of one package whole, so that Run writes it itself, like all changes in a cluster whose
+// manager serves no transactions, or not for this user.
 func (o Operation) Run(ctx context.Context, steps []*Step) ([]*Done, error) {
 	t, err := o.Unfinished(ctx, steps)
 	if t != nil && !o.Starts(t) {
@@ -86,7 +88,8 @@ func (o Operation) createTransaction(ctx context.Context, steps []*Step) (*v1alp
 	}
 	spec.OnFailure, spec.Deadline = o.onFailure(), &metav1.Duration{Duration: o.Wait}
 	t := &v1alpha1.Transaction{
-		ObjectMeta: metav1.ObjectMeta{Name: "xpkg-" + strings.ToLower(rand.Text()[:10]), Labels: map[string]string{LabelCommand: "true"}}, Spec: spec,
+		ObjectMeta: metav1.ObjectMeta{Name: "xpkg-" +
+			strings.ToLower(rand.Text()[:10]), Labels: map[string]string{LabelCommand: "true"}}, Spec: spec,
 	}
 	err = o.Client.Create(ctx, t, client.FieldOwner(plan.FieldManager))
 	if err != nil && o.Client.Get(context.WithoutCancel(ctx), client.ObjectKeyFromObject(t), t) == nil {
@@ -115,7 +118,8 @@ func (o Operation) Starts(t *v1alpha1.Transaction) bool {
 	return t.Spec.OnFailure == o.onFailure() && t.Spec.Deadline != nil && t.Spec.Deadline.Duration == o.Wait
 }
 
-// Unfinished returns a transaction that has not ended and makes the changes of steps, or nil: the one of a command that was stopped.
+// Unfinished returns a transaction that has not ended and makes the changes of steps, or nil: the one of a command that
+// was stopped.
 func (o Operation) Unfinished(ctx context.Context, steps []*Step) (*v1alpha1.Transaction, error) {
 	if !o.Atomic && len(steps) < 2 {
 		return nil, nil
@@ -142,7 +146,9 @@ func makes(spec v1alpha1.TransactionSpec, steps []*Step) bool {
 	for _, s := range steps {
 		found := false
 		if s.Remove {
-			found = slices.ContainsFunc(spec.Remove, func(r v1alpha1.RemovedPackage) bool { return r.PackageName == nameOf(s.Live) })
+			found = slices.ContainsFunc(
+				spec.Remove, func(r v1alpha1.RemovedPackage) bool { return r.PackageName == nameOf(s.Live) },
+			)
 		} else {
 			installs++
 			want := s.Subject()
@@ -157,7 +163,8 @@ func makes(spec v1alpha1.TransactionSpec, steps []*Step) bool {
 	return installs == len(spec.Packages)
 }
 
-// place returns the place of the package that the message of a transaction names among its packages, such as "3 of 25: ", or "".
+// place returns the place of the package that the message of a transaction names among its packages, such as "3 of 25:
+// ", or "".
 func place(s v1alpha1.TransactionStatus) string {
 	for word := range strings.FieldsSeq(s.Message) {
 		i := slices.IndexFunc(s.Packages, func(p v1alpha1.ChangedPackage) bool {
@@ -170,8 +177,8 @@ func place(s v1alpha1.TransactionStatus) string {
 	return ""
 }
 
-// Follow waits until a transaction has ended, and reports its progress. It returns the packages with their results, or the failure of the
-// transaction. The end of ctx ends the wait alone.
+// Follow waits until a transaction has ended, and reports its progress. It returns the packages with their results, or
+// the failure of the transaction. The end of ctx ends the wait alone.
 func (o Operation) Follow(ctx context.Context, t *v1alpha1.Transaction) ([]*Done, error) {
 	progress := o.Progress()
 	defer progress.End()
@@ -193,7 +200,10 @@ func (o Operation) Follow(ctx context.Context, t *v1alpha1.Transaction) ([]*Done
 				WithDo("The manager continues it. Run the same command again to wait for it, or see `%s`.", describeTransaction(t))
 		case <-limit.C:
 			return nil, ErrWait.New(errors.New(t.Status.Message), "the transaction %s has not ended", t.Name).
-				WithDo("The manager continues it when it can: see `%s`, and whether the manager runs, with `xpkg doctor`.", describeTransaction(t))
+				WithDo(
+					"The manager continues it when it can: see `%s`, and whether the manager runs, with `xpkg doctor`.",
+					describeTransaction(t),
+				)
 		case <-tick.C:
 		}
 		now := &v1alpha1.Transaction{}
@@ -204,7 +214,8 @@ func (o Operation) Follow(ctx context.Context, t *v1alpha1.Transaction) ([]*Done
 			}
 			t = now
 		case apierrors.IsNotFound(err):
-			return nil, ErrWait.New(nil, "another client has deleted the transaction %s", t.Name).WithDo("See the packages with `xpkg list`.")
+			return nil, ErrWait.New(nil, "another client has deleted the transaction %s", t.Name).
+				WithDo("See the packages with `xpkg list`.")
 		case apierrors.IsForbidden(err):
 			return nil, transactionError(err, "read the transaction "+t.Name)
 		}

@@ -26,8 +26,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
-// NewTransaction returns the spec of a transaction with the changes of steps, which apply to the packages as they were read. Steps that change
-// nothing are part of it: their packages must be as they are.
+// NewTransaction returns the spec of a transaction with the changes of steps, which apply to the packages as they were
+// read. Steps that change nothing are part of it: their packages must be as they are.
 func NewTransaction(steps []*Step) (v1alpha1.TransactionSpec, error) {
 	out := v1alpha1.TransactionSpec{Packages: []v1alpha1.WantedPackage{}, Remove: []v1alpha1.RemovedPackage{}}
 	var plans []*planner.Plan
@@ -55,7 +55,9 @@ func NewTransaction(steps []*Step) (v1alpha1.TransactionSpec, error) {
 				revision.AllowAdoption(want, s.Plan.Adoptions)
 			}
 		}
-		w := v1alpha1.WantedPackage{PackageName: nameOf(want), Spec: specOf(want), RollsBack: s.RollsBack, Expected: expectedOf(s.Live)}
+		w := v1alpha1.WantedPackage{
+			PackageName: nameOf(want), Spec: specOf(want), RollsBack: s.RollsBack, Expected: expectedOf(s.Live),
+		}
 		former := emptyPackage(w.PackageName)
 		if s.Live != nil {
 			former = s.Live
@@ -75,8 +77,8 @@ func NewTransaction(steps []*Step) (v1alpha1.TransactionSpec, error) {
 	return out, nil
 }
 
-// DeclarativeTransaction returns the transaction with the packages of the steps of a lock file as they shall be, from any state, for a tool
-// that applies it again and again. Its name is derived from its spec.
+// DeclarativeTransaction returns the transaction with the packages of the steps of a lock file as they shall be, from
+// any state, for a tool that applies it again and again. Its name is derived from its spec.
 func DeclarativeTransaction(steps []*Step) *v1alpha1.Transaction {
 	t := &v1alpha1.Transaction{}
 	t.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("Transaction"))
@@ -91,15 +93,17 @@ func DeclarativeTransaction(steps []*Step) *v1alpha1.Transaction {
 			graph.SetRequiredBy(p, s.requiredBy)
 		}
 		graph.SetKindProviders(p, kindProviders(*s.Locked))
-		t.Spec.Packages = append(t.Spec.Packages, v1alpha1.WantedPackage{PackageName: nameOf(p), Annotations: p.GetAnnotations(), Spec: specOf(s.Want)})
+		t.Spec.Packages = append(t.Spec.Packages, v1alpha1.WantedPackage{
+			PackageName: nameOf(p), Annotations: p.GetAnnotations(), Spec: specOf(s.Want),
+		})
 	}
 	const shown = 12
 	t.Name = "sync-" + strings.TrimPrefix(planner.DigestOf(t.Spec), "sha256:")[:shown]
 	return t
 }
 
-// different returns the entries that differ from the former ones, and those that are always kept. A consent that a package has already needs no
-// permission.
+// different returns the entries that differ from the former ones, and those that are always kept. A consent that a
+// package has already needs no permission.
 func different(now, former map[string]string, kept ...string) map[string]string {
 	out := maps.Clone(now)
 	maps.DeleteFunc(out, func(key, value string) bool {
@@ -156,9 +160,12 @@ func FailureOf(s v1alpha1.TransactionStatus) error {
 	return code.New(nil, "%s", s.Message).WithDo("%s", s.Advice)
 }
 
-// TransactionSteps returns the steps of a transaction for the installed packages. It fails with PlanMoved if a package is not in the expected
-// state. For a transaction that has begun, the status lists the packages as they were before, and the steps that are carried out are marked.
-func (e *Engine) TransactionSteps(ctx context.Context, all *inventory.Inventory, t *v1alpha1.Transaction) ([]*Step, error) {
+// TransactionSteps returns the steps of a transaction for the installed packages. It fails with PlanMoved if a package
+// is not in the expected state. For a transaction that has begun, the status lists the packages as they were before,
+// and the steps that are carried out are marked.
+func (e *Engine) TransactionSteps(
+	ctx context.Context, all *inventory.Inventory, t *v1alpha1.Transaction,
+) ([]*Step, error) {
 	former := map[v1alpha1.PackageName]*v1alpha1.ChangedPackage{}
 	for i := range t.Status.Packages {
 		former[t.Status.Packages[i].PackageName] = &t.Status.Packages[i]
@@ -211,21 +218,26 @@ func checkExpected(e v1alpha1.Expected, s *Step) error {
 	if e == is {
 		return nil
 	}
-	return planner.ErrPlanMoved.New(nil, "%s has been changed, deleted or created since the change was planned", inventory.ShortName(s.Subject()))
+	return planner.ErrPlanMoved.New(
+		nil, "%s has been changed, deleted or created since the change was planned", inventory.ShortName(s.Subject()),
+	)
 }
 
 // consentKeys are the annotations with consents, which were given for the repository of a package.
 func consentKeys() []string { return []string{webhooks.AnnotationAllowed, revision.AnnotationAdopt} }
 
-// checkRepository fails if a transaction selects another repository for a package that has consents which the transaction does not name: the
-// user might not be allowed to give them.
+// checkRepository fails if a transaction selects another repository for a package that has consents which the
+// transaction does not name: the user might not be allowed to give them.
 func checkRepository(w v1alpha1.WantedPackage, s *Step) error {
 	if s.Live == nil || s.IsCarriedOut || isFrom(s.Live, w.Spec.Package) {
 		return nil
 	}
 	for _, key := range consentKeys() {
 		if s.Live.GetAnnotations()[key] != "" && w.Annotations[key] == "" {
-			return ErrConsent.New(nil, "%s has consents in the annotation %s, which were given for the repository %s", inventory.ShortName(s.Live), key, inventory.RepositoryOf(s.Live)).
+			return ErrConsent.New(
+				nil, "%s has consents in the annotation %s, which were given for the repository %s", inventory.ShortName(s.Live),
+				key, inventory.RepositoryOf(s.Live),
+			).
 				WithDo("Remove them before you change the repository, or name them in the transaction.")
 		}
 	}
@@ -243,8 +255,8 @@ func emptyPackage(n v1alpha1.PackageName) v1.Package {
 	return p
 }
 
-// wanted returns a package as a transaction wants it. A package without the label or the dependents of a dependency is installed explicitly,
-// and one that a user has installed explicitly does not become a dependency.
+// wanted returns a package as a transaction wants it. A package without the label or the dependents of a dependency is
+// installed explicitly, and one that a user has installed explicitly does not become a dependency.
 func wanted(w v1alpha1.WantedPackage, live v1.Package) v1.Package {
 	p := emptyPackage(w.PackageName)
 	if live != nil {
@@ -262,7 +274,8 @@ func wanted(w v1alpha1.WantedPackage, live v1.Package) v1.Package {
 
 // isWanted reports whether an installed package is as it is wanted.
 func isWanted(live, want v1.Package) bool {
-	return live != nil && equality.Semantic.DeepEqual(specOf(live), specOf(want)) && maps.Equal(live.GetLabels(), want.GetLabels()) &&
+	return live != nil && equality.Semantic.DeepEqual(specOf(live), specOf(want)) &&
+		maps.Equal(live.GetLabels(), want.GetLabels()) &&
 		maps.Equal(live.GetAnnotations(), want.GetAnnotations())
 }
 
@@ -305,8 +318,9 @@ func Record(steps []*Step) []v1alpha1.ChangedPackage {
 		}
 		if p := s.Live; p != nil {
 			c.Before = &v1alpha1.FormerPackage{
-				UID: p.GetUID(), Generation: p.GetGeneration(), Healthy: p.GetCondition(v1.TypeHealthy).Status == corev1.ConditionTrue,
-				Labels: p.GetLabels(), Annotations: p.GetAnnotations(), Spec: specOf(p), Writers: writersOf(p),
+				UID: p.GetUID(), Generation: p.GetGeneration(),
+				Healthy: p.GetCondition(v1.TypeHealthy).Status == corev1.ConditionTrue,
+				Labels:  p.GetLabels(), Annotations: p.GetAnnotations(), Spec: specOf(p), Writers: writersOf(p),
 			}
 		}
 		out = append(out, c)
@@ -314,7 +328,8 @@ func Record(steps []*Step) []v1alpha1.ChangedPackage {
 	return out
 }
 
-// CheckRecord fails if a removal that is planned again has other consequences than in the record, to which the user agreed.
+// CheckRecord fails if a removal that is planned again has other consequences than in the record, to which the user
+// agreed.
 func CheckRecord(record []v1alpha1.ChangedPackage, steps []*Step) error {
 	for _, s := range steps {
 		if !s.Remove || s.IsCarriedOut || s.Plan == nil {
@@ -322,7 +337,9 @@ func CheckRecord(record []v1alpha1.ChangedPackage, steps []*Step) error {
 		}
 		for _, c := range record {
 			if c.PackageName == nameOf(s.Live) && c.Agreed != planner.Agreement([]*planner.Plan{s.Plan}) {
-				return planner.ErrPlanMoved.New(nil, "the removal of %s has other consequences than the plan that was agreed to", inventory.ShortName(s.Live))
+				return planner.ErrPlanMoved.New(
+					nil, "the removal of %s has other consequences than the plan that was agreed to", inventory.ShortName(s.Live),
+				)
 			}
 		}
 	}
@@ -367,16 +384,17 @@ func formerPackage(n v1alpha1.PackageName, f *v1alpha1.FormerPackage) v1.Package
 	return p
 }
 
-// MarkOf returns the value of [revision.AnnotationTransaction] on the packages that a transaction has written. Another transaction can have the
-// same name later.
+// MarkOf returns the value of [revision.AnnotationTransaction] on the packages that a transaction has written. Another
+// transaction can have the same name later.
 func MarkOf(t *v1alpha1.Transaction) string { return t.Name + "/" + string(t.UID) }
 
 // returned is the transaction of a package that a transaction has returned to its former state.
 func returned(transaction string) string { return transaction + "/returned" }
 
-// Return undoes the changes that a transaction has made, the last one first, and returns the error of the transaction with what was undone. It
-// keeps new packages that have custom resources, or that another package requires, and new versions that another package requires: the user
-// has not consented to these consequences. It keeps what another client has changed since. It can be repeated after a failure.
+// Return undoes the changes that a transaction has made, the last one first, and returns the error of the transaction
+// with what was undone. It keeps new packages that have custom resources, or that another package requires, and new
+// versions that another package requires: the user has not consented to these consequences. It keeps what another
+// client has changed since. It can be repeated after a failure.
 func (o Operation) Return(ctx context.Context, record []v1alpha1.ChangedPackage, why error) (complete bool, err error) {
 	changes, before, err := o.changesOf(ctx, record)
 	if err != nil {
@@ -386,7 +404,9 @@ func (o Operation) Return(ctx context.Context, record []v1alpha1.ChangedPackage,
 }
 
 // undoAll undoes changes, and returns the error of the transaction with what was undone, now and before.
-func (e *Engine) undoAll(ctx context.Context, plan planUndoFunc, why error, changes []*change, before undoing) (complete bool, err error) {
+func (e *Engine) undoAll(
+	ctx context.Context, plan planUndoFunc, why error, changes []*change, before undoing,
+) (complete bool, err error) {
 	result, err := e.undo(ctx, plan, changes)
 	result.undone = slices.Concat(before.undone, result.undone)
 	result.changed = slices.Concat(before.changed, result.changed)
@@ -403,8 +423,11 @@ func (e *Engine) undoAll(ctx context.Context, plan planUndoFunc, why error, chan
 	return result.isComplete(), failed.WithDo("%s%s", failed.Do, e.notHealthyAgain(ctx, result.undone))
 }
 
-// changesOf returns the changes that a transaction has made, and those that it has returned already or that another client has changed since.
-func (o Operation) changesOf(ctx context.Context, record []v1alpha1.ChangedPackage) (changes []*change, before undoing, err error) {
+// changesOf returns the changes that a transaction has made, and those that it has returned already or that another
+// client has changed since.
+func (o Operation) changesOf(
+	ctx context.Context, record []v1alpha1.ChangedPackage,
+) (changes []*change, before undoing, err error) {
 	for _, r := range record {
 		live, err := inventory.Get(ctx, o.Client, r.Kind, r.Name)
 		if err != nil {

@@ -17,10 +17,11 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/inventory"
 )
 
-// A transaction installs a package explicitly, or as a dependency. It never makes a dependency of a package that a user has installed
-// explicitly, and makes an explicit package of a dependency only if it wants one.
+// A transaction installs a package explicitly, or as a dependency. It never makes a dependency of a package that a user
+// has installed explicitly, and makes an explicit package of a dependency only if it wants one.
 func TestTransactionsKeepExplicitPackages(t *testing.T) {
-	explicit, dependency, unmarked := named(v1.ProviderKind, "hull"), named(v1.ProviderKind, "hull"), named(v1.ProviderKind, "hull")
+	explicit, dependency, unmarked := named(v1.ProviderKind, "hull"), named(v1.ProviderKind, "hull"),
+		named(v1.ProviderKind, "hull")
 	dependency.SetLabels(map[string]string{graph.LabelAutoInstalled: "true"})
 	graph.SetRequiredBy(unmarked, []string{"r/deck"})
 	requiredBy := map[string]string{graph.AnnotationRequiredBy: "r/deck"}
@@ -52,18 +53,22 @@ func TestRemovalsWaitForTheLock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mast, rope := &v1.Configuration{ObjectMeta: metav1.ObjectMeta{Name: "mast"}}, &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "rope"}}
+	mast, rope := &v1.Configuration{ObjectMeta: metav1.ObjectMeta{Name: "mast"}},
+		&v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "rope"}}
 	mast.Spec.Package, mast.Status.CurrentRevision = "registry.example.com/mast:v1", "mast-1"
 	rope.Spec.Package, rope.Status.CurrentRevision = "registry.example.com/rope:v1", "rope-1"
 	lock := &v1beta1.Lock{ObjectMeta: metav1.ObjectMeta{Name: v1beta1.LockName}}
 	lock.Packages = []v1beta1.LockPackage{{Name: "rope-1", Source: "registry.example.com/rope", Version: "v1"}}
 	cluster := fake.NewClientBuilder().WithScheme(scheme).WithObjects(mast, rope, lock).Build()
 	x := &v1alpha1.Transaction{}
-	x.Spec.Remove = []v1alpha1.RemovedPackage{{PackageName: nameOf(named(v1.ProviderKind, "rope"))}, {PackageName: nameOf(named(v1.ConfigurationKind, "mast"))}}
+	x.Spec.Remove = []v1alpha1.RemovedPackage{{PackageName: nameOf(named(v1.ProviderKind, "rope"))}, {
+		PackageName: nameOf(named(v1.ConfigurationKind, "mast")),
+	}}
 	synctest.Test(t, func(t *testing.T) {
 		time.AfterFunc(time.Second, func() {
 			lock.Packages = append(lock.Packages, v1beta1.LockPackage{
-				Name: "mast-1", Source: "registry.example.com/mast", Version: "v1", Dependencies: []v1beta1.Dependency{{Package: "registry.example.com/rope"}},
+				Name: "mast-1", Source: "registry.example.com/mast", Version: "v1",
+				Dependencies: []v1beta1.Dependency{{Package: "registry.example.com/rope"}},
 			})
 			if err := cluster.Update(t.Context(), lock); err != nil {
 				t.Error(err)

@@ -25,8 +25,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// returnWait is the time in which packages that were returned to their former version become healthy again, and in which a deleted package
-// is gone that is created again.
+// returnWait is the time in which packages that were returned to their former version become healthy again, and in
+// which a deleted package is gone that is created again.
 const returnWait = time.Minute
 
 // change is a package that an operation has written.
@@ -56,8 +56,8 @@ func (c *change) String() string {
 	return fmt.Sprintf("%s was returned to %s", c.named(), c.before.PackageSpec().Package)
 }
 
-// isUntouched reports whether a package is still as the operation has written it: no client has replaced or changed it, applied it without a
-// change, or taken it out of the transaction. An update increments the generation at most once.
+// isUntouched reports whether a package is still as the operation has written it: no client has replaced or changed it,
+// applied it without a change, or taken it out of the transaction. An update increments the generation at most once.
 func (c *change) isUntouched(live v1.Package) bool {
 	var writers []metav1.ManagedFieldsEntry
 	generation := int64(1)
@@ -65,16 +65,19 @@ func (c *change) isUntouched(live v1.Package) bool {
 		generation, writers = c.before.GetGeneration()+1, c.before.GetManagedFields()
 	}
 	isNew := func(e metav1.ManagedFieldsEntry) bool {
-		return e.Manager != plan.FieldManager && e.Subresource == "" && !slices.ContainsFunc(writers, func(w metav1.ManagedFieldsEntry) bool {
-			return w.Manager == e.Manager && w.Operation == e.Operation && w.Time.Equal(e.Time)
-		})
+		return e.Manager != plan.FieldManager && e.Subresource == "" &&
+			!slices.ContainsFunc(writers, func(w metav1.ManagedFieldsEntry) bool {
+				return w.Manager == e.Manager && w.Operation == e.Operation && w.Time.Equal(e.Time)
+			})
 	}
-	return live.GetUID() == c.after.GetUID() && live.GetGeneration() <= generation && revision.TransactionOf(live) == c.transaction &&
+	return live.GetUID() == c.after.GetUID() && live.GetGeneration() <= generation &&
+		revision.TransactionOf(live) == c.transaction &&
 		!slices.ContainsFunc(live.GetManagedFields(), isNew)
 }
 
-// tryUndo deletes a new package, writes the former spec of another one, or creates a deleted one again. It returns false if another client has
-// changed or replaced the package, or has deleted one that existed before. It fails with a conflict if the package is written meanwhile.
+// tryUndo deletes a new package, writes the former spec of another one, or creates a deleted one again. It returns
+// false if another client has changed or replaced the package, or has deleted one that existed before. It fails with a
+// conflict if the package is written meanwhile.
 func (c *change) tryUndo(ctx context.Context, cluster client.Client) (bool, error) {
 	if c.after == nil {
 		return true, c.recreate(ctx, cluster)
@@ -127,15 +130,19 @@ func (c *change) recreate(ctx context.Context, cluster client.Client) error {
 	p.SetLabels(c.before.GetLabels())
 	p.SetAnnotations(c.before.GetAnnotations())
 	setSpec(p, c.before)
-	return apiserver.Classify(writer{Client: cluster, transaction: returned(c.transaction)}.create(ctx, p), "create %s again", c.named())
+	return apiserver.Classify(
+		writer{Client: cluster, transaction: returned(c.transaction)}.create(ctx, p), "create %s again", c.named(),
+	)
 }
 
-// restore sets the former spec of a package that existed before the change, its former consents, and whether it is a dependency.
+// restore sets the former spec of a package that existed before the change, its former consents, and whether it is a
+// dependency.
 func (c *change) restore(live v1.Package) {
 	setSpec(live, c.before)
 	live.SetLabels(restored(live.GetLabels(), c.before.GetLabels(), graph.LabelAutoInstalled))
 	live.SetAnnotations(restored(live.GetAnnotations(), c.before.GetAnnotations(),
-		graph.AnnotationRequiredBy, graph.AnnotationKindProviders, webhooks.AnnotationAllowed, revision.AnnotationAdopt, revision.AnnotationRolledBackFrom))
+		graph.AnnotationRequiredBy, graph.AnnotationKindProviders, webhooks.AnnotationAllowed, revision.AnnotationAdopt,
+		revision.AnnotationRolledBackFrom))
 }
 
 // restored returns a map with the former values of the keys.
@@ -173,9 +180,10 @@ func (e *Engine) planUndo(ctx context.Context, c *change) (*planner.Plan, error)
 	return e.Planner.Install(ctx, want, planner.Options{})
 }
 
-// isUsed reports whether the undoing of the change would delete custom resources, or break another package or an install object, or whether
-// this is not known. Undone are the changes that are undone already, whose requirements do not count. It fails with NotInstalled for a new
-// package that does not exist any more. A package is returned to its former version if the return cannot be planned.
+// isUsed reports whether the undoing of the change would delete custom resources, or break another package or an
+// install object, or whether this is not known. Undone are the changes that are undone already, whose requirements do
+// not count. It fails with NotInstalled for a new package that does not exist any more. A package is returned to its
+// former version if the return cannot be planned.
 func (c *change) isUsed(ctx context.Context, plan planUndoFunc, undone []*change) (bool, error) {
 	if c.after == nil {
 		return false, nil
@@ -200,7 +208,9 @@ func (c *change) isUsed(ctx context.Context, plan planUndoFunc, undone []*change
 type planUndoFunc func(context.Context, *change) (*planner.Plan, error)
 
 // undoUnlessUsed undoes the change unless the package is used. It checks the use again for each attempt.
-func (e *Engine) undoUnlessUsed(ctx context.Context, plan planUndoFunc, c *change, undone []*change) (used, isUndone bool, err error) {
+func (e *Engine) undoUnlessUsed(
+	ctx context.Context, plan planUndoFunc, c *change, undone []*change,
+) (used, isUndone bool, err error) {
 	err = apiserver.RetryOnConflict(func() (err error) {
 		if used, err = c.isUsed(ctx, plan, undone); err == nil && !used {
 			isUndone, err = c.tryUndo(ctx, e.Client)
@@ -213,8 +223,9 @@ func (e *Engine) undoUnlessUsed(ctx context.Context, plan planUndoFunc, c *chang
 // undoing is what became of the changes of a failed transaction.
 type undoing struct {
 	undone []*change
-	// kept are new packages with custom resources or dependents, and required those whose new version another package requires: the user has
-	// not consented to these consequences. Changed are packages that another client has changed or deleted since.
+	// kept are new packages with custom resources or dependents, and required those whose new version another package
+	// requires: the user has not consented to these consequences. Changed are packages that another client has changed or
+	// deleted since.
 	kept, required, changed []string
 }
 
@@ -251,14 +262,17 @@ func (u undoing) advise(why error, all []*change) *errcode.Error {
 	}
 	if len(u.kept) > 0 {
 		names := strings.Join(u.kept, ", ")
-		advice += "New packages with custom resources or dependents stay: " + names + "; to delete them together, run `xpkg uninstall " +
+		advice += "New packages with custom resources or dependents stay: " + names +
+			"; to delete them together, run `xpkg uninstall " +
 			strings.Join(u.kept, " ") + "`. "
 	}
 	if len(u.required) > 0 {
-		advice += "Packages stay at the new version that other packages require now: " + strings.Join(u.required, ", ") + "; see `xpkg tree`. "
+		advice += "Packages stay at the new version that other packages require now: " + strings.Join(u.required, ", ") +
+			"; see `xpkg tree`. "
 	}
 	if len(u.changed) > 0 {
-		advice += "Packages that another client has changed or deleted meanwhile were left as they are: " + strings.Join(u.changed, ", ") + ". "
+		advice += "Packages that another client has changed or deleted meanwhile were left as they are: " +
+			strings.Join(u.changed, ", ") + ". "
 	}
 	if len(u.undone) == 0 {
 		return failed.WithDo("%sNothing was undone.", advice)
@@ -279,29 +293,32 @@ func (u undoing) advise(why error, all []*change) *errcode.Error {
 	return failed.WithDo("%s were undone: %s.%s", advice, strings.Join(undone, ", "), stay)
 }
 
-// adviseUndone returns the advice for a failure whose change is undone: the package has no failed revision any more to approve, or to return
-// from.
+// adviseUndone returns the advice for a failure whose change is undone: the package has no failed revision any more to
+// approve, or to return from.
 func adviseUndone(do string, changes []*change) string {
 	for _, c := range changes {
 		if c.after == nil {
 			continue
 		}
 		if code, _, _ := failureOf(c.after); code.Approval {
-			return "Repeat the command without --atomic. Then review what the package waits for, and approve it, with `xpkg approve " + c.named() + "`."
+			return "Repeat the command without --atomic. Then review what the package waits for, and approve it, with `xpkg approve " +
+				c.named() + "`."
 		}
 		do = strings.TrimSuffix(do, adviseRollback(c.after))
 	}
 	return do
 }
 
-// adviseCause returns the advice after a wait that has failed: what the undone changes leave of the logs of their runtimes.
+// adviseCause returns the advice after a wait that has failed: what the undone changes leave of the logs of their
+// runtimes.
 func adviseCause(changes []*change) string {
 	for _, c := range changes {
 		if c.after == nil || !runtime.IsRuntimeFailure(string(c.after.GetCondition(v1.TypeReady).Reason)) {
 			continue
 		}
 		if c.before == nil {
-			return "Repeat the command without --atomic to keep the runtime, and read its log with `xpkg logs " + c.named() + "`. "
+			return "Repeat the command without --atomic to keep the runtime, and read its log with `xpkg logs " + c.named() +
+				"`. "
 		}
 		name := c.after.PackageStatus().CurrentRevision
 		return "The cause is in the log of " + name + ": on a control plane of `xpkg up`, read it with `xpkg logs " + name +
@@ -310,8 +327,8 @@ func adviseCause(changes []*change) string {
 	return "Correct the cause above and try again. "
 }
 
-// notHealthyAgain waits until the packages that were healthy before their changes are healthy again, and returns a sentence about
-// those that are not. It does not wait for paused packages, which the manager has not changed.
+// notHealthyAgain waits until the packages that were healthy before their changes are healthy again, and returns a
+// sentence about those that are not. It does not wait for paused packages, which the manager has not changed.
 func (e *Engine) notHealthyAgain(ctx context.Context, changes []*change) string {
 	ctx, cancel := context.WithTimeout(ctx, returnWait)
 	defer cancel()
@@ -319,7 +336,8 @@ func (e *Engine) notHealthyAgain(ctx context.Context, changes []*change) string 
 	defer progress.End()
 	var names []string
 	for _, c := range changes {
-		if c.before == nil || c.after == nil || v1.IsPaused(c.before) || c.before.GetCondition(v1.TypeHealthy).Status != corev1.ConditionTrue {
+		if c.before == nil || c.after == nil || v1.IsPaused(c.before) ||
+			c.before.GetCondition(v1.TypeHealthy).Status != corev1.ConditionTrue {
 			continue
 		}
 		progress.Set("waiting until %s is healthy again", c.named())
@@ -347,5 +365,8 @@ func undoError(why, err error, undone, all []*change) error {
 	if len(before) > 0 {
 		done = " Undone before: " + strings.Join(before, ", ") + "."
 	}
-	return failed.Also("The undoing failed: %s.%s Not undone: %s; see `xpkg describe %s`.", errcode.From(err).Error(), done, strings.Join(rest, ", "), rest[len(rest)-1])
+	return failed.Also(
+		"The undoing failed: %s.%s Not undone: %s; see `xpkg describe %s`.", errcode.From(err).Error(), done,
+		strings.Join(rest, ", "), rest[len(rest)-1],
+	)
 }

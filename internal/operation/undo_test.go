@@ -17,7 +17,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
-// An undone update leaves no consents of its command, and the package is a dependency again if it was one. Other labels and annotations stay.
+// An undone update leaves no consents of its command, and the package is a dependency again if it was one. Other labels
+// and annotations stay.
 func TestUndoneUpdatesReturnConsents(t *testing.T) {
 	consents := func(value string) map[string]string {
 		return map[string]string{

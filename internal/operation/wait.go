@@ -35,7 +35,10 @@ func (e *Engine) waitInstalled(waiting context.Context, p v1.Package, limit time
 	if name := inventory.ShortName(p); err != nil && waiting.Err() != nil {
 		do := fmt.Sprintf("The manager continues; `xpkg describe %s` shows the state.", name)
 		if isNew {
-			do += fmt.Sprintf(" `xpkg uninstall %s` removes the package, and `xpkg autoremove` then the dependencies that were installed with it.", name)
+			do += fmt.Sprintf(
+				" `xpkg uninstall %s` removes the package, and `xpkg autoremove` then the dependencies that were installed with it.",
+				name,
+			)
 		}
 		return errcode.ErrInterrupted.New(nil, "stopped waiting until %s is healthy", name).WithDo("%s", do)
 	}
@@ -45,7 +48,8 @@ func (e *Engine) waitInstalled(waiting context.Context, p v1.Package, limit time
 // pollInterval is the interval between reads of a package while waiting.
 const pollInterval = 200 * time.Millisecond
 
-// adviseRuntime adds to the error of a package whose runtime fails where its log is, and how the former version comes back.
+// adviseRuntime adds to the error of a package whose runtime fails where its log is, and how the former version comes
+// back.
 func adviseRuntime(p v1.Package, failed *errcode.Error) error {
 	if !runtime.IsRuntimeFailure(string(p.GetCondition(v1.TypeReady).Reason)) {
 		return failed
@@ -53,7 +57,9 @@ func adviseRuntime(p v1.Package, failed *errcode.Error) error {
 	name := inventory.ShortName(p)
 	do := fmt.Sprintf("Read the log of its runtime with `xpkg logs %s`.", name)
 	if healthy := formerOf(p); healthy != "" {
-		do += fmt.Sprintf(" The manager rolls back to %s at the activation deadline; `xpkg rollback %s` does so at once.", healthy, name)
+		do += fmt.Sprintf(
+			" The manager rolls back to %s at the activation deadline; `xpkg rollback %s` does so at once.", healthy, name,
+		)
 	}
 	return failed.WithDo("%s", do)
 }
@@ -88,9 +94,14 @@ func waitHealthy(ctx context.Context, cluster client.Client, p v1.Package, progr
 			if errors.Is(ctx.Err(), context.Canceled) {
 				return ctx.Err()
 			}
-			failed := ErrWait.New(errors.New(strings.TrimSuffix(health.message, ".")), "%s is not healthy", inventory.ShortName(p))
+			failed := ErrWait.New(
+				errors.New(strings.TrimSuffix(health.message, ".")), "%s is not healthy", inventory.ShortName(p),
+			)
 			if v1.IsPaused(health.of) {
-				return failed.WithDo("The manager changes nothing until you run `%s`.", state.ResumeCommand(health.of.PackageKind(), health.of.GetName()))
+				return failed.WithDo(
+					"The manager changes nothing until you run `%s`.",
+					state.ResumeCommand(health.of.PackageKind(), health.of.GetName()),
+				)
 			}
 			return adviseRuntime(health.of, failed)
 		case <-tick.C:
@@ -101,7 +112,8 @@ func waitHealthy(ctx context.Context, cluster client.Client, p v1.Package, progr
 // outage is a time in which the API server does not respond, or responds with server errors.
 type outage struct{ since time.Time }
 
-// outageTime is the time for which a wait tolerates an outage. A command that undoes its changes would undo them otherwise.
+// outageTime is the time for which a wait tolerates an outage. A command that undoes its changes would undo them
+// otherwise.
 const outageTime = 10 * time.Second
 
 // tolerates reports whether a wait continues after a read with an error, which can be nil.
@@ -120,7 +132,9 @@ func (o *outage) tolerates(err error) bool {
 func readHealth(ctx context.Context, cluster client.Client, p v1.Package) (packageHealth, error) {
 	if err := cluster.Get(ctx, client.ObjectKeyFromObject(p), p); err != nil && ctx.Err() == nil {
 		if apierrors.IsNotFound(err) {
-			return packageHealth{}, inventory.ErrPackageNotFound.New(nil, "another client deleted %s while the command waited for it", inventory.ShortName(p))
+			return packageHealth{}, inventory.ErrPackageNotFound.New(
+				nil, "another client deleted %s while the command waited for it", inventory.ShortName(p),
+			)
 		}
 		return packageHealth{}, apiserver.Classify(err, "read %s", inventory.ShortName(p))
 	}
@@ -156,12 +170,14 @@ func checkHealth(ctx context.Context, cluster client.Client, p v1.Package) (pack
 			return packageHealth{}, err
 		}
 	}
-	return packageHealth{of: p, message: inventory.HealthMessage(p), isReported: health.Message != "" || inventory.Paused(p)}, nil
+	return packageHealth{of: p, message: inventory.HealthMessage(p), isReported: health.Message != "" ||
+		inventory.Paused(p)}, nil
 }
 
-// checkDependencies returns the health of a healthy package from the packages that it requires, directly or indirectly. A package
-// is not ready before all of them are known to be healthy. The manager writes the dependencies of a package to the Lock shortly
-// after the package is healthy. If the user is not allowed to read the packages, checkDependencies does not check them.
+// checkDependencies returns the health of a healthy package from the packages that it requires, directly or indirectly.
+// A package is not ready before all of them are known to be healthy. The manager writes the dependencies of a package
+// to the Lock shortly after the package is healthy. If the user is not allowed to read the packages, checkDependencies
+// does not check them.
 func checkDependencies(ctx context.Context, cluster client.Client, p v1.Package) (packageHealth, error) {
 	all, err := inventory.Load(ctx, cluster)
 	switch {
@@ -177,13 +193,15 @@ func checkDependencies(ctx context.Context, cluster client.Client, p v1.Package)
 		return packageHealth{of: d, message: message, isReported: true}, nil
 	}
 	if inventory.PendingActivation(p) == "" && !all.KnowsNeeds(p) {
-		return packageHealth{of: p, message: "the manager has not written its dependencies to the Lock", isReported: true}, nil
+		return packageHealth{of: p, message: "the manager has not written its dependencies to the Lock", isReported: true},
+			nil
 	}
 	return packageHealth{ready: true}, nil
 }
 
-// outcomesOfWait returns a function that returns the state of a package after a successful wait. It reports a note if the new revision needs
-// manual activation, or if the condition of the healthy package has a message. The advice after the first sentence of a note is reported once.
+// outcomesOfWait returns a function that returns the state of a package after a successful wait. It reports a note if
+// the new revision needs manual activation, or if the condition of the healthy package has a message. The advice after
+// the first sentence of a note is reported once.
 func (e *Engine) outcomesOfWait() func(v1.Package) string {
 	reported := map[string]bool{}
 	return func(p v1.Package) string {
@@ -224,7 +242,8 @@ func finalFailure(p v1.Package) error {
 	return code.New(errors.New(what), "%s %s", inventory.ShortName(p), outcome).WithDo("%s", do)
 }
 
-// adviseRollback returns the sentence with the command that returns a failed package to its last healthy revision, or "" without one.
+// adviseRollback returns the sentence with the command that returns a failed package to its last healthy revision, or
+// "" without one.
 func adviseRollback(p v1.Package) string {
 	former := formerOf(p)
 	if former == "" {

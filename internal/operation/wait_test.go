@@ -43,12 +43,14 @@ func TestWaitIncludesDependencies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	shop, mail := &v1.Configuration{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}, &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "mail"}}
+	shop, mail := &v1.Configuration{ObjectMeta: metav1.ObjectMeta{Name: "shop"}},
+		&v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "mail"}}
 	shop.Spec.Package, shop.Status.CurrentRevision = "registry.example.com/shop:v1", "shop-1"
 	mail.Spec.Package = "registry.example.com/mail:v1"
 	shop.SetConditions(metav1.Time{}, v1.Healthy())
 	lock := &v1beta1.Lock{ObjectMeta: metav1.ObjectMeta{Name: v1beta1.LockName}, Packages: []v1beta1.LockPackage{{
-		Name: "shop-1", Source: "registry.example.com/shop", Version: "v1", Dependencies: []v1beta1.Dependency{{Package: "registry.example.com/mail"}},
+		Name: "shop-1", Source: "registry.example.com/shop", Version: "v1",
+		Dependencies: []v1beta1.Dependency{{Package: "registry.example.com/mail"}},
 	}}}
 	for _, healthy := range []bool{true, false} {
 		mail.SetConditions(metav1.Time{}, v1.Healthy())
@@ -61,7 +63,8 @@ func TestWaitIncludesDependencies(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 			defer cancel()
 			err := waitHealthy(ctx, cluster, shop.DeepCopy(), noProgress{})
-			if healthy != (err == nil) || !healthy && (!errors.Is(err, ErrWait) || !strings.Contains(err.Error(), "provider/mail is not healthy: exited with code 3")) {
+			if healthy != (err == nil) || !healthy &&
+				(!errors.Is(err, ErrWait) || !strings.Contains(err.Error(), "provider/mail is not healthy: exited with code 3")) {
 				t.Errorf("with a dependency that is healthy (%t): %v", healthy, err)
 			}
 		})
@@ -84,7 +87,8 @@ func TestWaitForTheLock(t *testing.T) {
 	}
 	inactive := p.DeepCopy()
 	inactive.SetConditions(metav1.Time{}, v1.Condition{
-		Type: v1.TypeInstalled, Status: corev1.ConditionFalse, Reason: v1.ReasonInactive, Message: "mail-2 waits for its activation",
+		Type: v1.TypeInstalled, Status: corev1.ConditionFalse, Reason: v1.ReasonInactive,
+		Message: "mail-2 waits for its activation",
 	})
 	for name, tc := range map[string]struct {
 		p     *v1.Provider
@@ -96,7 +100,9 @@ func TestWaitForTheLock(t *testing.T) {
 		"OfTheRevision":      {p, entry("mail-2", "v2"), true},
 		"AwaitingActivation": {inactive, entry("mail-1", "v1"), true},
 	} {
-		health, err := checkHealth(t.Context(), fake.NewClientBuilder().WithScheme(scheme).WithObjects(tc.p, tc.lock).Build(), tc.p)
+		health, err := checkHealth(
+			t.Context(), fake.NewClientBuilder().WithScheme(scheme).WithObjects(tc.p, tc.lock).Build(), tc.p,
+		)
 		if err != nil || health.ready != tc.ready || !tc.ready && !strings.Contains(health.message, "to the Lock") {
 			t.Errorf("%s: %+v, %v", name, health, err)
 		}
@@ -134,29 +140,33 @@ func (e *ending) List(ctx context.Context, list client.ObjectList, opts ...clien
 	return e.Client.List(ctx, list, opts...)
 }
 
-// A wait whose time ends during a check reports what the check before found: the dependency that is not healthy, with the advice for
-// its runtime.
+// A wait whose time ends during a check reports what the check before found: the dependency that is not healthy, with
+// the advice for its runtime.
 func TestWaitReportsTheLastCompleteCheck(t *testing.T) {
 	scheme, err := apis.NewScheme()
 	if err != nil {
 		t.Fatal(err)
 	}
-	shop, mail := &v1.Configuration{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}, &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "mail"}}
+	shop, mail := &v1.Configuration{ObjectMeta: metav1.ObjectMeta{Name: "shop"}},
+		&v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "mail"}}
 	shop.Spec.Package, shop.Status.CurrentRevision = "registry.example.com/shop:v1", "shop-1"
-	mail.Spec.Package, mail.Status.CurrentRevision, mail.Status.LastHealthyRevision = "registry.example.com/mail:v2", "mail-2", "mail-1"
+	mail.Spec.Package, mail.Status.CurrentRevision, mail.Status.LastHealthyRevision = "registry.example.com/mail:v2",
+		"mail-2", "mail-1"
 	shop.SetConditions(metav1.Time{}, v1.Healthy())
 	mail.SetConditions(metav1.Time{}, v1.Unhealthy("its readiness probe fails"), v1.Condition{
 		Type: v1.TypeReady, Status: corev1.ConditionFalse, Reason: v1.ConditionReason(runtime.ReasonNotServing),
 	})
 	lock := &v1beta1.Lock{ObjectMeta: metav1.ObjectMeta{Name: v1beta1.LockName}, Packages: []v1beta1.LockPackage{{
-		Name: "shop-1", Source: "registry.example.com/shop", Version: "v1", Dependencies: []v1beta1.Dependency{{Package: "registry.example.com/mail"}},
+		Name: "shop-1", Source: "registry.example.com/shop", Version: "v1",
+		Dependencies: []v1beta1.Dependency{{Package: "registry.example.com/mail"}},
 	}}}
 	ctx, end := context.WithCancel(t.Context())
 	defer end()
 	cluster := &ending{Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(shop, mail, lock).Build(), end: end}
 	f := errcode.From(waitHealthy(expiring{ctx}, cluster, shop.DeepCopy(), noProgress{}))
 	want := "configuration/shop is not healthy: its dependency provider/mail is not healthy: its readiness probe fails"
-	if f.Code.Name != ErrWait.Name || f.Error() != want || !strings.Contains(f.Do, "`xpkg logs provider/mail`") || !strings.Contains(f.Do, "`xpkg rollback provider/mail`") {
+	if f.Code.Name != ErrWait.Name || f.Error() != want || !strings.Contains(f.Do, "`xpkg logs provider/mail`") ||
+		!strings.Contains(f.Do, "`xpkg rollback provider/mail`") {
 		t.Errorf("%s: %s\n%s", f.Code.Name, f.Error(), f.Do)
 	}
 }
@@ -185,10 +195,13 @@ func TestInterruptedWaitSaysWhatContinues(t *testing.T) {
 	p := v1.NewPackage("Provider")
 	p.SetName("boats")
 	waited := engineOf(unchanging{}, io.Discard).waitInstalled(ctx, p, time.Minute, true)
-	if !errors.Is(waited, errcode.ErrInterrupted) || !strings.Contains(errcode.From(waited).Do, "The manager continues; `xpkg describe provider/boats`") {
+	if !errors.Is(waited, errcode.ErrInterrupted) ||
+		!strings.Contains(errcode.From(waited).Do, "The manager continues; `xpkg describe provider/boats`") {
 		t.Errorf("got %v (%s)", waited, errcode.From(waited).Do)
 	}
-	if several := errcode.From(adviseList(waited, 24)).Do; !strings.HasSuffix(several, " The command has written 24 other packages: `xpkg list --watch` shows all of them.") {
+	if several := errcode.From(adviseList(waited, 24)).Do; !strings.HasSuffix(
+		several, " The command has written 24 other packages: `xpkg list --watch` shows all of them.",
+	) {
 		t.Errorf("got %s", several)
 	}
 }
@@ -212,7 +225,9 @@ func TestAtomicCommandsKeepCustomResources(t *testing.T) {
 		case "used":
 			return &planner.Plan{CustomResources: []planner.CustomResources{{CRD: "boats.a.test", Count: 1}}}, nil
 		case "unknown":
-			return &planner.Plan{CustomResources: []planner.CustomResources{{CRD: "boats.a.test", Unknown: "they may not be listed"}}}, nil
+			return &planner.Plan{CustomResources: []planner.CustomResources{{
+				CRD: "boats.a.test", Unknown: "they may not be listed",
+			}}}, nil
 		case "gone":
 			return nil, planner.ErrNotInstalled.New(nil, "there is no provider gone")
 		}
@@ -222,11 +237,13 @@ func TestAtomicCommandsKeepCustomResources(t *testing.T) {
 		return errcode.From(undone(t, cluster, uninstall, ErrWait.New(nil, "it is not healthy"), changes...)).Do
 	}
 	const stays = "New packages with custom resources or dependents stay: provider/unknown, provider/used; to delete them together, run `xpkg uninstall provider/unknown provider/used`. "
-	if got := undo(&change{after: used}, &change{after: unknown}); got != "Correct the cause above and try again. "+stays+"Nothing was undone." {
+	if got := undo(&change{after: used}, &change{after: unknown}); got != "Correct the cause above and try again. "+stays+
+		"Nothing was undone." {
 		t.Errorf("got %s", got)
 	}
 	got := undo(&change{after: used}, &change{after: empty}, &change{after: unknown}, &change{after: gone})
-	if got != "Correct the cause above and try again. "+stays+"All other changes were undone: provider/empty was deleted." {
+	if got != "Correct the cause above and try again. "+stays+
+		"All other changes were undone: provider/empty was deleted." {
 		t.Errorf("got %s", got)
 	}
 	if got := undo(&change{after: gone}); strings.Contains(got, "undone") {
@@ -263,7 +280,9 @@ func TestNotesOfSeveralPackagesShareTheirAdvice(t *testing.T) {
 // The error of a package whose runtime fails names the log, and the command that brings back the version that worked.
 func TestTheErrorOfAFailingRuntimeNamesTheLogAndTheRollback(t *testing.T) {
 	for reason, want := range map[v1.ConditionReason]string{
-		v1.ConditionReason(runtime.ReasonCrashLoop): "Read the log of its runtime with `xpkg logs provider/tide`. The manager rolls back to tide-1 at the activation deadline; `xpkg rollback provider/tide` does so at once.",
+		v1.ConditionReason(
+			runtime.ReasonCrashLoop,
+		): "Read the log of its runtime with `xpkg logs provider/tide`. The manager rolls back to tide-1 at the activation deadline; `xpkg rollback provider/tide` does so at once.",
 		"NoProvider": ErrWait.Fix,
 	} {
 		p := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "tide"}}
@@ -287,7 +306,9 @@ func TestWaitForADeletedPackage(t *testing.T) {
 	now := metav1.Now()
 	deleting.SetDeletionTimestamp(&now)
 	cluster := fake.NewClientBuilder().WithScheme(scheme).WithObjects(deleting).Build()
-	for name, want := range map[string]errcode.Code{"deleted": inventory.ErrPackageNotFound, "deleting": inventory.ErrDeleting} {
+	for name, want := range map[string]errcode.Code{
+		"deleted": inventory.ErrPackageNotFound, "deleting": inventory.ErrDeleting,
+	} {
 		p := v1.NewPackage("Provider")
 		p.SetName(name)
 		if err := engineOf(cluster, io.Discard).waitInstalled(t.Context(), p, time.Hour, false); !errors.Is(err, want) {
@@ -296,8 +317,8 @@ func TestWaitForADeletedPackage(t *testing.T) {
 	}
 }
 
-// The undoing of an install deletes the package that the transaction has created, but not if another client has changed it, has applied it
-// without a change, or has left it as it is because it wants it so.
+// The undoing of an install deletes the package that the transaction has created, but not if another client has changed
+// it, has applied it without a change, or has left it as it is because it wants it so.
 func TestUndoKeepsPackagesOfOthers(t *testing.T) {
 	scheme, err := apis.NewScheme()
 	if err != nil {
@@ -307,7 +328,8 @@ func TestUndoKeepsPackagesOfOthers(t *testing.T) {
 		return func(p v1.Package) {
 			now := metav1.Now()
 			p.SetManagedFields(append(p.GetManagedFields(), metav1.ManagedFieldsEntry{
-				Manager: manager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: v1.GroupVersion.String(), Subresource: subresource, Time: &now,
+				Manager: manager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: v1.GroupVersion.String(),
+				Subresource: subresource, Time: &now,
 				FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1("{}"),
 			}))
 		}
@@ -321,8 +343,10 @@ func TestUndoKeepsPackagesOfOthers(t *testing.T) {
 		"status of another client": {written("monitor", "status"), false},
 		"changed":                  {func(p v1.Package) { p.SetGeneration(2) }, true},
 		"replaced":                 {func(p v1.Package) { p.SetUID("b") }, true},
-		"written again":            {func(p v1.Package) { p.SetAnnotations(map[string]string{revision.AnnotationTransaction: "two"}) }, true},
-		"applied":                  {written("kubectl", ""), true},
+		"written again": {
+			func(p v1.Package) { p.SetAnnotations(map[string]string{revision.AnnotationTransaction: "two"}) }, true,
+		},
+		"applied": {written("kubectl", ""), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			created := named(v1.ProviderKind, "boats")
@@ -359,7 +383,9 @@ func TestAtomicCommandsKeepDependencies(t *testing.T) {
 		{"other", "other", true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			cluster := fake.NewClientBuilder().WithScheme(scheme).WithObjects(newPackage("base"), newPackage("own"), newPackage("kept")).Build()
+			cluster := fake.NewClientBuilder().WithScheme(scheme).WithObjects(
+				newPackage("base"), newPackage("own"), newPackage("kept"),
+			).Build()
 			uninstall := func(_ context.Context, c *change) (*planner.Plan, error) {
 				switch c.after.GetName() {
 				case "base":
@@ -408,13 +434,16 @@ func TestAtomicCommandsKeepRequiredVersions(t *testing.T) {
 				}
 				return &planner.Plan{Breaks: []planner.Broken{{Kind: "Provider", Name: tc.dependent}}}, nil
 			}
-			changes := []*change{{before: at("base", "v1"), after: at("base", "v2")}, {before: at("own", "v1"), after: at("own", "v2")}}
+			changes := []*change{{before: at("base", "v1"), after: at("base", "v2")}, {
+				before: at("own", "v1"), after: at("own", "v2"),
+			}}
 			do := errcode.From(undone(t, cluster, planUndo, ErrWait.New(nil, "it is not healthy"), changes...)).Do
 			base := v1.NewPackage("Provider")
 			if err := cluster.Get(t.Context(), client.ObjectKeyFromObject(at("base", "")), base); err != nil {
 				t.Fatal(err)
 			}
-			if got := base.PackageSpec().Package; got != at("base", tc.version).PackageSpec().Package || !strings.Contains(do, tc.stays) || !strings.Contains(do, "provider/own was returned") {
+			if got := base.PackageSpec().Package; got != at("base", tc.version).PackageSpec().Package ||
+				!strings.Contains(do, tc.stays) || !strings.Contains(do, "provider/own was returned") {
 				t.Errorf("%s: %s", got, do)
 			}
 		})
@@ -455,15 +484,19 @@ func TestAtomicCommandsKeepChangesOfOthers(t *testing.T) {
 	}
 	for name, version := range map[string]string{"own": "v1", "changed": "v3", "added": "v3", "explicit": "v2"} {
 		p := v1.NewPackage("Provider")
-		if err := cluster.Get(t.Context(), client.ObjectKey{Name: name}, p); err != nil || !strings.HasSuffix(p.PackageSpec().Package, version) {
+		if err := cluster.Get(t.Context(), client.ObjectKey{Name: name}, p); err != nil ||
+			!strings.HasSuffix(p.PackageSpec().Package, version) {
 			t.Errorf("%s: %s, %v", name, p.PackageSpec().Package, err)
 		}
 	}
 }
 
-// A paused package does not become healthy again before a user resumes it, so an undo does not wait for it: it reads nothing.
+// A paused package does not become healthy again before a user resumes it, so an undo does not wait for it: it reads
+// nothing.
 func TestAnUndoDoesNotWaitForPausedPackages(t *testing.T) {
-	p := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "boats", Annotations: map[string]string{v1.AnnotationPaused: "true"}}}
+	p := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "boats", Annotations: map[string]string{
+		v1.AnnotationPaused: "true",
+	}}}
 	p.SetConditions(metav1.Time{}, v1.Healthy())
 	if got := engineOf(nil, io.Discard).notHealthyAgain(t.Context(), []*change{{before: p, after: p}}); got != "" {
 		t.Errorf("got %q", got)
@@ -475,14 +508,20 @@ func TestAnUndoNamesTheLogOfTheRuntime(t *testing.T) {
 	failed := func(reason string) v1.Package {
 		p := named(v1.ProviderKind, "boats")
 		p.PackageStatus().CurrentRevision = "boats-2"
-		p.SetConditions(metav1.Time{}, v1.Condition{Type: v1.TypeReady, Status: corev1.ConditionFalse, Reason: v1.ConditionReason(reason)})
+		p.SetConditions(metav1.Time{}, v1.Condition{
+			Type: v1.TypeReady, Status: corev1.ConditionFalse, Reason: v1.ConditionReason(reason),
+		})
 		return p
 	}
 	crashed := failed(runtime.ReasonCrashLoop)
 	for want, c := range map[string]*change{
 		"Correct the cause above and try again. ": {before: crashed, after: failed("NotFound")},
-		"Repeat the command without --atomic to keep the runtime, and read its log with `xpkg logs provider/boats`. ":                                                                    {after: crashed},
-		"The cause is in the log of boats-2: on a control plane of `xpkg up`, read it with `xpkg logs boats-2`; in a cluster, repeat the command without --atomic to keep the runtime. ": {before: crashed, after: crashed},
+		"Repeat the command without --atomic to keep the runtime, and read its log with `xpkg logs provider/boats`. ": {
+			after: crashed,
+		},
+		"The cause is in the log of boats-2: on a control plane of `xpkg up`, read it with `xpkg logs boats-2`; in a cluster, repeat the command without --atomic to keep the runtime. ": {
+			before: crashed, after: crashed,
+		},
 	} {
 		if got := adviseCause([]*change{c}); got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
@@ -501,17 +540,24 @@ func TestAtomicCommandsNameWhatTheyCouldNotUndo(t *testing.T) {
 		p.SetName(name)
 		return p
 	}
-	refused := interceptor.Funcs{Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+	refused := interceptor.Funcs{Delete: func(
+		ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption,
+	) error {
 		if o.GetName() == "second" {
 			return apierrors.NewForbidden(schema.GroupResource{}, "second", errors.New("the policy forbids it"))
 		}
 		return c.Delete(ctx, o, opts...)
 	}}
-	cluster := fake.NewClientBuilder().WithScheme(scheme).WithObjects(newPackage("first"), newPackage("second"), newPackage("third")).WithInterceptorFuncs(refused).Build()
+	cluster := fake.NewClientBuilder().WithScheme(scheme).WithObjects(
+		newPackage("first"), newPackage("second"), newPackage("third"),
+	).WithInterceptorFuncs(refused).Build()
 	changes := []*change{{after: newPackage("first")}, {after: newPackage("second")}, {after: newPackage("third")}}
 	failed := errcode.From(undone(t, cluster, withoutResources, ErrWait.New(nil, "it is not healthy"), changes...))
 	if !errors.Is(failed, ErrWait) || strings.Contains(failed.Error(), "policy") ||
-		!strings.Contains(failed.Do, "the policy forbids it. Undone before: provider/third was deleted. Not undone: provider/first, provider/second; see `xpkg describe provider/second`.") {
+		!strings.Contains(
+			failed.Do,
+			"the policy forbids it. Undone before: provider/third was deleted. Not undone: provider/first, provider/second; see `xpkg describe provider/second`.",
+		) {
 		t.Errorf("%v\n%s", failed, failed.Do)
 	}
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/desired"
 )
 
-// carryOut writes the package of the step, on the condition that the package has not changed since the plan was computed. The package manager
-// carries out all other changes.
+// carryOut writes the package of the step, on the condition that the package has not changed since the plan was
+// computed. The package manager carries out all other changes.
 func (d *Done) carryOut(ctx context.Context, w writer) (err error) {
 	switch {
 	case d.IsCarriedOut:
@@ -95,8 +95,8 @@ func (d *Done) updateUnplanned(ctx context.Context, w writer) error {
 	return apiserver.Classify(w.update(ctx, d.Want), "%s", d.String())
 }
 
-// delete deletes the package. One that is gone meanwhile, such as a dependency that the manager has deleted, is no error. Without a plan, the
-// package is deleted as it is.
+// delete deletes the package. One that is gone meanwhile, such as a dependency that the manager has deleted, is no
+// error. Without a plan, the package is deleted as it is.
 func (d *Done) delete(ctx context.Context, w writer) error {
 	return apiserver.RetryOnConflict(func() error {
 		now, err := inventory.Get(ctx, w.Client, d.Live.PackageKind(), d.Live.GetName())
@@ -120,8 +120,8 @@ func (d *Done) delete(ctx context.Context, w writer) error {
 	})
 }
 
-// CheckRead fails if another client has changed or deleted a package after it was read and before the plan was made. The wanted package
-// contains the other fields as they were read, so the plan would return them.
+// CheckRead fails if another client has changed or deleted a package after it was read and before the plan was made.
+// The wanted package contains the other fields as they were read, so the plan would return them.
 func CheckRead(p *planner.Plan, read v1.Package) error {
 	moved := p.CheckPackage(read)
 	for i := range moved {
@@ -165,7 +165,9 @@ func updatePlanned(ctx context.Context, w writer, live v1.Package, s *Step) erro
 	return w.update(ctx, live)
 }
 
-// repeat requests the package as it is: it leaves its transaction, and if the package has failed, the manager tries it again at once. With Adopt, a package that was a dependency counts as installed explicitly, also if another command was about to label it.
+// repeat requests the package as it is: it leaves its transaction, and if the package has failed, the manager tries it
+// again at once. With Adopt, a package that was a dependency counts as installed explicitly, also if another command
+// was about to label it.
 func (d *Done) repeat(ctx context.Context, w writer) error {
 	p := d.Object
 	if err := leaveTransaction(ctx, w.Client, p); err != nil {

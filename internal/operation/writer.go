@@ -18,7 +18,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// writer writes packages on behalf of a user. It records the transaction that writes a package, or removes that of a former write.
+// writer writes packages on behalf of a user. It records the transaction that writes a package, or removes that of a
+// former write.
 type writer struct {
 	client.Client
 	frontend    *frontend.API
@@ -34,11 +35,14 @@ func (w writer) update(ctx context.Context, p v1.Package) error {
 	return w.write(p, func() error { return w.Update(ctx, p, client.FieldOwner(plan.FieldManager)) })
 }
 
-// delete deletes a package that was not written since it was read. Objects are deleted after the package: with foreground deletion, the
-// runtime would lose its permissions before its custom resources are deleted.
+// delete deletes a package that was not written since it was read. Objects are deleted after the package: with
+// foreground deletion, the runtime would lose its permissions before its custom resources are deleted.
 func (w writer) delete(ctx context.Context, p v1.Package) error {
 	uid, version := p.GetUID(), p.GetResourceVersion()
-	err := w.Delete(ctx, p, client.Preconditions{UID: &uid, ResourceVersion: &version}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	err := w.Delete(
+		ctx, p, client.Preconditions{UID: &uid, ResourceVersion: &version},
+		client.PropagationPolicy(metav1.DeletePropagationBackground),
+	)
 	return client.IgnoreNotFound(err)
 }
 
@@ -50,8 +54,8 @@ func (w writer) write(p v1.Package, write func() error) error {
 	return write()
 }
 
-// leaveTransaction takes a package out of the transaction that has written it, which then does not return it to its former state. It fails
-// with PlanMoved if the package has been changed or deleted since it was read.
+// leaveTransaction takes a package out of the transaction that has written it, which then does not return it to its
+// former state. It fails with PlanMoved if the package has been changed or deleted since it was read.
 func leaveTransaction(ctx context.Context, cluster client.Client, p v1.Package) error {
 	uid, generation := p.GetUID(), p.GetGeneration()
 	err := patchMetadata(ctx, cluster, p, func() (map[string]any, error) {
@@ -71,12 +75,16 @@ func leaveTransaction(ctx context.Context, cluster client.Client, p v1.Package) 
 
 // changedMeanwhile returns the error of a package that has been changed or deleted since it was read.
 func changedMeanwhile(p v1.Package) error {
-	return planner.ErrPlanMoved.New(nil, "another client has changed or deleted %s meanwhile", inventory.ShortName(p)).WithDo("Run the command again.")
+	return planner.ErrPlanMoved.New(nil, "another client has changed or deleted %s meanwhile", inventory.ShortName(p)).
+		WithDo("Run the command again.")
 }
 
-// patchMetadata changes the metadata of a package with the merge patch that change returns for the package as it is; an empty patch
-// changes nothing. If the package is written meanwhile, it is read, and change is called again. Afterwards p is the package as it was written.
-func patchMetadata(ctx context.Context, cluster client.Client, p v1.Package, change func() (map[string]any, error)) error {
+// patchMetadata changes the metadata of a package with the merge patch that change returns for the package as it is; an
+// empty patch changes nothing. If the package is written meanwhile, it is read, and change is called again. Afterwards
+// p is the package as it was written.
+func patchMetadata(
+	ctx context.Context, cluster client.Client, p v1.Package, change func() (map[string]any, error),
+) error {
 	kind := p.GetObjectKind().GroupVersionKind()
 	return apiserver.RetryOnConflict(func() error {
 		metadata, err := change()

@@ -9,8 +9,8 @@ import (
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 )
 
-// ListOnce returns a reader that lists all ImageConfigs only once, for a command that locates many packages. It reads all
-// other objects each time.
+// ListOnce returns a reader that lists all ImageConfigs only once, for a command that locates many packages. It reads
+// all other objects each time.
 func ListOnce(r client.Reader) client.Reader { return &listOnce{Reader: r} }
 
 type listOnce struct {

@@ -13,7 +13,9 @@ import (
 // Locate returns the origin of the image of a package or a revision. A package that is
 // never pulled can have any name: the name of a file in the package cache (packages
 // guide, "Pre-Populating the Package Cache"). Its origin has no places.
-func (f Finder) Locate(ctx context.Context, image string, secrets []corev1.LocalObjectReference, policy corev1.PullPolicy) (fetch.Origin, imageconfig.Route, error) {
+func (f Finder) Locate(
+	ctx context.Context, image string, secrets []corev1.LocalObjectReference, policy corev1.PullPolicy,
+) (fetch.Origin, imageconfig.Route, error) {
 	if policy == corev1.PullNever {
 		if _, err := oci.ParseReference(image, oci.ParseOptions{}); err != nil {
 			return fetch.Origin{Ref: oci.Reference{Repository: image}}, imageconfig.Route{Image: image}, nil

@@ -15,13 +15,16 @@ func TestWithout(t *testing.T) {
 		RewriteImage: &v1beta1.ImageRewrite{Prefix: "mirror.test/xpkg.test"},
 	}}, {Spec: v1beta1.ImageConfigSpec{
 		MatchImages: []v1beta1.ImageMatch{{Prefix: "mirror.test"}},
-		Registry:    &v1beta1.RegistryConfig{PlainHTTP: true, Authentication: &v1beta1.RegistryAuthentication{PullSecretRef: corev1.LocalObjectReference{Name: "secret"}}},
+		Registry: &v1beta1.RegistryConfig{PlainHTTP: true, Authentication: &v1beta1.RegistryAuthentication{
+			PullSecretRef: corev1.LocalObjectReference{Name: "secret"},
+		}},
 	}}}
 	o, err := Without(configs, oci.MustParseReference("xpkg.test/a/b:v1"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o.Ref.String() != "mirror.test/xpkg.test/a/b:v1" || len(o.Endpoints) != 1 || !o.Endpoints[0].PlainHTTP || o.Endpoints[0].Secrets != nil {
+	if o.Ref.String() != "mirror.test/xpkg.test/a/b:v1" || len(o.Endpoints) != 1 || !o.Endpoints[0].PlainHTTP ||
+		o.Endpoints[0].Secrets != nil {
 		t.Errorf("%+v", o)
 	}
 	configs[0].Spec.RewriteImage.Prefix = ":"

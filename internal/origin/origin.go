@@ -52,7 +52,9 @@ func (f Finder) Find(ctx context.Context, image string, pullSecrets []string) (f
 }
 
 // among is like Find, with the given ImageConfigs.
-func (f Finder) among(configs []v1beta1.ImageConfig, image string, pullSecrets []string) (fetch.Origin, imageconfig.Route, error) {
+func (f Finder) among(
+	configs []v1beta1.ImageConfig, image string, pullSecrets []string,
+) (fetch.Origin, imageconfig.Route, error) {
 	// Prefixes are compared with the canonical spelling of a host. A name that is not a
 	// reference can become one by rewriting.
 	if ref, err := oci.ParseReference(image, oci.ParseOptions{}); err == nil {
@@ -84,7 +86,9 @@ func (f Finder) origin(image string, route imageconfig.Route) (fetch.Origin, err
 		ref, err := oci.ParseReference(s.Image, oci.ParseOptions{})
 		switch {
 		case err != nil && s.Image != image:
-			return fetch.Origin{}, imageconfig.ErrImageConfigInvalid.New(err, "the ImageConfigs rewrite the image %s to %q, which is not a valid reference", image, s.Image)
+			return fetch.Origin{}, imageconfig.ErrImageConfigInvalid.New(
+				err, "the ImageConfigs rewrite the image %s to %q, which is not a valid reference", image, s.Image,
+			)
 		case err != nil:
 			return fetch.Origin{}, err
 		}

@@ -96,7 +96,9 @@ func TestFindNothing(t *testing.T) {
 
 func TestFind(t *testing.T) {
 	own := pullSecret("own", `{"auths":{"b.test":{"username":"own","password":"p"}}}`)
-	cfg := pullSecret("config", `{"auths":{"b.test":{"username":"config","password":"p"},"m.test":{"username":"mirror","password":"p"}}}`)
+	cfg := pullSecret(
+		"config", `{"auths":{"b.test":{"username":"config","password":"p"},"m.test":{"username":"mirror","password":"p"}}}`,
+	)
 	configs, secrets := reader(t,
 		config("a", "a.test", func(s *v1beta1.ImageConfigSpec) { s.RewriteImage = &v1beta1.ImageRewrite{Prefix: "b.test"} }),
 		config("b", "b.test/acme", func(s *v1beta1.ImageConfigSpec) {
@@ -130,7 +132,9 @@ func TestFind(t *testing.T) {
 				user = a.Username
 			}
 		}
-		places = append(places, strings.Join([]string{p.Ref.String(), user, p.CABundle, map[bool]string{true: "plain"}[p.PlainHTTP]}, " "))
+		places = append(
+			places, strings.Join([]string{p.Ref.String(), user, p.CABundle, map[bool]string{true: "plain"}[p.PlainHTTP]}, " "),
+		)
 	}
 	if diff := cmp.Diff([]string{"m.test/x:v1 mirror  plain", "b.test/acme/x:v1 own pem "}, places); diff != "" {
 		t.Error(diff)
@@ -172,7 +176,9 @@ func TestSecretsOfOtherNamespacesAreNotRead(t *testing.T) {
 func TestSecretsThatFail(t *testing.T) {
 	r := reader(t, pullSecret("bad", "hunter2"))
 	f := Finder{Reader: r, Namespace: namespace}
-	for name, want := range map[string]errcode.Code{"bad": credentials.ErrPullSecretInvalid, "absent": credentials.ErrPullSecretNotFound} {
+	for name, want := range map[string]errcode.Code{
+		"bad": credentials.ErrPullSecretInvalid, "absent": credentials.ErrPullSecretNotFound,
+	} {
 		o, _, err := f.Find(t.Context(), "a.test/acme/x:v1", []string{name})
 		if err != nil {
 			t.Fatalf("%s: the secret is not needed yet: %v", name, err)
@@ -185,7 +191,11 @@ func TestSecretsThatFail(t *testing.T) {
 
 func TestFindRefuses(t *testing.T) {
 	rewrite := func(prefix string) *v1beta1.ImageConfig {
-		return config("a", "a.test", func(s *v1beta1.ImageConfigSpec) { s.RewriteImage = &v1beta1.ImageRewrite{Prefix: prefix} })
+		return config("a", "a.test", func(s *v1beta1.ImageConfigSpec) {
+			s.RewriteImage = &v1beta1.ImageRewrite{
+				Prefix: prefix,
+			}
+		})
 	}
 	for name, tc := range map[string]struct {
 		image  string
@@ -199,8 +209,10 @@ func TestFindRefuses(t *testing.T) {
 		"BadMirror": {"a.test/x:v1", config("m", "a.test", func(s *v1beta1.ImageConfigSpec) {
 			s.Registry = &v1beta1.RegistryConfig{Mirrors: []v1beta1.RegistryMirror{{Prefix: "M/"}}}
 		}), imageconfig.ErrImageConfigInvalid},
-		"GoodRewrite":   {"a.test/x:v1", rewrite("b.test"), nil},
-		"MadeReference": {"short/x:v1", config("a", "short/", func(s *v1beta1.ImageConfigSpec) { s.RewriteImage = &v1beta1.ImageRewrite{Prefix: "b.test/short/"} }), nil},
+		"GoodRewrite": {"a.test/x:v1", rewrite("b.test"), nil},
+		"MadeReference": {"short/x:v1", config(
+			"a", "short/", func(s *v1beta1.ImageConfigSpec) { s.RewriteImage = &v1beta1.ImageRewrite{Prefix: "b.test/short/"} },
+		), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := reader(t)
@@ -230,7 +242,9 @@ func TestClusterWithoutPackageCRDsHasNoImageConfigs(t *testing.T) {
 
 // A pull secret that is missing or malformed does not affect the others, whatever their order.
 func TestSecretsBesideThoseThatFail(t *testing.T) {
-	r := reader(t, pullSecret("bad", "hunter2"), pullSecret("good", `{"auths":{"a.test":{"username":"good","password":"x"}}}`))
+	r := reader(
+		t, pullSecret("bad", "hunter2"), pullSecret("good", `{"auths":{"a.test":{"username":"good","password":"x"}}}`),
+	)
 	f := Finder{Reader: r, Namespace: namespace}
 	for _, names := range [][]string{{"absent", "good"}, {"good", "absent"}, {"bad", "good"}, {"bad", "absent", "good"}} {
 		o, _, err := f.Find(t.Context(), "a.test/acme/x:v1", names)

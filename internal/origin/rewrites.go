@@ -9,7 +9,8 @@ import (
 )
 
 // Rewrites lists the ImageConfigs once and returns a function that maps a repository to the location, as
-// [oci.RepositoryLocation], of the repository from which it is pulled. A repository that cannot be rewritten maps to its own location.
+// [oci.RepositoryLocation], of the repository from which it is pulled. A repository that cannot be rewritten maps to
+// its own location.
 func (f Finder) Rewrites(ctx context.Context) (func(repository string) string, error) {
 	configs, err := f.configs(ctx)
 	if err != nil {

@@ -68,8 +68,8 @@ func NewArtifact(subject oci.Descriptor, s catalog.VersionStatus) (oci.Artifact,
 // largestStatus is the maximum size of a status in bytes, as in package catalog.
 const largestStatus = 16 << 10
 
-// FromArtifact returns the status in an artifact. It fails with ErrInvalidStatus unless the artifact is a status of the version with
-// the digest.
+// FromArtifact returns the status in an artifact. It fails with ErrInvalidStatus unless the artifact is a status of the
+// version with the digest.
 func FromArtifact(ctx context.Context, a oci.Artifact, version oci.Digest) (catalog.VersionStatus, error) {
 	_, doc, err := oci.ReadDocument(ctx, a, a.Root(), oci.Limits{})
 	if err != nil {
@@ -77,11 +77,14 @@ func FromArtifact(ctx context.Context, a oci.Artifact, version oci.Digest) (cata
 	}
 	switch {
 	case doc.ArtifactType != catalog.StatusArtifactType || len(doc.Layers) != 1:
-		return catalog.VersionStatus{}, catalog.ErrInvalidStatus.New(nil, "%s is not the status of a version", a.Root().Digest.Short())
+		return catalog.VersionStatus{},
+			catalog.ErrInvalidStatus.New(nil, "%s is not the status of a version", a.Root().Digest.Short())
 	case doc.Subject == nil || doc.Subject.Digest != version:
-		return catalog.VersionStatus{}, catalog.ErrInvalidStatus.New(nil, "the status %s is not that of %s", a.Root().Digest.Short(), version.Short())
+		return catalog.VersionStatus{},
+			catalog.ErrInvalidStatus.New(nil, "the status %s is not that of %s", a.Root().Digest.Short(), version.Short())
 	case doc.Layers[0].Size > largestStatus:
-		return catalog.VersionStatus{}, catalog.ErrInvalidStatus.New(nil, "the status %s has more than %d bytes", a.Root().Digest.Short(), largestStatus)
+		return catalog.VersionStatus{},
+			catalog.ErrInvalidStatus.New(nil, "the status %s has more than %d bytes", a.Root().Digest.Short(), largestStatus)
 	}
 	text, err := oci.ReadSmall(ctx, a, doc.Layers[0], oci.Limits{})
 	if err != nil {
@@ -89,7 +92,9 @@ func FromArtifact(ctx context.Context, a oci.Artifact, version oci.Digest) (cata
 	}
 	s, err := catalog.ParseStatus(text)
 	if err == nil && s.Digest != version {
-		err = catalog.ErrInvalidStatus.New(nil, "the status %s names the version %s instead of %s", a.Root().Digest.Short(), s.Digest.Short(), version.Short())
+		err = catalog.ErrInvalidStatus.New(
+			nil, "the status %s names the version %s instead of %s", a.Root().Digest.Short(), s.Digest.Short(), version.Short(),
+		)
 	}
 	return s, err
 }

@@ -30,8 +30,11 @@ func Read(ctx context.Context, client *remote.Client, version oci.Reference) (*c
 	return &s, nil
 }
 
-// ReadCached returns the status of a version from the artifact with the digest of a reference, which is read once into a store.
-func ReadCached(ctx context.Context, client *remote.Client, cache *store.Store, artifact oci.Reference, version oci.Digest) (*catalog.VersionStatus, error) {
+// ReadCached returns the status of a version from the artifact with the digest of a reference, which is read once into
+// a store.
+func ReadCached(
+	ctx context.Context, client *remote.Client, cache *store.Store, artifact oci.Reference, version oci.Digest,
+) (*catalog.VersionStatus, error) {
 	a, err := client.Cached(ctx, artifact, cache)
 	if err != nil {
 		return nil, err
@@ -48,9 +51,11 @@ func Has(tags []string, version oci.Digest) bool {
 	return slices.Contains(tags, catalog.StatusTag(version))
 }
 
-// Write pushes the status of the version at a reference with a tag, and returns the digest of the version. The artifact is a referrer
-// of the version and has the tag of its status.
-func Write(ctx context.Context, client *remote.Client, version oci.Reference, status catalog.Status) (oci.Digest, error) {
+// Write pushes the status of the version at a reference with a tag, and returns the digest of the version. The artifact
+// is a referrer of the version and has the tag of its status.
+func Write(
+	ctx context.Context, client *remote.Client, version oci.Reference, status catalog.Status,
+) (oci.Digest, error) {
 	subject, err := subjectOf(ctx, client, version)
 	if err != nil {
 		return oci.Digest{}, err
@@ -58,16 +63,24 @@ func Write(ctx context.Context, client *remote.Client, version oci.Reference, st
 	return subject.Digest, write(ctx, client, version, subject, status)
 }
 
-func write(ctx context.Context, client *remote.Client, version oci.Reference, subject oci.Descriptor, status catalog.Status) error {
+func write(
+	ctx context.Context, client *remote.Client, version oci.Reference, subject oci.Descriptor, status catalog.Status,
+) error {
 	if status.Since.IsZero() {
 		status.Since = time.Now()
 	}
-	return put(ctx, client, version, subject, catalog.VersionStatus{Status: status, Tag: version.Tag, Digest: subject.Digest})
+	return put(ctx, client, version, subject, catalog.VersionStatus{
+		Status: status, Tag: version.Tag, Digest: subject.Digest,
+	})
 }
 
-// Delete deletes the version at a reference with a tag, and returns its digest. With a digest in the reference, it deletes that content, even if the tag has
-// moved. It writes the status that the version is removed first, so that an interrupted deletion leaves the reason. If the registry refuses the deletion, the version has its former status again.
-func Delete(ctx context.Context, client *remote.Client, version oci.Reference, removed catalog.Status) (oci.Digest, error) {
+// Delete deletes the version at a reference with a tag, and returns its digest. With a digest in the reference, it
+// deletes that content, even if the tag has moved. It writes the status that the version is removed first, so that an
+// interrupted deletion leaves the reason. If the registry refuses the deletion, the version has its former status
+// again.
+func Delete(
+	ctx context.Context, client *remote.Client, version oci.Reference, removed catalog.Status,
+) (oci.Digest, error) {
 	subject, err := subjectOf(ctx, client, version)
 	if err != nil {
 		return oci.Digest{}, err
@@ -89,7 +102,8 @@ func Delete(ctx context.Context, client *remote.Client, version oci.Reference, r
 	return subject.Digest, err
 }
 
-// Restore writes the status that the version at a reference with a tag had before a deletion that was refused; nil means that it had none.
+// Restore writes the status that the version at a reference with a tag had before a deletion that was refused; nil
+// means that it had none.
 func Restore(ctx context.Context, client *remote.Client, version oci.Reference, former *catalog.VersionStatus) error {
 	subject, err := subjectOf(ctx, client, version)
 	if err != nil {
@@ -98,16 +112,22 @@ func Restore(ctx context.Context, client *remote.Client, version oci.Reference, 
 	return restore(ctx, client, version, subject, former)
 }
 
-func restore(ctx context.Context, client *remote.Client, version oci.Reference, subject oci.Descriptor, former *catalog.VersionStatus) error {
+func restore(
+	ctx context.Context, client *remote.Client, version oci.Reference, subject oci.Descriptor,
+	former *catalog.VersionStatus,
+) error {
 	status := catalog.Status{State: catalog.Available, Since: time.Now()}
 	if former != nil {
 		status = former.Status
 	}
 	// The tag in the former status can refer to other content now, such as latest.
-	return put(ctx, client, version, subject, catalog.VersionStatus{Status: status, Tag: version.Tag, Digest: subject.Digest})
+	return put(ctx, client, version, subject, catalog.VersionStatus{
+		Status: status, Tag: version.Tag, Digest: subject.Digest,
+	})
 }
 
-// subjectOf returns the descriptor of the version at a reference with a tag, and of the content with its digest if it has one.
+// subjectOf returns the descriptor of the version at a reference with a tag, and of the content with its digest if it
+// has one.
 func subjectOf(ctx context.Context, client *remote.Client, version oci.Reference) (oci.Descriptor, error) {
 	if version.Tag == "" {
 		return oci.Descriptor{}, oci.ErrInvalidReference.New(nil, "reference %s has no tag", version)
@@ -125,7 +145,9 @@ func isRefusal(err error) bool {
 }
 
 // put pushes the status of a subject.
-func put(ctx context.Context, client *remote.Client, version oci.Reference, subject oci.Descriptor, s catalog.VersionStatus) error {
+func put(
+	ctx context.Context, client *remote.Client, version oci.Reference, subject oci.Descriptor, s catalog.VersionStatus,
+) error {
 	a, err := NewArtifact(subject, s)
 	if err != nil {
 		return err
@@ -137,8 +159,8 @@ func put(ctx context.Context, client *remote.Client, version oci.Reference, subj
 	return err
 }
 
-// SetRemoved changes the status of a version that was deleted, with the digest of a reference, to removed. It keeps the reason. It does nothing if the version
-// has no status.
+// SetRemoved changes the status of a version that was deleted, with the digest of a reference, to removed. It keeps the
+// reason. It does nothing if the version has no status.
 func SetRemoved(ctx context.Context, client *remote.Client, version oci.Reference, since time.Time) error {
 	tagged := version.WithTag(catalog.StatusTag(version.Digest))
 	a, err := client.Artifact(ctx, tagged)

@@ -15,8 +15,8 @@ import (
 // mostLookups is the number of tags that are looked up at the same time.
 const mostLookups = 8
 
-// SharedBy returns the other versions of a repository with the content of a version, which has its tag and its digest. They have the same status, because it is that
-// of the content. Tags that can move are no versions.
+// SharedBy returns the other versions of a repository with the content of a version, which has its tag and its digest.
+// They have the same status, because it is that of the content. Tags that can move are no versions.
 func SharedBy(ctx context.Context, client *remote.Client, content oci.Reference) ([]string, error) {
 	tags, err := client.Tags(ctx, content)
 	if err != nil {
@@ -48,8 +48,8 @@ func SharedBy(ctx context.Context, client *remote.Client, content oci.Reference)
 	return shared, nil
 }
 
-// IsVersion reports whether a tag is a complete semantic version, which never changes, also in a spelling with leading zeros, which only other
-// clients read as a version. Tags such as "latest" and "v1" can move.
+// IsVersion reports whether a tag is a complete semantic version, which never changes, also in a spelling with leading
+// zeros, which only other clients read as a version. Tags such as "latest" and "v1" can move.
 func IsVersion(tag string) bool {
 	v := version.ParseLenient(tag)
 	return v.Usable()

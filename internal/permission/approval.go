@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// AnnotationIncrease on a package, with the value Approve, makes versions that request more permissions than the previous version
-	// wait for approval. On the Lock, it announces that the manager is configured so for all packages.
+	// AnnotationIncrease on a package, with the value Approve, makes versions that request more permissions than the
+	// previous version wait for approval. On the Lock, it announces that the manager is configured so for all packages.
 	AnnotationIncrease = "xpkg.dev/permission-increase"
 	// ApproveIncrease is the value of AnnotationIncrease.
 	ApproveIncrease = "Approve"
@@ -23,13 +23,14 @@ const (
 	AnnotationApproved = "xpkg.dev/approved-permissions"
 )
 
-// ApprovesIncrease reports whether a package, or the Lock for all packages, requires the approval of every increase of permissions.
+// ApprovesIncrease reports whether a package, or the Lock for all packages, requires the approval of every increase of
+// permissions.
 func ApprovesIncrease(o metav1.Object) bool {
 	return o.GetAnnotations()[AnnotationIncrease] == ApproveIncrease
 }
 
-// Inherits reports whether a revision keeps the permissions of another revision of its package without another approval: an
-// approval applies to the repository of its revision.
+// Inherits reports whether a revision keeps the permissions of another revision of its package without another
+// approval: an approval applies to the repository of its revision.
 func Inherits(rev, from v1.PackageRevision) bool {
 	return rev.GetName() == from.GetName() || revision.Source(rev) == revision.Source(from)
 }
@@ -44,7 +45,9 @@ func Approved(rev v1.PackageRevision, rules []rbacv1.PolicyRule) bool {
 // that the package has, cluster-wide and in the namespace of its runtime. With increase,
 // every permission beyond them needs approval, and otherwise only permissions that
 // amount to control of the cluster and are not in the allow list of the policy.
-func CheckApproval(rev v1.PackageRevision, in rbac.Input, everywhere, within []rbacv1.PolicyRule, allow []rbac.Rule, increase bool) ([]rbacv1.PolicyRule, error) {
+func CheckApproval(
+	rev v1.PackageRevision, in rbac.Input, everywhere, within []rbacv1.PolicyRule, allow []rbac.Rule, increase bool,
+) ([]rbacv1.PolicyRule, error) {
 	needed := rbac.Escalating(allow, everywhere, within, in)
 	explain := rbac.EscalationError
 	if increase {
@@ -59,5 +62,6 @@ func CheckApproval(rev v1.PackageRevision, in rbac.Input, everywhere, within []r
 // approvalCommand describes how to approve permissions of a revision.
 func approvalCommand(rev v1.PackageRevision, rules []rbacv1.PolicyRule) string {
 	return fmt.Sprintf("`xpkg approve %s/%s`, which sets the annotation %s: %s on the revision %s",
-		strings.ToLower(rev.PackageKind()), rev.GetLabels()[v1.LabelPackage], AnnotationApproved, rbac.Fingerprint(rules), rev.GetName())
+		strings.ToLower(rev.PackageKind()), rev.GetLabels()[v1.LabelPackage], AnnotationApproved, rbac.Fingerprint(rules),
+		rev.GetName())
 }

@@ -34,7 +34,9 @@ type Loader struct {
 
 // Input returns the input for the permissions of a revision, except for the service accounts of its
 // runtime. It fails with InvalidPermissions.
-func (l Loader) Input(ctx context.Context, rev v1.PackageRevision, pkg *xpkg.Package, objects *desired.Objects) (rbac.Input, error) {
+func (l Loader) Input(
+	ctx context.Context, rev v1.PackageRevision, pkg *xpkg.Package, objects *desired.Objects,
+) (rbac.Input, error) {
 	mode := Mode{Namespace: l.Namespace, Namespaced: l.Namespaced}
 	if mode.Namespaced {
 		var err error

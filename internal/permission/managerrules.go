@@ -37,8 +37,8 @@ type action struct{ namespace, resource, verb string }
 // errDenied is the error of a review that denies an action.
 var errDenied = errors.New("denied")
 
-// recentReview is the age of a review that is as good as a new one: the permission can also be lost between a new review and the
-// write that needs it, which the API server then denies.
+// recentReview is the age of a review that is as good as a new one: the permission can also be lost between a new
+// review and the write that needs it, which the API server then denies.
 const recentReview = time.Second
 
 // Check fails with PermissionMissing if the manager cannot grant the permissions of a
@@ -72,7 +72,9 @@ func (h *ManagerRules) missing(ctx context.Context, lack rbac.Lack) error {
 		return err
 	}
 	if text, err := lack.YAML(who); err == nil {
-		h.Log.InfoContext(ctx, "permissions are missing that the manager has to grant: an administrator can apply these", "yaml", string(text))
+		h.Log.InfoContext(
+			ctx, "permissions are missing that the manager has to grant: an administrator can apply these", "yaml", string(text),
+		)
 	}
 	return lack.Err(who)
 }
@@ -96,7 +98,9 @@ func (h *ManagerRules) lacks(ctx context.Context, set rbac.Set, namespace string
 // cluster-wide. A manager with the verbs escalate and bind can grant any rule, also if an
 // authorizer other than RBAC allows them; otherwise rules are compared as the API server
 // does.
-func (h *ManagerRules) lacksIn(ctx context.Context, namespace, roles string, want []rbacv1.PolicyRule) ([]rbacv1.PolicyRule, error) {
+func (h *ManagerRules) lacksIn(
+	ctx context.Context, namespace, roles string, want []rbacv1.PolicyRule,
+) ([]rbacv1.PolicyRule, error) {
 	anything := true
 	for _, verb := range []string{"escalate", "bind"} {
 		may, err := h.may(ctx, namespace, roles, verb)
@@ -112,20 +116,24 @@ func (h *ManagerRules) lacksIn(ctx context.Context, namespace, roles string, wan
 	return rbac.Missing(have, want), err
 }
 
-// may reports whether the manager may take an action. Packages that are installed at the same time share reviews that allow it.
+// may reports whether the manager may take an action. Packages that are installed at the same time share reviews that
+// allow it.
 func (h *ManagerRules) may(ctx context.Context, namespace, resource, verb string) (bool, error) {
-	_, err := h.reviewOf(action{namespace, resource, verb}).Get(ctx, recentReview, func(ctx context.Context) (none struct{}, err error) {
-		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
-			ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: namespace, Group: rbacv1.GroupName, Resource: resource, Verb: verb},
-		}}
-		if err := h.Client.Create(ctx, review); err != nil {
-			return none, fmt.Errorf("determine whether the manager may %s %s: %w", verb, resource, err)
-		}
-		if !review.Status.Allowed {
-			return none, errDenied
-		}
-		return none, nil
-	})
+	_, err := h.reviewOf(action{namespace, resource, verb}).
+		Get(ctx, recentReview, func(ctx context.Context) (none struct{}, err error) {
+			review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+				ResourceAttributes: &authorizationv1.ResourceAttributes{
+					Namespace: namespace, Group: rbacv1.GroupName, Resource: resource, Verb: verb,
+				},
+			}}
+			if err := h.Client.Create(ctx, review); err != nil {
+				return none, fmt.Errorf("determine whether the manager may %s %s: %w", verb, resource, err)
+			}
+			if !review.Status.Allowed {
+				return none, errDenied
+			}
+			return none, nil
+		})
 	if errors.Is(err, errDenied) {
 		return false, nil
 	}
@@ -156,13 +164,17 @@ func (h *ManagerRules) rules(ctx context.Context, namespace string) ([]rbacv1.Po
 	if namespace == "" {
 		namespace = nowhere
 	}
-	review := &authorizationv1.SelfSubjectRulesReview{Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: namespace}}
+	review := &authorizationv1.SelfSubjectRulesReview{Spec: authorizationv1.SelfSubjectRulesReviewSpec{
+		Namespace: namespace,
+	}}
 	if err := h.Client.Create(ctx, review); err != nil {
 		return nil, fmt.Errorf("review the permissions of the manager: %w", err)
 	}
 	var out []rbacv1.PolicyRule
 	for _, r := range review.Status.ResourceRules {
-		out = append(out, rbacv1.PolicyRule{Verbs: r.Verbs, APIGroups: r.APIGroups, Resources: r.Resources, ResourceNames: r.ResourceNames})
+		out = append(out, rbacv1.PolicyRule{
+			Verbs: r.Verbs, APIGroups: r.APIGroups, Resources: r.Resources, ResourceNames: r.ResourceNames,
+		})
 	}
 	for _, r := range review.Status.NonResourceRules {
 		out = append(out, rbacv1.PolicyRule{Verbs: r.Verbs, NonResourceURLs: r.NonResourceURLs})

@@ -31,14 +31,17 @@ type Mode struct {
 // Input returns the input for deriving the permissions of a revision, without its
 // ServiceAccounts. Objects are the objects of the package, and all are the revisions of
 // its kind in the cluster. It fails with InvalidPermissions.
-func Input(rev v1.PackageRevision, pkg *xpkg.Package, objects *desired.Objects, all []v1.PackageRevision, mode Mode) (rbac.Input, error) {
+func Input(
+	rev v1.PackageRevision, pkg *xpkg.Package, objects *desired.Objects, all []v1.PackageRevision, mode Mode,
+) (rbac.Input, error) {
 	needs, err := rbac.ParseNeeds(pkg.Meta.Annotations[rbac.AnnotationPermissions])
 	if err != nil {
 		return rbac.Input{}, err
 	}
 	in := rbac.Input{
 		Kind: rev.PackageKind(), Package: rev.GetLabels()[v1.LabelPackage], Revision: rev.GetName(),
-		Defined: objects.Defined(), Family: Family(rev, pkg.Meta.Labels[v1.LabelProviderFamily], all), Requests: pkg.Meta.PermissionRequests,
+		Defined: objects.Defined(), Family: Family(rev, pkg.Meta.Labels[v1.LabelProviderFamily], all),
+		Requests:  pkg.Meta.PermissionRequests,
 		SafeStart: pkg.Meta.HasCapability(xpkg.CapabilitySafeStart), Needs: needs,
 		Namespace: mode.Namespace, Namespaced: mode.Namespaced,
 	}

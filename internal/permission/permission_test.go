@@ -100,12 +100,17 @@ func TestInput(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bits, wholes := schema.GroupResource{Group: "example.org", Resource: "bits"}, schema.GroupResource{Group: "example.org", Resource: "wholes"}
+	bits, wholes := schema.GroupResource{Group: "example.org", Resource: "bits"},
+		schema.GroupResource{Group: "example.org", Resource: "wholes"}
 	want := rbac.Input{
 		Kind: v1.ProviderKind, Package: "me", Revision: "me-1", Defined: []schema.GroupResource{bits, wholes},
-		Requests: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get"}}}, SafeStart: true,
-		Needs:     rbac.Needs{Secrets: rbac.Nothing, ConfigMaps: rbac.Nothing, Events: rbac.Recording, Leases: rbac.OwnNamespace},
-		Namespace: "here", Namespaced: true, ClusterScoped: map[schema.GroupResource]bool{pods: false, bits: false, wholes: true},
+		Requests:  []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get"}}},
+		SafeStart: true,
+		Needs: rbac.Needs{
+			Secrets: rbac.Nothing, ConfigMaps: rbac.Nothing, Events: rbac.Recording, Leases: rbac.OwnNamespace,
+		},
+		Namespace: "here", Namespaced: true,
+		ClusterScoped: map[schema.GroupResource]bool{pods: false, bits: false, wholes: true},
 	}
 	if diff := cmp.Diff(want, in); diff != "" {
 		t.Errorf("input (-want +got):\n%s", diff)
@@ -167,11 +172,18 @@ func TestEscalationNeedsApprovalUnderEveryPolicy(t *testing.T) {
 		t.Errorf("approved: %v, %v", waiting, err)
 	}
 	rev.SetAnnotations(nil)
-	ca := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{v1.RootCASecretName}, Verbs: []string{"get"}}
-	if _, err := CheckApproval(rev, rbac.Input{Kind: rbac.Function, Requests: []rbacv1.PolicyRule{ca}}, nil, nil, nil, false); !errors.Is(err, rbac.ErrPermissionEscalation) {
+	ca := rbacv1.PolicyRule{
+		APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{v1.RootCASecretName},
+		Verbs: []string{"get"},
+	}
+	if _, err := CheckApproval(
+		rev, rbac.Input{Kind: rbac.Function, Requests: []rbacv1.PolicyRule{ca}}, nil, nil, nil, false,
+	); !errors.Is(err, rbac.ErrPermissionEscalation) {
 		t.Errorf("the Secret with the CA: %v", err)
 	}
-	if _, err := CheckApproval(rev, in, nil, nil, []rbac.Rule{{APIGroups: []string{""}, Resources: []string{"pods/exec"}}}, false); err != nil {
+	if _, err := CheckApproval(
+		rev, in, nil, nil, []rbac.Rule{{APIGroups: []string{""}, Resources: []string{"pods/exec"}}}, false,
+	); err != nil {
 		t.Errorf("allowed by name: %v", err)
 	}
 	if _, err := CheckApproval(rev, in, in.Requests, nil, nil, true); err != nil {

@@ -37,7 +37,8 @@ func MovedError(p *Plan, moved []Difference) error {
 	return ErrPlanMoved.New(few(reasons), "the plan to %s %s is stale", p.Verb(), p.Package.Short())
 }
 
-// RefusalError returns the error of a plan whose objects cannot be established, or that an install object would undo, otherwise nil.
+// RefusalError returns the error of a plan whose objects cannot be established, or that an install object would undo,
+// otherwise nil.
 func (p *Plan) RefusalError() error {
 	if len(p.Findings) > 0 {
 		return p.Findings[0].Err()
@@ -50,7 +51,9 @@ func (p *Plan) RefusalError() error {
 	}
 	err := apply.Refused(p.Objects.Refusals, "%s cannot be established", p.Package.Short())
 	if errors.Is(err, apply.ErrDeleting) {
-		return err.WithDo("Wait until the object is deleted, and try again. If it is not deleted, it has a finalizer: inspect it with kubectl.")
+		return err.WithDo(
+			"Wait until the object is deleted, and try again. If it is not deleted, it has a finalizer: inspect it with kubectl.",
+		)
 	}
 	holder := apply.HolderOf(p.Objects.Refusals)
 	if holder == "" || !errors.Is(err, apply.ErrRefused) || p.Package.To == nil {
@@ -93,7 +96,8 @@ func (p *Plan) IsApplied(live v1.Package) (bool, error) {
 	}
 	if p.Webhooks != nil && p.Webhooks.Consents {
 		want, err := p.Wanted()
-		if err != nil || want.GetAnnotations()[webhooks.AnnotationAllowed] != live.GetAnnotations()[webhooks.AnnotationAllowed] {
+		if err != nil ||
+			want.GetAnnotations()[webhooks.AnnotationAllowed] != live.GetAnnotations()[webhooks.AnnotationAllowed] {
 			return false, err
 		}
 	}

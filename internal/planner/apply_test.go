@@ -40,18 +40,25 @@ func TestApplied(t *testing.T) {
 		live v1.Package
 		want bool
 	}{
-		"install, and it is there":                    {Install, live(nil), true},
-		"install, and it is not there":                {Install, nil, false},
-		"install, and another one is there":           {Install, live(func(p v1.Package) { p.PackageSpec().Package = "registry.example.com/rafts:v1" }), false},
-		"install, of any UID":                         {Install, live(func(p v1.Package) { p.SetUID("new") }), true},
-		"update, and it is so":                        {Update, live(nil), true},
-		"update, and a flag differs":                  {Update, live(func(p v1.Package) { p.PackageSpec().SkipDependencyResolution = true }), false},
-		"update, and it was made again":               {Update, live(func(p v1.Package) { p.SetUID("new") }), false},
-		"update, and it is gone":                      {Update, nil, false},
-		"uninstall, and it is gone":                   {Uninstall, nil, true},
-		"uninstall, and it goes":                      {Uninstall, live(deleting), true},
-		"uninstall, and it is there":                  {Uninstall, live(nil), false},
-		"uninstall, and another one of the name goes": {Uninstall, live(func(p v1.Package) { p.SetUID("new"); deleting(p) }), false},
+		"install, and it is there":     {Install, live(nil), true},
+		"install, and it is not there": {Install, nil, false},
+		"install, and another one is there": {
+			Install, live(func(p v1.Package) { p.PackageSpec().Package = "registry.example.com/rafts:v1" }), false,
+		},
+		"install, of any UID":  {Install, live(func(p v1.Package) { p.SetUID("new") }), true},
+		"update, and it is so": {Update, live(nil), true},
+		"update, and a flag differs": {
+			Update, live(func(p v1.Package) { p.PackageSpec().SkipDependencyResolution = true }), false,
+		},
+		"update, and it was made again": {Update, live(func(p v1.Package) { p.SetUID("new") }), false},
+		"update, and it is gone":        {Update, nil, false},
+		"uninstall, and it is gone":     {Uninstall, nil, true},
+		"uninstall, and it goes":        {Uninstall, live(deleting), true},
+		"uninstall, and it is there":    {Uninstall, live(nil), false},
+		"uninstall, and another one of the name goes": {Uninstall, live(func(p v1.Package) {
+			p.SetUID("new")
+			deleting(p)
+		}), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := whole(t)
@@ -147,7 +154,9 @@ func TestRefused(t *testing.T) {
 	}
 	// An object of another package is released by an update of both.
 	p.Operation, p.Package.To = Update, &Version{Reference: "registry.example.com/boats:v2.0.0"}
-	p.Objects.Refusals = []plan.Refusal{{Holder: "Provider/yard", Reason: "CustomResourceDefinition boats.acme.test belongs to Provider/yard"}}
+	p.Objects.Refusals = []plan.Refusal{{
+		Holder: "Provider/yard", Reason: "CustomResourceDefinition boats.acme.test belongs to Provider/yard",
+	}}
 	command := "`xpkg update provider/yard " + p.Package.Short() + "@v2.0.0`"
 	if err := p.RefusalError(); !errors.Is(err, apply.ErrRefused) || !strings.Contains(errcode.From(err).Do, command) {
 		t.Errorf("got %v (%s), want %s", err, errcode.From(err).Do, command)
@@ -157,11 +166,14 @@ func TestRefused(t *testing.T) {
 	for holder, moved := range map[string]bool{"Provider/yard": true, "Configuration/yard": false} {
 		p.Objects.Refusals[0].Holder = holder
 		do := errcode.From(p.RefusalError()).Do
-		if !strings.Contains(do, "`xpkg update "+strings.ToLower(holder)+"`") || strings.Contains(do, "`xpkg update provider/yard registry.example.com/boats:v2.0.0`") != moved {
+		if !strings.Contains(do, "`xpkg update "+strings.ToLower(holder)+"`") ||
+			strings.Contains(do, "`xpkg update provider/yard registry.example.com/boats:v2.0.0`") != moved {
 			t.Errorf("%s: %s", holder, do)
 		}
 	}
-	p.Objects.Refusals = []plan.Refusal{{Cause: plan.Deleting, Reason: "CustomResourceDefinition boats.acme.test is being deleted"}}
+	p.Objects.Refusals = []plan.Refusal{{
+		Cause: plan.Deleting, Reason: "CustomResourceDefinition boats.acme.test is being deleted",
+	}}
 	if err := p.RefusalError(); !errors.Is(err, apply.ErrDeleting) {
 		t.Error(err)
 	}

@@ -13,7 +13,8 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/testing/env"
 )
 
-// The plan of an update names the bindings of users for the ServiceAccount of the running revision, which the new revision does not use.
+// The plan of an update names the bindings of users for the ServiceAccount of the running revision, which the new
+// revision does not use.
 func TestPlanWarnsOfBindingsForTheServiceAccountOfARevision(t *testing.T) {
 	e, s := env.New(t), newFakeContent()
 	const first, second = "registry.example.com/bound/p:v1", "registry.example.com/bound/p:v2"
@@ -33,7 +34,9 @@ func TestPlanWarnsOfBindingsForTheServiceAccountOfARevision(t *testing.T) {
 				p.RuntimeSpec().RuntimeConfigRef = &v1.RuntimeConfigReference{Name: config}
 			}
 		}))
-		return slices.DeleteFunc(planned.UnusualWarnings(), func(w string) bool { return !strings.Contains(w, "ServiceAccount") })
+		return slices.DeleteFunc(
+			planned.UnusualWarnings(), func(w string) bool { return !strings.Contains(w, "ServiceAccount") },
+		)
 	}
 	account := p.Status.CurrentRevision
 	subject := func(namespace, name string) []rbacv1.Subject {
@@ -43,7 +46,9 @@ func TestPlanWarnsOfBindingsForTheServiceAccountOfARevision(t *testing.T) {
 	others := []rbacv1.ClusterRoleBinding{
 		{ObjectMeta: metav1.ObjectMeta{Name: "bound-other-namespace"}, Subjects: subject("default", account)},
 		{ObjectMeta: metav1.ObjectMeta{Name: "bound-other-account"}, Subjects: subject(pl.Namespace, account+"0")},
-		{ObjectMeta: metav1.ObjectMeta{Name: "bound-user"}, Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: account}}},
+		{ObjectMeta: metav1.ObjectMeta{Name: "bound-user"}, Subjects: []rbacv1.Subject{{
+			APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: account,
+		}}},
 		{ObjectMeta: metav1.ObjectMeta{Name: "bound-of-the-package", OwnerReferences: []metav1.OwnerReference{{
 			APIVersion: v1.GroupVersion.String(), Kind: v1.ProviderKind, Name: p.Name, UID: p.UID,
 		}}}, Subjects: subject(pl.Namespace, account)},
@@ -55,8 +60,13 @@ func TestPlanWarnsOfBindingsForTheServiceAccountOfARevision(t *testing.T) {
 	if got := update(""); len(got) > 0 {
 		t.Errorf("no binding names the ServiceAccount of the revision, and the plan warns %q", got)
 	}
-	e.CreateTemporary(t, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "bound-admin"}, RoleRef: role, Subjects: subject(pl.Namespace, account)})
-	e.CreateTemporary(t, &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "bound-edit"}, RoleRef: role, Subjects: subject(pl.Namespace, account)})
+	e.CreateTemporary(t, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "bound-admin"}, RoleRef: role, Subjects: subject(pl.Namespace, account),
+	})
+	e.CreateTemporary(t, &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "bound-edit"}, RoleRef: role,
+		Subjects: subject(pl.Namespace, account),
+	})
 	got := update("")
 	want := "ClusterRoleBinding bound-admin, RoleBinding default/bound-edit grant to the ServiceAccount " + account + ":"
 	if len(got) != 1 || !strings.Contains(got[0], want) {

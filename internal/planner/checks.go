@@ -16,9 +16,11 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
-// check makes the checks of the manager for the revision that the plan makes current, and adds to the plan what they find and the
-// difference between the permissions of its runtime and those of the running one.
-func (pl *planning) check(ctx context.Context, s *clusterState, p v1.Package, pkg *xpkg.Package, t revision.Transition, out *Plan) error {
+// check makes the checks of the manager for the revision that the plan makes current, and adds to the plan what they
+// find and the difference between the permissions of its runtime and those of the running one.
+func (pl *planning) check(
+	ctx context.Context, s *clusterState, p v1.Package, pkg *xpkg.Package, t revision.Transition, out *Plan,
+) error {
 	objects, err := pl.packages().Desired(pkg, t.Current)
 	if err != nil {
 		return err

@@ -30,7 +30,8 @@ const (
 	countersAtOnce = 8
 	// listedAtOnce is the number of custom resources in a page of a list.
 	listedAtOnce = "500"
-	// mostIdentified is the maximum number of custom resources of a CRD that are identified. Their metadata takes about 13 MB.
+	// mostIdentified is the maximum number of custom resources of a CRD that are identified. Their metadata takes about 13
+	// MB.
 	mostIdentified = 10000
 )
 
@@ -93,8 +94,8 @@ func (r *reader) Identity(ctx context.Context) (types.UID, error) {
 // readFunc reads the custom resources of a CRD at a path of the API server.
 type readFunc func(ctx context.Context, definition, path string) (CustomResources, error)
 
-// CustomResources implements [Cluster]. To count, it lists the metadata of one object of each kind, with which the API server returns the
-// number of the remaining ones; to identify, it lists the metadata of all of them in pages.
+// CustomResources implements [Cluster]. To count, it lists the metadata of one object of each kind, with which the API
+// server returns the number of the remaining ones; to identify, it lists the metadata of all of them in pages.
 func (r *reader) CustomResources(ctx context.Context, definitions []string, identify bool) ([]CustomResources, error) {
 	if len(definitions) == 0 {
 		return nil, nil
@@ -173,8 +174,8 @@ func (r *reader) list(ctx context.Context, definition, path string) (CustomResou
 	}
 }
 
-// page lists the metadata of some custom resources of a CRD. It returns nil if they do not exist or cannot be read, and then records the
-// reason.
+// page lists the metadata of some custom resources of a CRD. It returns nil if they do not exist or cannot be read, and
+// then records the reason.
 func (r *reader) page(ctx context.Context, out *CustomResources, path, limit, next string) (*metadataPage, error) {
 	var page metadataPage
 	err := r.get(ctx, &page, metadataList, map[string]string{"limit": limit, "continue": next}, path)
@@ -203,12 +204,14 @@ type metadataPage struct {
 	} `json:"items"`
 }
 
-// readUnserved reads the custom resources of a CRD that is not among the served resources: the API server serves it in a moment, or it
-// has no served version and possibly stored resources.
+// readUnserved reads the custom resources of a CRD that is not among the served resources: the API server serves it in
+// a moment, or it has no served version and possibly stored resources.
 func (r *reader) readUnserved(ctx context.Context, definition string, read readFunc) (CustomResources, error) {
 	out := CustomResources{CRD: definition}
 	var crd apiextensionsv1.CustomResourceDefinition
-	err := r.get(ctx, &crd, runtime.ContentTypeJSON, nil, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition)
+	err := r.get(
+		ctx, &crd, runtime.ContentTypeJSON, nil, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition,
+	)
 	switch {
 	case apierrors.IsNotFound(err):
 		return out, nil // An XRD that is not established has no CRD.

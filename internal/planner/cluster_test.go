@@ -40,7 +40,8 @@ func (a answers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func page(items int, rest *int64, next string) metav1.PartialObjectMetadataList {
 	return metav1.PartialObjectMetadataList{
-		ListMeta: metav1.ListMeta{RemainingItemCount: rest, Continue: next}, Items: make([]metav1.PartialObjectMetadata, items),
+		ListMeta: metav1.ListMeta{RemainingItemCount: rest, Continue: next},
+		Items:    make([]metav1.PartialObjectMetadata, items),
 	}
 }
 
@@ -55,7 +56,8 @@ func forbidden() metav1.Status {
 // convert.
 func failedConversion() metav1.Status {
 	return metav1.Status{
-		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Code: http.StatusInternalServerError,
+		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure,
+		Code:   http.StatusInternalServerError,
 		Reason: "StorageError", Message: "conversion webhook for a.test/v1, Kind=Refused failed: no way",
 	}
 }
@@ -95,9 +97,14 @@ func serve(t *testing.T, a http.Handler) Cluster {
 
 // hardening: I-12
 func TestCount(t *testing.T) {
-	names := []string{"nones.a.test", "ones.a.test", "manys.a.test", "forbiddens.a.test", "refuseds.a.test", "unclears.a.test", "goings.a.test", "unserveds.a.test", "news.a.test", "hiddens.a.test"}
+	names := []string{
+		"nones.a.test", "ones.a.test", "manys.a.test", "forbiddens.a.test", "refuseds.a.test", "unclears.a.test",
+		"goings.a.test", "unserveds.a.test", "news.a.test", "hiddens.a.test",
+	}
 	c := serve(t, answers{
-		"/apis":                        {http.StatusOK, discovery("nones", "ones", "manys", "forbiddens", "refuseds", "unclears", "goings")},
+		"/apis": {
+			http.StatusOK, discovery("nones", "ones", "manys", "forbiddens", "refuseds", "unclears", "goings"),
+		},
 		"/apis/a.test/v2/nones":        {http.StatusOK, page(0, nil, "")},
 		"/apis/a.test/v2/ones":         {http.StatusOK, page(1, nil, "")},
 		"/apis/a.test/v2/manys":        {http.StatusOK, page(1, new(int64(411)), "next")},
@@ -123,8 +130,11 @@ func TestCount(t *testing.T) {
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(CustomResources{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	identified, err := c.CustomResources(t.Context(), []string{"nones.a.test", "ones.a.test", "forbiddens.a.test", "news.a.test", "hiddens.a.test"}, true)
-	if err != nil || len(identified) != 4 || identified[0].Count != 1 || identified[0].Digest == "" || identified[1].Unknown == "" || identified[2].Digest == "" || identified[3].Unknown == "" {
+	identified, err := c.CustomResources(
+		t.Context(), []string{"nones.a.test", "ones.a.test", "forbiddens.a.test", "news.a.test", "hiddens.a.test"}, true,
+	)
+	if err != nil || len(identified) != 4 || identified[0].Count != 1 || identified[0].Digest == "" ||
+		identified[1].Unknown == "" || identified[2].Digest == "" || identified[3].Unknown == "" {
 		t.Errorf("identified: %+v, %v", identified, err)
 	}
 	if got, err := c.CustomResources(t.Context(), nil, false); got != nil || err != nil {
@@ -177,25 +187,37 @@ func identified(definition string, uids ...types.UID) CustomResources {
 
 // A plan recognizes custom resources that were deleted and created again, or replaced by others.
 func TestOtherCustomResources(t *testing.T) {
-	was := &Plan{Operation: Uninstall, Package: Package{Kind: "Provider", Name: "a"}, CustomResources: []CustomResources{identified("ones.a.test", "b", "a")}}
+	was := &Plan{Operation: Uninstall, Package: Package{Kind: "Provider", Name: "a"}, CustomResources: []CustomResources{
+		identified("ones.a.test", "b", "a"),
+	}}
 	stored := &Plan{}
 	if raw, err := json.Marshal(was); err != nil || json.Unmarshal(raw, stored) != nil {
 		t.Fatal(err)
 	}
-	former := &Plan{Operation: Uninstall, Package: was.Package, CustomResources: []CustomResources{{CRD: "ones.a.test", Count: 2}}}
+	former := &Plan{Operation: Uninstall, Package: was.Package, CustomResources: []CustomResources{{
+		CRD: "ones.a.test", Count: 2,
+	}}}
 	for name, tc := range map[string]struct {
 		now          CustomResources
 		asks, stored string
 	}{
-		"same":     {identified("ones.a.test", "a", "b"), "", ""},
-		"replaced": {identified("ones.a.test", "a", "c"), "the set of custom resources of ones.a.test was 2 and is 2, of which 1 did not exist then", "the set of custom resources to delete with ones.a.test"},
-		"fewer":    {identified("ones.a.test", "c"), "was 2 and is 1, of which 1 did not exist then", "the number of custom resources to delete with ones.a.test was 2 and is 1"},
-		"counted":  {CustomResources{CRD: "ones.a.test", Count: 2}, "", ""},
+		"same": {identified("ones.a.test", "a", "b"), "", ""},
+		"replaced": {
+			identified("ones.a.test", "a", "c"),
+			"the set of custom resources of ones.a.test was 2 and is 2, of which 1 did not exist then",
+			"the set of custom resources to delete with ones.a.test",
+		},
+		"fewer": {
+			identified("ones.a.test", "c"), "was 2 and is 1, of which 1 did not exist then",
+			"the number of custom resources to delete with ones.a.test was 2 and is 1",
+		},
+		"counted": {CustomResources{CRD: "ones.a.test", Count: 2}, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			now := &Plan{Operation: Uninstall, Package: was.Package, CustomResources: []CustomResources{tc.now}}
 			check := func(what, want string, err error) {
-				if want == "" && err != nil || want != "" && (!errors.Is(err, ErrPlanMoved) || !strings.Contains(err.Error(), want)) {
+				if want == "" && err != nil ||
+					want != "" && (!errors.Is(err, ErrPlanMoved) || !strings.Contains(err.Error(), want)) {
 					t.Errorf("%s: %v", what, err)
 				}
 			}
@@ -210,21 +232,31 @@ func TestOtherCustomResources(t *testing.T) {
 
 // An uninstall that a user confirmed deletes no custom resources that were created after its plan.
 func TestCustomResourcesAfterThePlan(t *testing.T) {
-	p := &Plan{Operation: Uninstall, Package: Package{Kind: "Provider", Name: "a"}, CustomResources: []CustomResources{{CRD: "ones.a.test", Count: 2}}}
+	p := &Plan{Operation: Uninstall, Package: Package{Kind: "Provider", Name: "a"}, CustomResources: []CustomResources{{
+		CRD: "ones.a.test", Count: 2,
+	}}}
 	for name, tc := range map[string]struct {
 		now   []CustomResources
 		moved string
 	}{
-		"same":    {[]CustomResources{{CRD: "ones.a.test", Count: 2}}, ""},
-		"fewer":   {[]CustomResources{{CRD: "ones.a.test", Count: 1}}, ""},
-		"none":    {nil, ""},
-		"more":    {[]CustomResources{{CRD: "ones.a.test", Count: 3}}, "the number of custom resources of ones.a.test was 2 and is 3"},
-		"another": {[]CustomResources{{CRD: "twos.a.test", Count: 1}}, "the number of custom resources of twos.a.test was 0 and is 1"},
-		"unknown": {[]CustomResources{{CRD: "ones.a.test", Unknown: "they may not be listed"}}, "was 2 and is not known: they may not be listed"},
+		"same":  {[]CustomResources{{CRD: "ones.a.test", Count: 2}}, ""},
+		"fewer": {[]CustomResources{{CRD: "ones.a.test", Count: 1}}, ""},
+		"none":  {nil, ""},
+		"more": {
+			[]CustomResources{{CRD: "ones.a.test", Count: 3}}, "the number of custom resources of ones.a.test was 2 and is 3",
+		},
+		"another": {
+			[]CustomResources{{CRD: "twos.a.test", Count: 1}}, "the number of custom resources of twos.a.test was 0 and is 1",
+		},
+		"unknown": {
+			[]CustomResources{{CRD: "ones.a.test", Unknown: "they may not be listed"}},
+			"was 2 and is not known: they may not be listed",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := CheckConsequences(p, &Plan{CustomResources: tc.now})
-			if tc.moved == "" && err != nil || tc.moved != "" && (!errors.Is(err, ErrPlanMoved) || !strings.Contains(err.Error(), tc.moved)) {
+			if tc.moved == "" && err != nil ||
+				tc.moved != "" && (!errors.Is(err, ErrPlanMoved) || !strings.Contains(err.Error(), tc.moved)) {
 				t.Errorf("got %v", err)
 			}
 		})
@@ -240,13 +272,16 @@ func TestDependentsAfterThePlan(t *testing.T) {
 		now   []Broken
 		moved string
 	}{
-		"same":    {[]Broken{top}, ""},
-		"none":    {nil, ""},
-		"another": {[]Broken{top, other}, "the requirement of configuration/other for a.test/base was absent and is any version"},
+		"same": {[]Broken{top}, ""},
+		"none": {nil, ""},
+		"another": {
+			[]Broken{top, other}, "the requirement of configuration/other for a.test/base was absent and is any version",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := CheckConsequences(p, &Plan{Breaks: tc.now})
-			if tc.moved == "" && err != nil || tc.moved != "" && (!errors.Is(err, ErrPlanMoved) || !strings.Contains(err.Error(), tc.moved)) {
+			if tc.moved == "" && err != nil ||
+				tc.moved != "" && (!errors.Is(err, ErrPlanMoved) || !strings.Contains(err.Error(), tc.moved)) {
 				t.Errorf("got %v", err)
 			}
 		})

@@ -46,7 +46,8 @@ type clusterState struct {
 	// place returns the location from which a repository is read, so that a package is known
 	// under all of its names.
 	place func(repository string) string
-	// contents and graph are those of the packages after the operation, without the packages that are installed or moved for it.
+	// contents and graph are those of the packages after the operation, without the packages that are installed or moved
+	// for it.
 	contents state.KnownContents
 	graph    *graph.Graph
 	// unlisted are the contents of the packages that the Lock does not list, by the names of the packages.
@@ -95,7 +96,9 @@ func (pl *planning) listRevisions(ctx context.Context, kind string, names ...str
 		return nil, fmt.Errorf("list revisions: %w", err)
 	}
 	list := v1.NewPackage(kind).NewRevisionList()
-	if err := pl.Reader.List(ctx, list, client.MatchingLabelsSelector{Selector: labels.NewSelector().Add(*some)}); err != nil {
+	if err := pl.Reader.List(ctx, list, client.MatchingLabelsSelector{
+		Selector: labels.NewSelector().Add(*some),
+	}); err != nil {
 		return nil, fmt.Errorf("list revisions: %w", err)
 	}
 	return list.Revisions(), nil
@@ -104,7 +107,9 @@ func (pl *planning) listRevisions(ctx context.Context, kind string, names ...str
 // nodes returns the nodes of all other packages, with their dependencies. It reads
 // revisions only for packages whose repository isNeeded, because their running versions matter, and
 // for packages that were rolled back, because their running versions differ from their specs.
-func (pl *planning) nodes(ctx context.Context, s *clusterState, isNeeded func(repository string) bool) ([]graph.Node, error) {
+func (pl *planning) nodes(
+	ctx context.Context, s *clusterState, isNeeded func(repository string) bool,
+) ([]graph.Node, error) {
 	names := map[string][]string{}
 	for _, x := range s.others {
 		if isNeeded(oci.RepositoryName(x.PackageSpec().Package)) || revision.PolicyOf(x).Back != "" {
@@ -199,7 +204,8 @@ func installedOf(packages []v1.Package) []Installed {
 	var out []Installed
 	for _, x := range packages {
 		out = append(out, Installed{
-			Kind: x.PackageKind(), Name: x.GetName(), Reference: x.PackageSpec().Package, Digest: x.PackageStatus().ResolvedDigest,
+			Kind: x.PackageKind(), Name: x.GetName(), Reference: x.PackageSpec().Package,
+			Digest: x.PackageStatus().ResolvedDigest,
 		})
 	}
 	slices.SortFunc(out, func(a, b Installed) int {
@@ -223,15 +229,15 @@ type unlistedContent struct {
 	err error
 }
 
-// isListed reports whether the Lock lists the current content of a package. The manager writes the Lock a short time after it has
-// installed a package.
+// isListed reports whether the Lock lists the current content of a package. The manager writes the Lock a short time
+// after it has installed a package.
 func (s *clusterState) isListed(p v1.Package) bool {
 	_, listed := graph.LockEntry(p, s.lock.Packages)
 	return listed
 }
 
-// dependenciesOf returns a function that returns the dependencies of a package: from the Lock or, if it does not list the current
-// content yet, from the content.
+// dependenciesOf returns a function that returns the dependencies of a package: from the Lock or, if it does not list
+// the current content yet, from the content.
 func (s *clusterState) dependenciesOf(p v1.Package) graph.Dependencies {
 	return func(image string, content oci.Digest) []dependency.Dependency {
 		if needs, listed := graph.LockedDependencies(p, s.lock.Packages); listed {
@@ -254,7 +260,9 @@ func (pl *planning) readUnlisted(ctx context.Context, s *clusterState) {
 	if s.live != nil {
 		packages = append(slices.Clone(packages), s.live)
 	}
-	packages = slices.DeleteFunc(slices.Clone(packages), func(x v1.Package) bool { return x.GetDeletionTimestamp() != nil || s.isListed(x) })
+	packages = slices.DeleteFunc(
+		slices.Clone(packages), func(x v1.Package) bool { return x.GetDeletionTimestamp() != nil || s.isListed(x) },
+	)
 	contents := make([]unlistedContent, len(packages))
 	ctx, cancel := context.WithTimeout(ctx, unlistedTimeout)
 	defer cancel()
@@ -272,7 +280,8 @@ func (pl *planning) readUnlisted(ctx context.Context, s *clusterState) {
 	}
 }
 
-// readCurrent reads the content of the reference of an installed package or, if it was rolled back, of the revision to which it was.
+// readCurrent reads the content of the reference of an installed package or, if it was rolled back, of the revision to
+// which it was.
 func (pl *planning) readCurrent(ctx context.Context, p v1.Package) (*xpkg.Package, error) {
 	packages := pl.packages()
 	if back := revision.PolicyOf(p).Back; back != "" {
@@ -291,8 +300,8 @@ func (pl *planning) readCurrent(ctx context.Context, p v1.Package) (*xpkg.Packag
 	return packages.Read(ctx, res.Origin, res.Digest, spec.Package, spec.PackagePullPolicy)
 }
 
-// reserved returns a refusal for each object that does not exist yet and that the manager reserves for another package: an older
-// one that the Lock does not list yet, and that does not wait for other packages.
+// reserved returns a refusal for each object that does not exist yet and that the manager reserves for another package:
+// an older one that the Lock does not list yet, and that does not wait for other packages.
 func (s *clusterState) reserved(p v1.Package, refs []plan.Ref, live map[plan.Ref]plan.Live) ([]plan.Refusal, error) {
 	holders := plan.Holders{}
 	for _, x := range s.others {
@@ -300,7 +309,8 @@ func (s *clusterState) reserved(p v1.Package, refs []plan.Ref, live map[plan.Ref
 		created := x.GetCreationTimestamp()
 		isOlder := p.GetUID() == "" || created.Before(new(p.GetCreationTimestamp()))
 		isInstalling := slices.Contains([]v1.ConditionReason{"", v1.ReasonProgressing}, x.GetCondition(v1.TypeReady).Reason)
-		if pkg == nil || !isOlder || !isInstalling || v1.IsPaused(x) || x.PackageSpec().RevisionActivationPolicy == v1.ManualActivation {
+		if pkg == nil || !isOlder || !isInstalling || v1.IsPaused(x) ||
+			x.PackageSpec().RevisionActivationPolicy == v1.ManualActivation {
 			continue
 		}
 		objects, err := desired.Of(pkg, desired.Options{Package: x.GetName()})
@@ -324,7 +334,9 @@ func (s *clusterState) reserved(p v1.Package, refs []plan.Ref, live map[plan.Ref
 func (s *clusterState) warnOfUnknown(out *Plan) {
 	for _, x := range s.others {
 		if err := s.unlisted[holderName(x)].err; err != nil {
-			out.warn(fmt.Sprintf("The dependencies of %s are not known: %v.", Package{Kind: x.PackageKind(), Name: x.GetName()}.Short(), err))
+			out.warn(fmt.Sprintf(
+				"The dependencies of %s are not known: %v.", Package{Kind: x.PackageKind(), Name: x.GetName()}.Short(), err,
+			))
 		}
 	}
 }

@@ -36,11 +36,14 @@ spec:
 }
 
 func configuration(name string, objects ...string) string {
-	return fmt.Sprintf("apiVersion: meta.pkg.crossplane.io/v1\nkind: Configuration\nmetadata:\n  name: %s\nspec: {}\n", name) + strings.Join(objects, "")
+	return fmt.Sprintf(
+		"apiVersion: meta.pkg.crossplane.io/v1\nkind: Configuration\nmetadata:\n  name: %s\nspec: {}\n", name,
+	) + strings.Join(objects, "")
 }
 
-// An XRD whose composite resource or claim is a kind of the CRD of another package, and a CRD that an XRD of another package
-// defines, are refused in the plan and by the manager before the first write. Crossplane would never establish the XRD.
+// An XRD whose composite resource or claim is a kind of the CRD of another package, and a CRD that an XRD of another
+// package defines, are refused in the plan and by the manager before the first write. Crossplane would never establish
+// the XRD.
 func TestXRDsAndCRDsOfOneKindAreRefused(t *testing.T) {
 	const group = "kinds.preview.test"
 	provide := func(kind string) string { return provider("p", "", crd(group, kind, "one")) }
@@ -51,30 +54,37 @@ func TestXRDsAndCRDsOfOneKindAreRefused(t *testing.T) {
 	}{
 		"composite resource": {
 			provide("Ship"), configuration("c", xrd(group, "Ship", "ships", "", "")), "ForeignOwner",
-			"CompositeResourceDefinition ships." + group + " defines CustomResourceDefinition ships." + group + ", which belongs to Provider/",
+			"CompositeResourceDefinition ships." + group + " defines CustomResourceDefinition ships." + group +
+				", which belongs to Provider/",
 			"CustomResourceDefinition ships." + group + ", which Crossplane creates for the package, belongs to Provider/",
 		},
 		"claim": {
 			provide("Boat"), configuration("c", xrd(group, "XBoat", "xboats", "Boat", "boats")), "ForeignOwner",
-			"CompositeResourceDefinition xboats." + group + " defines CustomResourceDefinition boats." + group + ", which belongs to Provider/",
+			"CompositeResourceDefinition xboats." + group + " defines CustomResourceDefinition boats." + group +
+				", which belongs to Provider/",
 			"CustomResourceDefinition boats." + group + ", which Crossplane creates for the package, belongs to Provider/",
 		},
 		"kind of a CRD": {
 			provide("Raft"), configuration("c", xrd(group, "Raft", "xrafts", "", "")), "NameTaken",
-			"CompositeResourceDefinition xrafts." + group + ": the name Raft belongs to rafts of the same group", "the name Raft belongs to rafts",
+			"CompositeResourceDefinition xrafts." + group + ": the name Raft belongs to rafts of the same group",
+			"the name Raft belongs to rafts",
 		},
 		"CRD of a claim": {
 			configuration("c", xrd(group, "XSail", "xsails", "Sail", "sails")), provide("Sail"), "ForeignOwner",
-			"CustomResourceDefinition sails." + group + ": CompositeResourceDefinition xsails." + group + " defines the resource sails, and belongs to Configuration/",
+			"CustomResourceDefinition sails." + group + ": CompositeResourceDefinition xsails." + group +
+				" defines the resource sails, and belongs to Configuration/",
 			"CustomResourceDefinition sails." + group + " belongs to Configuration/",
 		},
 		"kind of an XRD": {
 			configuration("c", xrd(group, "Mast", "xmasts", "", "")), provide("Mast"), "NameTaken",
-			"CustomResourceDefinition masts." + group + ": the name Mast belongs to CompositeResourceDefinition xmasts." + group, "the name Mast belongs to CompositeResourceDefinition",
+			"CustomResourceDefinition masts." + group + ": the name Mast belongs to CompositeResourceDefinition xmasts." + group,
+			"the name Mast belongs to CompositeResourceDefinition",
 		},
 		"claims of two XRDs": {
-			configuration("c", xrd(group, "XRope", "xropes", "Rope", "ropes")), configuration("d", xrd(group, "YRope", "yropes", "Rope", "ropes")), "ForeignOwner",
-			"CompositeResourceDefinition yropes." + group + ": CompositeResourceDefinition xropes." + group + " defines the resource ropes, and belongs to Configuration/",
+			configuration("c", xrd(group, "XRope", "xropes", "Rope", "ropes")),
+			configuration("d", xrd(group, "YRope", "yropes", "Rope", "ropes")), "ForeignOwner",
+			"CompositeResourceDefinition yropes." + group + ": CompositeResourceDefinition xropes." + group +
+				" defines the resource ropes, and belongs to Configuration/",
 			"CustomResourceDefinition ropes." + group + ", which Crossplane creates for the package, belongs to Configuration/",
 		},
 	} {
@@ -98,7 +108,8 @@ func TestXRDsAndCRDsOfOneKindAreRefused(t *testing.T) {
 			e.CreateTemporary(t, holder)
 			settled(t, c, holder)
 			planned := install(t, pl, comer)
-			if err := planned.RefusalError(); err == nil || errcode.From(err).Code.Name != tc.cause || !strings.Contains(err.Error(), tc.plan) {
+			if err := planned.RefusalError(); err == nil || errcode.From(err).Code.Name != tc.cause ||
+				!strings.Contains(err.Error(), tc.plan) {
 				t.Fatalf("the plan is refused with %v, want %s: %s", err, tc.cause, tc.plan)
 			}
 			seen.Reset("")
@@ -119,7 +130,9 @@ func TestPlanNamesTheRolesOfComposites(t *testing.T) {
 	const group, at = "roles.preview.test", "registry.example.com/roles/fleet:"
 	s.put(at+"v1", configuration("fleet", xrd(group, "XShip", "xships", "", "")))
 	s.put(at+"v2", configuration("fleet", xrd(group, "XShip", "xships", "", ""), xrd(group, "XBoat", "xboats", "", "")))
-	defer (&env.Env{Config: e.Config}).RunManager(t, controller.Options{Content: s, Permissions: &controller.Permissions{}}).Stop()
+	defer (&env.Env{
+		Config: e.Config,
+	}).RunManager(t, controller.Options{Content: s, Permissions: &controller.Permissions{}}).Stop()
 	c, pl := e.Client, newPlanner(t, e.Config, s)
 	roles := func(xrd string) (out []string) {
 		for _, to := range []string{"browse", "crossplane", "edit", "view"} {

@@ -23,9 +23,15 @@ import (
 // planDependencies adds the dependencies of a package to the plan, the packages that are installed
 // or moved for it, the packages whose requirements it would break, and the orphans. It returns the
 // packages that the manager installs or moves. Kinds are dependencies on the packages that provide required kinds.
-func (pl *planning) planDependencies(ctx context.Context, s *clusterState, p v1.Package, current v1.PackageRevision, content oci.Digest, dependencies, kinds []dependency.Dependency, out *Plan) ([]graph.Change, error) {
+func (pl *planning) planDependencies(
+	ctx context.Context, s *clusterState, p v1.Package, current v1.PackageRevision, content oci.Digest,
+	dependencies, kinds []dependency.Dependency, out *Plan,
+) ([]graph.Change, error) {
 	others, err := pl.nodes(ctx, s, func(repository string) bool {
-		return slices.ContainsFunc(slices.Concat(dependencies, kinds), func(d dependency.Dependency) bool { return s.sameRepository(oci.RepositoryName(d.Package), repository) })
+		return slices.ContainsFunc(
+			slices.Concat(dependencies, kinds),
+			func(d dependency.Dependency) bool { return s.sameRepository(oci.RepositoryName(d.Package), repository) },
+		)
 	})
 	if err != nil {
 		return nil, err
@@ -50,7 +56,10 @@ func (pl *planning) planDependencies(ctx context.Context, s *clusterState, p v1.
 	}
 	all := slices.Concat(dependencies, kinds)
 	for i, d := range g.Check(lockfile.Dependencies(all)) {
-		x := Dependency{Package: d.Dependency.Package, Constraint: d.Dependency.Constraint, State: d.State, Optional: d.Dependency.Optional, Kind: all[i].Kind, CRD: all[i].CRD}
+		x := Dependency{
+			Package: d.Dependency.Package, Constraint: d.Dependency.Constraint, State: d.State, Optional: d.Dependency.Optional,
+			Kind: all[i].Kind, CRD: all[i].CRD,
+		}
 		if d.State != graph.Missing && d.State != graph.Absent {
 			x.Installed = d.Installed.Reference()
 		}
@@ -76,7 +85,8 @@ func (pl *planning) planDependencies(ctx context.Context, s *clusterState, p v1.
 
 // wasHealthyWith reports whether the package has been healthy with the given content.
 func (s *clusterState) wasHealthyWith(content oci.Digest) bool {
-	return s.live != nil && graph.CurrentDigest(s.live) == content && graph.WasHealthy(s.live, s.live.PackageStatus().CurrentRevision)
+	return s.live != nil && graph.CurrentDigest(s.live) == content &&
+		graph.WasHealthy(s.live, s.live.PackageStatus().CurrentRevision)
 }
 
 // conflicts reports whether the package needs the dependency, and another version is installed.
@@ -84,7 +94,9 @@ func (d Dependency) conflicts() bool { return d.State == graph.Incompatible && !
 
 // checkSolvable fails if an installed dependency does not match, and no version of the dependency
 // could satisfy the package. It returns nil if the registry cannot be accessed.
-func (pl *planning) checkSolvable(ctx context.Context, s *clusterState, p v1.Package, node graph.Node, out *Plan) error {
+func (pl *planning) checkSolvable(
+	ctx context.Context, s *clusterState, p v1.Package, node graph.Node, out *Plan,
+) error {
 	if pl.Registry == nil || !slices.ContainsFunc(out.Dependencies, Dependency.conflicts) {
 		return nil
 	}
@@ -96,17 +108,21 @@ func (pl *planning) checkSolvable(ctx context.Context, s *clusterState, p v1.Pac
 	return nil
 }
 
-// findRemedy adds to the plan how the package and the installed ones fit together, if a dependency is incompatible and the manager
-// moves none, or if the plan breaks dependents: the command that updates all of them, or the explanation of a version conflict.
-// Without access to the registry, the remedy names no versions.
-func (pl *planning) findRemedy(ctx context.Context, s *clusterState, p v1.Package, current v1.PackageRevision, g *graph.Graph, out *Plan) {
-	waits := slices.ContainsFunc(out.Dependencies, Dependency.conflicts) && graph.PolicyFor(pl.upgradePolicy(s), p, current) == graph.None
+// findRemedy adds to the plan how the package and the installed ones fit together, if a dependency is incompatible and
+// the manager moves none, or if the plan breaks dependents: the command that updates all of them, or the explanation of
+// a version conflict. Without access to the registry, the remedy names no versions.
+func (pl *planning) findRemedy(
+	ctx context.Context, s *clusterState, p v1.Package, current v1.PackageRevision, g *graph.Graph, out *Plan,
+) {
+	waits := slices.ContainsFunc(out.Dependencies, Dependency.conflicts) &&
+		graph.PolicyFor(pl.upgradePolicy(s), p, current) == graph.None
 	if !waits && len(out.Breaks) == 0 {
 		return
 	}
 	automatic := ""
 	if waits {
-		automatic = " To let the manager update dependencies, restart it with " + wording.RestartManager("--dependency-upgrades=Upgrade") + "; UpgradeOrDowngrade also moves them to older versions."
+		automatic = " To let the manager update dependencies, restart it with " +
+			wording.RestartManager("--dependency-upgrades=Upgrade") + "; UpgradeOrDowngrade also moves them to older versions."
 		out.Remedy = "Update the dependency with `xpkg update`." + automatic
 	}
 	if pl.Registry == nil {
@@ -119,7 +135,9 @@ func (pl *planning) findRemedy(ctx context.Context, s *clusterState, p v1.Packag
 	case command != "":
 		out.Remedy = "Run " + command + " first." + automatic
 	case waits:
-		_, _, err := g.Resolve(ctx, g.Resolver(pl.Registry, pl.finder(), p), p.PackageKind(), p.GetName(), graph.UpgradeOrDowngrade)
+		_, _, err := g.Resolve(
+			ctx, g.Resolver(pl.Registry, pl.finder(), p), p.PackageKind(), p.GetName(), graph.UpgradeOrDowngrade,
+		)
 		if err == nil {
 			return
 		}
@@ -129,14 +147,16 @@ func (pl *planning) findRemedy(ctx context.Context, s *clusterState, p v1.Packag
 	}
 }
 
-// updateTogether returns the command that updates installed packages so that all fit together with a package, and the package
-// itself if it is installed, or "" if there is no such command. It moves only packages that must move: dependencies to any version,
-// or also packages that users installed, but then all only to newer versions.
+// updateTogether returns the command that updates installed packages so that all fit together with a package, and the
+// package itself if it is installed, or "" if there is no such command. It moves only packages that must move:
+// dependencies to any version, or also packages that users installed, but then all only to newer versions.
 func (pl *planning) updateTogether(ctx context.Context, s *clusterState, p v1.Package, g *graph.Graph) string {
 	r := g.Resolver(pl.Registry, pl.finder(), p)
-	own, result, err := g.ForUpdate(p.PackageKind(), p.GetName(), false).Resolve(ctx, r, p.PackageKind(), p.GetName(), graph.UpgradeOrDowngrade)
+	own, result, err := g.ForUpdate(p.PackageKind(), p.GetName(), false).
+		Resolve(ctx, r, p.PackageKind(), p.GetName(), graph.UpgradeOrDowngrade)
 	if err != nil {
-		own, result, err = g.ForUpdate(p.PackageKind(), p.GetName(), true).Resolve(ctx, r, p.PackageKind(), p.GetName(), graph.Upgrade)
+		own, result, err = g.ForUpdate(p.PackageKind(), p.GetName(), true).
+			Resolve(ctx, r, p.PackageKind(), p.GetName(), graph.Upgrade)
 	}
 	if err != nil {
 		return ""
@@ -169,7 +189,9 @@ func updateArgument(kind, name, reference string) string {
 // resolveDependencies returns the packages that the manager installs with a package or moves for
 // it, and adds them to the plan. It fails for a version conflict, with which the package could
 // never become healthy. If the registry cannot be accessed, it adds a warning.
-func (pl *planning) resolveDependencies(ctx context.Context, s *clusterState, p v1.Package, current v1.PackageRevision, g *graph.Graph, cycle error, out *Plan) ([]graph.Change, error) {
+func (pl *planning) resolveDependencies(
+	ctx context.Context, s *clusterState, p v1.Package, current v1.PackageRevision, g *graph.Graph, cycle error, out *Plan,
+) ([]graph.Change, error) {
 	out.Upgrades = pl.Upgrades
 	policy := graph.PolicyFor(pl.upgradePolicy(s), p, current)
 	unsatisfied := slices.ContainsFunc(out.Dependencies, func(d Dependency) bool {
@@ -180,9 +202,10 @@ func (pl *planning) resolveDependencies(ctx context.Context, s *clusterState, p 
 	if pl.Registry == nil || !unsatisfied {
 		return nil, nil
 	}
-	own, result, err := state.ResolveProviders(ctx, g, g.Resolver(pl.Registry, pl.finder(), p), p.PackageKind(), p.GetName(), policy, func(ctx context.Context, c graph.Change) (*xpkg.Package, error) {
-		return pl.additions(s).ReadChange(ctx, p, c)
-	})
+	own, result, err := state.ResolveProviders(ctx, g, g.Resolver(pl.Registry, pl.finder(), p),
+		p.PackageKind(), p.GetName(), policy, func(ctx context.Context, c graph.Change) (*xpkg.Package, error) {
+			return pl.additions(s).ReadChange(ctx, p, c)
+		})
 	switch {
 	case err == nil:
 	case errors.Is(err, provide.ErrNotProvided):
@@ -202,7 +225,9 @@ func (pl *planning) resolveDependencies(ctx context.Context, s *clusterState, p 
 	}
 	changes := own.Changes(result)
 	for _, c := range changes {
-		a := AddedPackage{Kind: string(c.To.Kind), Reference: c.Reference(), Digest: c.To.Digest.String(), RequiredBy: c.RequiredBy}
+		a := AddedPackage{
+			Kind: string(c.To.Kind), Reference: c.Reference(), Digest: c.To.Digest.String(), RequiredBy: c.RequiredBy,
+		}
 		if c.Existing != nil {
 			a.Kind, a.Name, a.From = c.Existing.Kind, c.Existing.Name, c.Existing.Reference()
 		}

@@ -71,8 +71,10 @@ func TestPlanChecksTheObjectsOfDependencies(t *testing.T) {
 	const at = "registry.example.com/foreseen/"
 	ship, sail := crd("foreseen.preview.test", "Ship", "one"), crd("foreseen.preview.test", "Sail", "one")
 	for ref, stream := range map[string]string{
-		"holder:v1": provider("holder", "", ship), "fleet:v1.0.0": provider("fleet", "", ship), "left:v1.0.0": provider("left", "", sail), "right:v1.0.0": provider("right", "", sail),
-		"harbor:v1": needing("harbor", at+"fleet"), "both:v1": needing("both", at+"left", at+"right"), "one:v1": needing("one", at+"left"),
+		"holder:v1": provider("holder", "", ship), "fleet:v1.0.0": provider("fleet", "", ship),
+		"left:v1.0.0": provider("left", "", sail), "right:v1.0.0": provider("right", "", sail),
+		"harbor:v1": needing("harbor", at+"fleet"), "both:v1": needing("both", at+"left", at+"right"),
+		"one:v1":  needing("one", at+"left"),
 		"same:v1": needing("same", at+"left") + sail,
 	} {
 		s.put(at+ref, stream)
@@ -87,7 +89,9 @@ func TestPlanChecksTheObjectsOfDependencies(t *testing.T) {
 	stop()
 
 	belongs := func(kind, by, to string) string {
-		return fmt.Sprintf("CustomResourceDefinition %s.foreseen.preview.test, which %s%s contains, belongs to %s", kind, at, by, to)
+		return fmt.Sprintf(
+			"CustomResourceDefinition %s.foreseen.preview.test, which %s%s contains, belongs to %s", kind, at, by, to,
+		)
 	}
 	check := func(t *testing.T, of string, want ...string) {
 		t.Helper()
@@ -126,7 +130,8 @@ func TestPlanChecksTheObjectsOfDependencies(t *testing.T) {
 			t.Fatal(err)
 		}
 		err := install(t, pl, env.NewProvider("foreseen-harbor", at+"harbor:v1")).RefusalError()
-		if !errors.Is(err, apply.ErrDeleting) || !strings.Contains(err.Error(), "CustomResourceDefinition ships.foreseen.preview.test is being deleted") {
+		if !errors.Is(err, apply.ErrDeleting) ||
+			!strings.Contains(err.Error(), "CustomResourceDefinition ships.foreseen.preview.test is being deleted") {
 			t.Errorf("an object in deletion: %v", err)
 		}
 		hold()
@@ -134,7 +139,9 @@ func TestPlanChecksTheObjectsOfDependencies(t *testing.T) {
 	t.Run("without read access", func(t *testing.T) {
 		pl.Source = onlyRead{s, "one"}
 		p := install(t, pl, env.NewProvider("foreseen-one", at+"one:v1"))
-		if !slices.ContainsFunc(p.Warnings, func(w string) bool { return strings.HasPrefix(w, "The objects of "+at+"left:v1.0.0 are not known: ") }) {
+		if !slices.ContainsFunc(
+			p.Warnings, func(w string) bool { return strings.HasPrefix(w, "The objects of "+at+"left:v1.0.0 are not known: ") },
+		) {
 			t.Errorf("no warning: %q", p.Warnings)
 		}
 	})

@@ -23,7 +23,8 @@ var ErrDependentsBroken = errcode.Code{
 	Fix:   "Update the dependents first, to versions that accept it.",
 }
 
-// Broken is a package whose dependencies would no longer be satisfied, or an install object without the provider of its kind.
+// Broken is a package whose dependencies would no longer be satisfied, or an install object without the provider of its
+// kind.
 type Broken struct {
 	// Kind and Name are the kind and name of the object; the name of an install object follows its namespace.
 	Kind string `json:"kind"`
@@ -36,8 +37,8 @@ type Broken struct {
 	Installed string `json:"installed,omitempty"`
 	// Kinds are the kinds that the required package provides now, and not after the operation.
 	Kinds []string `json:"kinds,omitempty"`
-	// ReplacedBy is the repository that provides the kinds after the operation; empty if the operation does not switch their
-	// provider.
+	// ReplacedBy is the repository that provides the kinds after the operation; empty if the operation does not switch
+	// their provider.
 	ReplacedBy string `json:"replacedBy,omitempty"`
 }
 
@@ -64,8 +65,8 @@ func (b Broken) String() string {
 	return fmt.Sprintf("%s %s, and it %s", Package{Kind: b.Kind, Name: b.Name}.Short(), b.Needs(), b.After())
 }
 
-// ConsentError returns the error of a plan that a user can apply only with consent, because it breaks dependents or because
-// the package waits for a dependency that the manager does not move, or nil.
+// ConsentError returns the error of a plan that a user can apply only with consent, because it breaks dependents or
+// because the package waits for a dependency that the manager does not move, or nil.
 func (p *Plan) ConsentError() error {
 	if err := p.BreakageError(); err != nil {
 		return err
@@ -79,8 +80,9 @@ func (p *Plan) DependencyError() error {
 	var reasons []string
 	for _, d := range p.Dependencies {
 		if d.conflicts() && !p.moves(d.Package) {
-			reasons = append(reasons, fmt.Sprintf("%s is needed, and %s is installed%s", strings.TrimSpace(d.Package+" "+d.Constraint), d.Installed,
-				version.PrereleaseNote(d.Constraint, version.ParsePin(d.Installed).Tag)))
+			reasons = append(reasons,
+				fmt.Sprintf("%s is needed, and %s is installed%s", strings.TrimSpace(d.Package+" "+d.Constraint), d.Installed,
+					version.PrereleaseNote(d.Constraint, version.ParsePin(d.Installed).Tag)))
 		}
 	}
 	if len(reasons) == 0 || !p.HasChanges() {
@@ -110,9 +112,12 @@ func (p *Plan) BreakageError() error {
 	return err
 }
 
-// uninstallRemedy returns how everything that requires the deleted package is removed, too: install objects and Packages with kubectl,
-// and packages in one command with those that the operation deletes. Others are the nodes of the other packages.
-func (pl *planning) uninstallRemedy(ctx context.Context, s *clusterState, others []graph.Node, uses frontend.Uses, out *Plan) string {
+// uninstallRemedy returns how everything that requires the deleted package is removed, too: install objects and
+// Packages with kubectl, and packages in one command with those that the operation deletes. Others are the nodes of the
+// other packages.
+func (pl *planning) uninstallRemedy(
+	ctx context.Context, s *clusterState, others []graph.Node, uses frontend.Uses, out *Plan,
+) string {
 	g, removed := pl.removedTogether(s, others, out)
 	packages := map[string]v1.Package{out.Package.Short(): s.live}
 	for _, x := range slices.Concat(s.others, pl.RemovedTogether) {
@@ -142,7 +147,8 @@ func (pl *planning) uninstallRemedy(ctx context.Context, s *clusterState, others
 		text = append(text, "Delete the install objects first, with "+wording.Few(installs, maxInstallsInText, " and ")+".")
 	}
 	if len(objects) > 0 {
-		text = append(text, "Delete the Packages that use its kinds, with "+wording.Few(objects, maxInstallsInText, " and ")+".")
+		text = append(text, "Delete the Packages that use its kinds, with "+wording.Few(objects, maxInstallsInText, " and ")+
+			".")
 	}
 	if len(names) > 1 {
 		text = append(text, fmt.Sprintf("Uninstall the dependents too, with `xpkg uninstall %s`.", strings.Join(names, " ")))
@@ -150,8 +156,8 @@ func (pl *planning) uninstallRemedy(ctx context.Context, s *clusterState, others
 	return strings.Join(text, " ")
 }
 
-// removedTogether returns the graph of all packages before the operation, and the nodes of the packages that are removed with a
-// package whose uninstall breaks others: the broken packages, and those that the operation deletes.
+// removedTogether returns the graph of all packages before the operation, and the nodes of the packages that are
+// removed with a package whose uninstall breaks others: the broken packages, and those that the operation deletes.
 func (pl *planning) removedTogether(s *clusterState, others []graph.Node, out *Plan) (*graph.Graph, []graph.Node) {
 	nodes := slices.Clone(others)
 	find := func(kind, name string) int {
@@ -204,8 +210,8 @@ func (p *Plan) brokenText() string {
 	return strings.Join(parts, " and ")
 }
 
-// addBroken adds a broken dependency to those of the same package on the required one. It names the kind of the dependency if the
-// required package would not be installed.
+// addBroken adds a broken dependency to those of the same package on the required one. It names the kind of the
+// dependency if the required package would not be installed.
 func addBroken(all []Broken, b Broken, d dependency.Dependency) []Broken {
 	at := slices.IndexFunc(all, func(x Broken) bool {
 		return x.Kind == b.Kind && x.Name == b.Name && x.Requires == b.Requires && x.Installed == b.Installed
@@ -215,7 +221,9 @@ func addBroken(all []Broken, b Broken, d dependency.Dependency) []Broken {
 		all = append(all, b)
 	}
 	same := &all[at]
-	needs := []dependency.Dependency{{Package: b.Requires, Constraint: same.Constraint}, {Package: b.Requires, Constraint: b.Constraint}}
+	needs := []dependency.Dependency{{Package: b.Requires, Constraint: same.Constraint}, {
+		Package: b.Requires, Constraint: b.Constraint,
+	}}
 	same.Constraint = dependency.Needs(needs)[0].Constraint
 	if d.CRD != "" && b.Installed == "" && !slices.Contains(same.Kinds, d.CRD) {
 		same.Kinds = append(same.Kinds, d.CRD)
@@ -223,21 +231,25 @@ func addBroken(all []Broken, b Broken, d dependency.Dependency) []Broken {
 	return all
 }
 
-// breaks returns the packages whose requirements on the package are not met after the operation,
-// except for those that are not met now either, and those that the same operation changes. Node is
-// the package after the operation, or nil if the operation deletes it. A package whose dependencies are not resolved accepts every version,
-// but needs its dependencies.
+// breaks returns the packages whose requirements on the package are not met after the operation, except for those that
+// are not met now either, and those that the same operation changes. Node is the package after the operation, or nil if
+// the operation deletes it. A package whose dependencies are not resolved accepts every version, but needs its
+// dependencies.
 func (pl *planning) breaks(s *clusterState, g *graph.Graph, node *graph.Node) []Broken {
 	was, exists := s.liveNode()
 	var out []Broken
 	check := func(repository string, to *graph.Node) {
 		for _, d := range g.Dependents(repository) {
 			short := Package{Kind: d.Kind, Name: d.Name}.Short()
-			brokenBefore := exists && s.sameRepository(was.Repository, repository) && !graph.Accepts(d.Dependency, graph.VersionOf(was))
-			if pl.ChangedTogether[short] || to == nil && d.Dependency.Optional || brokenBefore || node != nil && d.SkipDependencies {
+			brokenBefore := exists && s.sameRepository(was.Repository, repository) &&
+				!graph.Accepts(d.Dependency, graph.VersionOf(was))
+			if pl.ChangedTogether[short] || to == nil && d.Dependency.Optional || brokenBefore ||
+				node != nil && d.SkipDependencies {
 				continue
 			}
-			b := Broken{Kind: d.Kind, Name: d.Name, Requires: oci.RepositoryName(d.Dependency.Package), Constraint: d.Dependency.Constraint}
+			b := Broken{
+				Kind: d.Kind, Name: d.Name, Requires: oci.RepositoryName(d.Dependency.Package), Constraint: d.Dependency.Constraint,
+			}
 			if to != nil {
 				if graph.Accepts(d.Dependency, graph.VersionOf(*to)) {
 					continue

@@ -49,22 +49,33 @@ func TestBreaks(t *testing.T) {
 		skip, together bool
 		want           string
 	}{
-		"it still fits":                                          {live: leaf + ":v1.0.0", to: leaf + ":v1.1.0", need: "<v2"},
-		"it does not fit any more":                               {live: leaf + ":v1.0.0", to: leaf + ":v2.0.0", need: "<v2", want: "provider/root needs " + leaf + " <v2, and it would be at v2.0.0"},
-		"a digest is in no range":                                {live: leaf + ":v1.0.0", to: leaf + "@" + digestA, need: "<v2", want: "provider/root needs " + leaf + " <v2, and it would be at " + digestA},
-		"it did not fit before":                                  {live: leaf + ":v3.0.0", to: leaf + ":v2.0.0", need: "<v2"},
-		"it fits, since it was brought back":                     {live: leaf + ":v3.0.0", back: "v1.0.0", to: leaf + ":v2.0.0", need: "<v2", want: "provider/root needs " + leaf + " <v2, and it would be at v2.0.0"},
-		"it was not there, and does not fit":                     {to: leaf + ":v2.0.0", need: "<v2", want: "provider/root needs " + leaf + " <v2, and it would be at v2.0.0"},
-		"it was not there, and fits":                             {to: leaf + ":v1.0.0", need: "<v2"},
-		"it goes":                                                {live: leaf + ":v1.0.0", need: "<v2", want: "provider/root needs " + leaf + " <v2, and it would not be installed"},
-		"it goes, and did not fit":                               {live: leaf + ":v3.0.0", need: "<v2"},
-		"it goes to another repository":                          {live: leaf + ":v1.0.0", to: "registry.example.com/fork:v1.0.0", need: "<v2", want: "provider/root needs " + leaf + " <v2, and it would not be installed"},
-		"optional, and it goes":                                  {live: leaf + ":v1.0.0", need: "?<v2"},
-		"optional, and it does not fit":                          {live: leaf + ":v1.0.0", to: leaf + ":v2.0.0", need: "?<v2", want: "provider/root needs " + leaf + " <v2, and it would be at v2.0.0"},
-		"nothing is done about what root needs":                  {live: leaf + ":v1.0.0", to: leaf + ":v2.0.0", need: "<v2", skip: true},
-		"it goes, and root installs nothing itself":              {live: leaf + ":v1.0.0", need: "<v2", skip: true, want: "provider/root needs " + leaf + " <v2, and it would not be installed"},
-		"another repository replaces it, and root does not care": {live: leaf + ":v1.0.0", to: "registry.example.com/fork:v1.0.0", need: "<v2", skip: true},
-		"the root changes with it":                               {live: leaf + ":v1.0.0", to: leaf + ":v2.0.0", need: "<v2", together: true},
+		"it still fits": {live: leaf + ":v1.0.0", to: leaf + ":v1.1.0", need: "<v2"},
+		"it does not fit any more": {live: leaf + ":v1.0.0", to: leaf +
+			":v2.0.0", need: "<v2", want: "provider/root needs " + leaf + " <v2, and it would be at v2.0.0"},
+		"a digest is in no range": {live: leaf + ":v1.0.0", to: leaf + "@" +
+			digestA, need: "<v2", want: "provider/root needs " + leaf + " <v2, and it would be at " + digestA},
+		"it did not fit before": {live: leaf + ":v3.0.0", to: leaf + ":v2.0.0", need: "<v2"},
+		"it fits, since it was brought back": {live: leaf + ":v3.0.0", back: "v1.0.0", to: leaf +
+			":v2.0.0", need: "<v2", want: "provider/root needs " + leaf + " <v2, and it would be at v2.0.0"},
+		"it was not there, and does not fit": {to: leaf +
+			":v2.0.0", need: "<v2", want: "provider/root needs " + leaf + " <v2, and it would be at v2.0.0"},
+		"it was not there, and fits": {to: leaf + ":v1.0.0", need: "<v2"},
+		"it goes": {live: leaf +
+			":v1.0.0", need: "<v2", want: "provider/root needs " + leaf + " <v2, and it would not be installed"},
+		"it goes, and did not fit": {live: leaf + ":v3.0.0", need: "<v2"},
+		"it goes to another repository": {live: leaf +
+			":v1.0.0", to: "registry.example.com/fork:v1.0.0", need: "<v2", want: "provider/root needs " + leaf +
+			" <v2, and it would not be installed"},
+		"optional, and it goes": {live: leaf + ":v1.0.0", need: "?<v2"},
+		"optional, and it does not fit": {live: leaf + ":v1.0.0", to: leaf +
+			":v2.0.0", need: "?<v2", want: "provider/root needs " + leaf + " <v2, and it would be at v2.0.0"},
+		"nothing is done about what root needs": {live: leaf + ":v1.0.0", to: leaf +
+			":v2.0.0", need: "<v2", skip: true},
+		"it goes, and root installs nothing itself": {live: leaf +
+			":v1.0.0", need: "<v2", skip: true, want: "provider/root needs " + leaf + " <v2, and it would not be installed"},
+		"another repository replaces it, and root does not care": {live: leaf +
+			":v1.0.0", to: "registry.example.com/fork:v1.0.0", need: "<v2", skip: true},
+		"the root changes with it": {live: leaf + ":v1.0.0", to: leaf + ":v2.0.0", need: "<v2", together: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			root := asking("root", "registry.example.com/root:v1.0.0")
@@ -98,7 +109,10 @@ func TestBreaks(t *testing.T) {
 				n, _ := graph.NodeFromPackage(asking("leaf", tc.to), nil)
 				will, nodes = &n, append(nodes, n)
 			}
-			p := &Plan{Operation: Update, Package: Package{Kind: "Provider", Name: "leaf"}, Breaks: pl.breaks(s, graph.New(nodes, nil), will)}
+			p := &Plan{
+				Operation: Update, Package: Package{Kind: "Provider", Name: "leaf"},
+				Breaks: pl.breaks(s, graph.New(nodes, nil), will),
+			}
 			var got []string
 			for _, b := range p.Breaks {
 				got = append(got, b.String())
@@ -106,18 +120,22 @@ func TestBreaks(t *testing.T) {
 			if diff := cmp.Diff(tc.want, strings.Join(got, "; ")); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			if (p.BreakageError() == nil) != (tc.want == "") || tc.want != "" && !errors.Is(p.BreakageError(), ErrDependentsBroken) {
+			if (p.BreakageError() == nil) != (tc.want == "") ||
+				tc.want != "" && !errors.Is(p.BreakageError(), ErrDependentsBroken) {
 				t.Errorf("it fails with %v", p.BreakageError())
 			}
 		})
 	}
 }
 
-// The packages that an uninstall removes together are all that require it, directly or through others, and those that the same
-// operation deletes, dependents first.
+// The packages that an uninstall removes together are all that require it, directly or through others, and those that
+// the same operation deletes, dependents first.
 func TestRemovedTogether(t *testing.T) {
 	at := func(name string) string { return "registry.example.com/" + name }
-	requires := map[string][]string{"middle": {"?leaf"}, "mid1": {"leaf"}, "mid2": {"leaf"}, "top1": {"mid1"}, "top2": {"mid2", "mid1"}, "other": {"middle"}, "above": {"beside"}}
+	requires := map[string][]string{
+		"middle": {"?leaf"}, "mid1": {"leaf"}, "mid2": {"leaf"}, "top1": {"mid1"}, "top2": {"mid2", "mid1"},
+		"other": {"middle"}, "above": {"beside"},
+	}
 	var s clusterState
 	for _, name := range []string{"above", "beside", "leaf", "mid1", "mid2", "middle", "other", "top1", "top2"} {
 		entry := v1beta1.LockPackage{Name: name + "-1", Source: at(name), Version: "v1.0.0"}
@@ -140,7 +158,10 @@ func TestRemovedTogether(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := &Plan{Operation: Uninstall, Package: Package{Kind: "Provider", Name: "leaf"}, Breaks: pl.breaks(&s, graph.New(nodes, nil), nil)}
+	out := &Plan{
+		Operation: Uninstall, Package: Package{Kind: "Provider", Name: "leaf"},
+		Breaks: pl.breaks(&s, graph.New(nodes, nil), nil),
+	}
 	for want, also := range map[string][]v1.Package{
 		"top1 top2 mid1 mid2 leaf":              nil,
 		"top1 top2 mid1 mid2 above beside leaf": {asking("beside", at("beside")+":v1.0.0")},
@@ -162,7 +183,8 @@ func TestRemovedTogether(t *testing.T) {
 func TestAPackageIsBrokenOnceForAllOfItsKinds(t *testing.T) {
 	root := asking("root", "registry.example.com/root:v1.0.0")
 	graph.SetKindProviders(root, []dependency.Dependency{
-		{Package: leaf, Constraint: ">=v1.0.0", CRD: "Spring.reef.test/v1"}, {Package: leaf, Constraint: ">=v1.0.0", CRD: "Tide.reef.test/v1"}, {Package: leaf, CRD: "Wave.reef.test/v1"},
+		{Package: leaf, Constraint: ">=v1.0.0", CRD: "Spring.reef.test/v1"},
+		{Package: leaf, Constraint: ">=v1.0.0", CRD: "Tide.reef.test/v1"}, {Package: leaf, CRD: "Wave.reef.test/v1"},
 	})
 	s := &clusterState{others: []v1.Package{root}, live: asking("leaf", leaf+":v1.0.0")}
 	pl := (&Planner{}).start(Options{})
@@ -170,8 +192,12 @@ func TestAPackageIsBrokenOnceForAllOfItsKinds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &Plan{Operation: Uninstall, Package: Package{Kind: "Provider", Name: "leaf"}, Breaks: pl.breaks(s, graph.New(nodes, nil), nil)}
-	want := "provider/root needs " + leaf + " >=v1.0.0 for Spring.reef.test/v1 and Tide.reef.test/v1 and Wave.reef.test/v1, and it would not be installed"
+	p := &Plan{
+		Operation: Uninstall, Package: Package{Kind: "Provider", Name: "leaf"},
+		Breaks: pl.breaks(s, graph.New(nodes, nil), nil),
+	}
+	want := "provider/root needs " + leaf +
+		" >=v1.0.0 for Spring.reef.test/v1 and Tide.reef.test/v1 and Wave.reef.test/v1, and it would not be installed"
 	if len(p.Breaks) != 1 || p.Breaks[0].String() != want {
 		t.Errorf("got %v, want %s", p.Breaks, want)
 	}
@@ -185,7 +211,10 @@ func TestAPackageIsBrokenOnceForAllOfItsKinds(t *testing.T) {
 		in.InstallStatus().Provider = "leaf"
 		installs = append(installs, firstgen.Frontend().Of(in))
 	}
-	p.Breaks = append(p.Breaks, Broken{Kind: packagesv1alpha1.ClusterPackageInstallKind, Name: "team/leaf", Requires: leaf, Kinds: []string{"Tide.reef.test/v1"}})
+	p.Breaks = append(p.Breaks, Broken{
+		Kind: packagesv1alpha1.ClusterPackageInstallKind, Name: "team/leaf", Requires: leaf,
+		Kinds: []string{"Tide.reef.test/v1"},
+	})
 	pl.lostProvider(installs, leaf, p)
 	// So are the Packages of users that use a kind of it.
 	byUser := &packagesv1alpha1.Package{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "tides"}}
@@ -198,23 +227,32 @@ func TestAPackageIsBrokenOnceForAllOfItsKinds(t *testing.T) {
 	}
 	p.addLostKind(Broken{Kind: packagesv1alpha1.PackageKind, Name: "team/tides", Requires: leaf}, tide)
 	p.Remedy = pl.uninstallRemedy(t.Context(), s, nodes, uses, p)
-	if n := len(p.Breaks); n != 4 || p.Breaks[2].String() != "packageinstall/team/leaf needs "+leaf+", and it would not be installed" {
+	if n := len(p.Breaks); n != 4 ||
+		p.Breaks[2].String() != "packageinstall/team/leaf needs "+leaf+", and it would not be installed" {
 		t.Errorf("with install objects: %v", p.Breaks)
 	}
 	err = p.BreakageError()
-	for _, want := range []string{"breaks 1 package and 3 objects of the first generation", "`kubectl delete --namespace team packages.packages.crossplane.io tides`", "`xpkg uninstall provider/root provider/leaf`", "`kubectl delete --namespace team packageinstalls.packages.crossplane.io leaf`"} {
+	for _, want := range []string{
+		"breaks 1 package and 3 objects of the first generation",
+		"`kubectl delete --namespace team packages.packages.crossplane.io tides`",
+		"`xpkg uninstall provider/root provider/leaf`",
+		"`kubectl delete --namespace team packageinstalls.packages.crossplane.io leaf`",
+	} {
 		if text := errcode.Message(err); !strings.Contains(text, want) {
 			t.Errorf("there is no %q in %s", want, text)
 		}
 	}
 }
 
-// An object whose other owners are deleted, or are removed by an earlier step, is deleted with the package and not left.
+// An object whose other owners are deleted, or are removed by an earlier step, is deleted with the package and not
+// left.
 func TestAnObjectGoesWithItsLastOwner(t *testing.T) {
 	deleting := asking("deleting", "registry.example.com/deleting:v1.0.0")
 	now := metav1.Now()
 	deleting.SetDeletionTimestamp(&now)
-	s := &clusterState{live: asking("last", leaf+":v1.0.0"), others: []v1.Package{asking("stays", "registry.example.com/stays:v1.0.0"), deleting}}
+	s := &clusterState{live: asking("last", leaf+":v1.0.0"), others: []v1.Package{
+		asking("stays", "registry.example.com/stays:v1.0.0"), deleting,
+	}}
 	owner := func(kind, name string) metav1.OwnerReference {
 		return metav1.OwnerReference{APIVersion: "pkg.crossplane.io/v1", Kind: kind, Name: name}
 	}
@@ -227,7 +265,9 @@ func TestAnObjectGoesWithItsLastOwner(t *testing.T) {
 	newRevision := func(name, of string) *v1.ProviderRevision {
 		return &v1.ProviderRevision{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{v1.LabelPackage: of}}}
 	}
-	pl := (&Planner{Reader: fake.NewClientBuilder().WithScheme(scheme).WithObjects(newRevision("stays-1", "stays"), newRevision("removed-1", "removed")).Build()}).start(Options{})
+	pl := (&Planner{Reader: fake.NewClientBuilder().WithScheme(scheme).WithObjects(
+		newRevision("stays-1", "stays"), newRevision("removed-1", "removed"),
+	).Build()}).start(Options{})
 	other := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "other"}
 	for name, tc := range map[string]struct {
 		owners []metav1.OwnerReference
@@ -258,19 +298,25 @@ func TestAnObjectGoesWithItsLastOwner(t *testing.T) {
 	}
 }
 
-// The plan of an uninstall has an object once that a revision lists in one version of its API, and the cluster in another one.
+// The plan of an uninstall has an object once that a revision lists in one version of its API, and the cluster in
+// another one.
 func TestAnObjectOfTwoVersionsIsDeletedOnce(t *testing.T) {
 	p := asking("yard", leaf+":v1.0.0")
 	p.SetUID("yard")
-	listed := plan.Ref{APIVersion: "apiextensions.crossplane.io/v2", Kind: "CompositeResourceDefinition", Name: "docks.a.test"}
+	listed := plan.Ref{
+		APIVersion: "apiextensions.crossplane.io/v2", Kind: "CompositeResourceDefinition", Name: "docks.a.test",
+	}
 	found := listed
 	found.APIVersion = "apiextensions.crossplane.io/v1"
 	rev := p.NewRevision()
-	rev.RevisionStatus().ObjectRefs = []v1.TypedReference{{APIVersion: listed.APIVersion, Kind: listed.Kind, Name: listed.Name}}
+	rev.RevisionStatus().
+		ObjectRefs = []v1.TypedReference{{APIVersion: listed.APIVersion, Kind: listed.Kind, Name: listed.Name}}
 	owners := []metav1.OwnerReference{{APIVersion: "pkg.crossplane.io/v1", Kind: "Provider", Name: "yard", UID: "yard"}}
 	pl := (&Planner{Cluster: owningCluster{owned: apply.Owned{found: owners}}}).start(Options{})
 	out := &Plan{}
-	if err := pl.recordDeletions(t.Context(), &clusterState{live: p, revisions: []v1.PackageRevision{rev}}, out); err != nil {
+	if err := pl.recordDeletions(
+		t.Context(), &clusterState{live: p, revisions: []v1.PackageRevision{rev}}, out,
+	); err != nil {
 		t.Fatal(err)
 	}
 	if len(out.Objects.Changes) != 1 || out.Objects.Changes[0].Ref != listed {

@@ -26,17 +26,19 @@ type Difference struct {
 // absent is the value of an input that does not exist.
 const absent = "absent"
 
-// Compare returns the differences between a plan and a new plan of the same operation, in the
-// preconditions and in the changes. It does not compare warnings, permissions for objects of others, which follow from the
-// added ones, nor rewritten image names,
-// because the digest identifies the content.
+// Compare returns the differences between a plan and a new plan of the same operation, in the preconditions and in the
+// changes. It does not compare warnings, permissions for objects of others, which follow from the added ones, nor
+// rewritten image names, because the digest identifies the content.
 func Compare(planned, now *Plan) []Difference {
 	var d differences
 	d.text("the operation", string(planned.Operation), string(now.Operation))
 	d.text("the cluster", string(planned.Cluster), string(now.Cluster))
 	d.packages(planned, now)
 	d.text("whether the package becomes explicitly installed", fmt.Sprint(planned.Adopts), fmt.Sprint(now.Adopts))
-	d.text("the list of objects that the package may adopt", strings.Join(planned.Adoptions, ", "), strings.Join(now.Adoptions, ", "))
+	d.text(
+		"the list of objects that the package may adopt", strings.Join(planned.Adoptions, ", "),
+		strings.Join(now.Adoptions, ", "),
+	)
 	d.content(planned.Content, now.Content)
 	was, is := planned.Preconditions, now.Preconditions
 	d.text("the UID of the package", string(was.UID), string(is.UID))
@@ -61,15 +63,19 @@ func Compare(planned, now *Plan) []Difference {
 	each(&d, planned.Findings, now.Findings, func(f install.Finding) (string, string) {
 		return "the result of the check " + string(f.Stage), strings.TrimSpace(f.Package + " " + f.Code + ": " + f.Reason)
 	})
-	d.text("the list of webhooks for resources of others", strings.Join(planned.outside(), "; "), strings.Join(now.outside(), "; "))
+	d.text(
+		"the list of webhooks for resources of others", strings.Join(planned.outside(), "; "),
+		strings.Join(now.outside(), "; "),
+	)
 	d.objects(planned.Objects, now.Objects)
 	each(&d, planned.Dependencies, now.Dependencies, func(x Dependency) (string, string) {
 		return "the dependency " + x.Package, strings.TrimSpace(string(x.State) + " " + x.Installed)
 	})
-	each(&d, withoutKindChanges(planned.AddedPackages), withoutKindChanges(now.AddedPackages), func(b AddedPackage) (string, string) {
-		ref, _, _ := strings.Cut(b.Reference, "@")
-		return "the added package " + ref, b.Digest
-	})
+	each(&d, withoutKindChanges(planned.AddedPackages),
+		withoutKindChanges(now.AddedPackages), func(b AddedPackage) (string, string) {
+			ref, _, _ := strings.Cut(b.Reference, "@")
+			return "the added package " + ref, b.Digest
+		})
 	for _, was := range planned.AddedPackages {
 		for _, is := range now.AddedPackages {
 			if was.Short() == is.Short() {
@@ -85,16 +91,18 @@ func Compare(planned, now *Plan) []Difference {
 	each(&d, planned.Breaks, now.Breaks, func(b Broken) (string, string) {
 		return "the broken dependency of " + v1.ObjectName(b.Kind, b.Name), b.String()
 	})
-	eachOr("0", &d, withoutDigests(planned.CustomResources), withoutDigests(now.CustomResources), func(r CustomResources) (string, string) {
-		if r.Unknown != "" {
-			return "the number of custom resources to delete with " + r.CRD, "unknown (" + r.Unknown + ")"
-		}
-		return "the number of custom resources to delete with " + r.CRD, number(r.Count)
-	})
+	eachOr("0", &d, withoutDigests(planned.CustomResources),
+		withoutDigests(now.CustomResources), func(r CustomResources) (string, string) {
+			if r.Unknown != "" {
+				return "the number of custom resources to delete with " + r.CRD, "unknown (" + r.Unknown + ")"
+			}
+			return "the number of custom resources to delete with " + r.CRD, number(r.Count)
+		})
 	for _, r := range now.CustomResources {
 		was := planned.customResourcesOf(r.CRD)
 		if was.Count == r.Count && was.Digest != "" && r.Digest != "" && was.Digest != r.Digest {
-			d.text("the set of custom resources to delete with "+r.CRD, number(was.Count)+" with UIDs "+was.Digest, number(r.Count)+" with UIDs "+r.Digest)
+			d.text("the set of custom resources to delete with "+r.CRD, number(was.Count)+" with UIDs "+
+				was.Digest, number(r.Count)+" with UIDs "+r.Digest)
 		}
 	}
 	return d
@@ -173,7 +181,10 @@ func (d *differences) permissions(was, is *Permissions) {
 	was, is = cmp.Or(was, &none), cmp.Or(is, &none)
 	d.text("the list of added permissions", describe(was.Added), describe(is.Added))
 	d.text("the list of removed permissions", describe(was.Removed), describe(is.Removed))
-	each(d, was.CompositeRoles, is.CompositeRoles, func(role string) (string, string) { return "the change of ClusterRole " + role, string(plan.Create) })
+	each(
+		d, was.CompositeRoles, is.CompositeRoles,
+		func(role string) (string, string) { return "the change of ClusterRole " + role, string(plan.Create) },
+	)
 	d.text("the list of permissions that need approval", describe(was.NeedsApproval), describe(is.NeedsApproval))
 }
 

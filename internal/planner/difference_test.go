@@ -87,8 +87,12 @@ func spots(path string, v reflect.Value) []spot {
 
 // uncompared reports whether Compare ignores a path on purpose.
 func uncompared(path string) bool {
-	for _, p := range []string{".APIVersion", ".Kind", ".KindChanges", ".Permissions.Foreign", ".Warnings", ".Remedy", ".RollsBack", ".WithoutRuntime", ".Content.Resolved", ".CustomResources[1].Digest"} {
-		if strings.HasPrefix(path, ".AddedPackages[") && strings.Contains(path, "].KindChanges") || path == p || strings.HasPrefix(path, p+"[") || strings.HasPrefix(path, p+" ") {
+	for _, p := range []string{
+		".APIVersion", ".Kind", ".KindChanges", ".Permissions.Foreign", ".Warnings", ".Remedy", ".RollsBack",
+		".WithoutRuntime", ".Content.Resolved", ".CustomResources[1].Digest",
+	} {
+		if strings.HasPrefix(path, ".AddedPackages[") && strings.Contains(path, "].KindChanges") || path == p ||
+			strings.HasPrefix(path, p+"[") || strings.HasPrefix(path, p+" ") {
 			return true
 		}
 	}
@@ -123,7 +127,9 @@ func TestMovedIgnoresMetadata(t *testing.T) {
 	p := whole(t)
 	p.Operation = Update
 	now := clone(t, p)
-	now.Package.Object = json.RawMessage(strings.Replace(string(p.Package.Object), `"labels":{`, `"labels":{"argocd.argoproj.io/instance":"a",`, 1))
+	now.Package.Object = json.RawMessage(strings.Replace(
+		string(p.Package.Object), `"labels":{`, `"labels":{"argocd.argoproj.io/instance":"a",`, 1,
+	))
 	if sameJSON(p.Package.Object, now.Package.Object) {
 		t.Fatal("nothing was changed")
 	}
@@ -159,33 +165,62 @@ func TestDifferencesAsText(t *testing.T) {
 		change func(*Plan)
 		want   []string
 	}{
-		"the cluster": {func(p *Plan) { p.Cluster = "other" }, []string{"the cluster was 11111111-2222-3333-4444-555555555555 and is other"}},
+		"the cluster": {func(p *Plan) { p.Cluster = "other" }, []string{
+			"the cluster was 11111111-2222-3333-4444-555555555555 and is other",
+		}},
 		"the spec": {func(p *Plan) {
-			spec := strings.Replace(string(p.Preconditions.Spec), `"revisionHistoryLimit":1`, `"revisionHistoryLimit":7,"commonLabels":{"team":"b"}`, 1)
+			spec := strings.Replace(
+				string(p.Preconditions.Spec), `"revisionHistoryLimit":1`, `"revisionHistoryLimit":7,"commonLabels":{"team":"b"}`, 1,
+			)
 			p.Preconditions.Spec = json.RawMessage(strings.Replace(spec, `"name":"default"`, `"name":"large"`, 1))
 		}, []string{
 			`the field commonLabels in the spec of the package was absent and is {"team":"b"}`,
 			"the field revisionHistoryLimit in the spec of the package was 1 and is 7",
 			"the field runtimeConfigRef.name in the spec of the package was default and is large",
 		}},
-		"the generation":  {func(p *Plan) { p.Preconditions.Generation = 5 }, []string{"the generation of the package was 4 and is 5"}},
-		"the content":     {func(p *Plan) { p.Content.Digest = digestA }, []string{"the content was " + digestB + " and is " + digestA}},
-		"a revision":      {func(p *Plan) { p.Preconditions.Revisions = nil }, []string{"revision boats-aaaaaaaaaaaa was Active with number 1 and is absent"}},
-		"another package": {func(p *Plan) { p.Preconditions.Installed[0].Name = "paddle" }, []string{"the installed function/paddle was absent and is registry.example.com/row:v1 (" + digestA + ")", "the installed function/row was registry.example.com/row:v1 (" + digestA + ") and is absent"}},
+		"the generation": {func(p *Plan) { p.Preconditions.Generation = 5 }, []string{
+			"the generation of the package was 4 and is 5",
+		}},
+		"the content": {func(p *Plan) { p.Content.Digest = digestA }, []string{
+			"the content was " + digestB + " and is " + digestA,
+		}},
+		"a revision": {func(p *Plan) { p.Preconditions.Revisions = nil }, []string{
+			"revision boats-aaaaaaaaaaaa was Active with number 1 and is absent",
+		}},
+		"another package": {func(p *Plan) { p.Preconditions.Installed[0].Name = "paddle" }, []string{
+			"the installed function/paddle was absent and is registry.example.com/row:v1 (" + digestA + ")",
+			"the installed function/row was registry.example.com/row:v1 (" + digestA + ") and is absent",
+		}},
 		"an object": {func(p *Plan) { p.Objects.Changes[1].ResourceVersion = "14" }, []string{
 			"the change of CustomResourceDefinition rafts.example.com was release, with UID u3 and resourceVersion 13 and is release, with UID u3 and resourceVersion 14",
 		}},
-		"an object that is there now": {func(p *Plan) { p.Objects.Changes[1] = plan.Change{Action: plan.Create, Ref: p.Objects.Changes[1].Ref} }, []string{
+		"an object that is there now": {func(p *Plan) {
+			p.Objects.Changes[1] = plan.Change{
+				Action: plan.Create, Ref: p.Objects.Changes[1].Ref,
+			}
+		}, []string{
 			"the change of CustomResourceDefinition rafts.example.com was release, with UID u3 and resourceVersion 13 and is create",
 		}},
-		"a refusal":           {func(p *Plan) { p.Objects.Refusals = nil }, []string{"the reason for the refusal of CustomResourceDefinition canoes.example.com was it belongs to ProviderRevision/other and is absent"}},
-		"a dependency":        {func(p *Plan) { p.Dependencies[0].State = "satisfied" }, []string{"the dependency registry.example.com/water was incompatible registry.example.com/water:v0.9.0 and is satisfied registry.example.com/water:v0.9.0"}},
-		"custom resources":    {func(p *Plan) { p.CustomResources[0].Count = 413 }, []string{"the number of custom resources to delete with boats.example.com was 412 and is 413"}},
-		"no custom resources": {func(p *Plan) { p.CustomResources = p.CustomResources[1:] }, []string{"the number of custom resources to delete with boats.example.com was 412 and is 0"}},
+		"a refusal": {func(p *Plan) { p.Objects.Refusals = nil }, []string{
+			"the reason for the refusal of CustomResourceDefinition canoes.example.com was it belongs to ProviderRevision/other and is absent",
+		}},
+		"a dependency": {func(p *Plan) { p.Dependencies[0].State = "satisfied" }, []string{
+			"the dependency registry.example.com/water was incompatible registry.example.com/water:v0.9.0 and is satisfied registry.example.com/water:v0.9.0",
+		}},
+		"custom resources": {func(p *Plan) { p.CustomResources[0].Count = 413 }, []string{
+			"the number of custom resources to delete with boats.example.com was 412 and is 413",
+		}},
+		"no custom resources": {func(p *Plan) { p.CustomResources = p.CustomResources[1:] }, []string{
+			"the number of custom resources to delete with boats.example.com was 412 and is 0",
+		}},
 		"uncounted custom resources": {func(p *Plan) {
 			p.CustomResources[0] = CustomResources{CRD: "boats.example.com", Unknown: "the CRD serves no version"}
-		}, []string{"the number of custom resources to delete with boats.example.com was 412 and is unknown (the CRD serves no version)"}},
-		"adopted objects": {func(p *Plan) { p.Adoptions = []string{"a", "b"} }, []string{"the list of objects that the package may adopt was CustomResourceDefinition/rafts.test and is a, b"}},
+		}, []string{
+			"the number of custom resources to delete with boats.example.com was 412 and is unknown (the CRD serves no version)",
+		}},
+		"adopted objects": {func(p *Plan) { p.Adoptions = []string{"a", "b"} }, []string{
+			"the list of objects that the package may adopt was CustomResourceDefinition/rafts.test and is a, b",
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			now := clone(t, p)
@@ -197,7 +232,8 @@ func TestDifferencesAsText(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			if err := MovedError(p, Compare(p, now)); !errors.Is(err, ErrPlanMoved) || !strings.Contains(err.Error(), tc.want[0]) {
+			if err := MovedError(p, Compare(p, now)); !errors.Is(err, ErrPlanMoved) ||
+				!strings.Contains(err.Error(), tc.want[0]) {
 				t.Error(err)
 			}
 		})

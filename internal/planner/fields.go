@@ -53,7 +53,9 @@ func changedFields(path string, was, is map[string]any) []SpecChange {
 			}
 			continue
 		}
-		out = append(out, SpecChange{Field: path + key, Was: cmp.Or(stringField(was, key), absent), Is: cmp.Or(stringField(is, key), absent)})
+		out = append(out, SpecChange{
+			Field: path + key, Was: cmp.Or(stringField(was, key), absent), Is: cmp.Or(stringField(is, key), absent),
+		})
 	}
 	return out
 }

@@ -9,10 +9,15 @@ import (
 func TestSpecChanges(t *testing.T) {
 	p := whole(t)
 	p.Operation = Update
-	p.Preconditions.Spec = []byte(`{"package":"a:v1","packagePullPolicy":"Always","revisionHistoryLimit":1,"runtimeConfigRef":{"name":"default"}}`)
-	p.Package.Object = []byte(`{"spec":{"package":"a:v2","packagePullPolicy":"Always","runtimeConfigRef":{"name":"large"},"skipDependencyResolution":true}}`)
+	p.Preconditions.Spec = []byte(
+		`{"package":"a:v1","packagePullPolicy":"Always","revisionHistoryLimit":1,"runtimeConfigRef":{"name":"default"}}`,
+	)
+	p.Package.Object = []byte(
+		`{"spec":{"package":"a:v2","packagePullPolicy":"Always","runtimeConfigRef":{"name":"large"},"skipDependencyResolution":true}}`,
+	)
 	want := []SpecChange{
-		{"revisionHistoryLimit", "1", "absent"}, {"runtimeConfigRef.name", "default", "large"}, {"skipDependencyResolution", "absent", "true"},
+		{"revisionHistoryLimit", "1", "absent"}, {"runtimeConfigRef.name", "default", "large"},
+		{"skipDependencyResolution", "absent", "true"},
 	}
 	if diff := cmp.Diff(want, p.SpecChanges()); diff != "" {
 		t.Errorf("changes of the spec (-want +got):\n%s", diff)
@@ -26,7 +31,9 @@ func TestSpecChanges(t *testing.T) {
 // Changes inside of lists of mappings are named by their paths.
 func TestChangedFieldsInsideOfLists(t *testing.T) {
 	list := func(image string) map[string]any {
-		return map[string]any{"containers": []any{map[string]any{"name": "a", "image": image}, map[string]any{"name": "b"}}, "args": []any{"x"}}
+		return map[string]any{
+			"containers": []any{map[string]any{"name": "a", "image": image}, map[string]any{"name": "b"}}, "args": []any{"x"},
+		}
 	}
 	want := []SpecChange{{"containers[0].image", "one", "two"}}
 	if diff := cmp.Diff(want, changedFields("", list("one"), list("two"))); diff != "" {

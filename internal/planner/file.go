@@ -54,9 +54,9 @@ func DigestOf(v any) string {
 	return digestOf(raw)
 }
 
-// Agreement returns the digest of what a user agrees to with plans: the packages with their versions, and the consequences for others. Plans
-// of the same change by different clients have equal digests, also while the manager still installs the version before: the transaction has
-// the expected generations of the packages.
+// Agreement returns the digest of what a user agrees to with plans: the packages with their versions, and the
+// consequences for others. Plans of the same change by different clients have equal digests, also while the manager
+// still installs the version before: the transaction has the expected generations of the packages.
 func Agreement(plans []*Plan) string {
 	type added struct{ Package, Digest string }
 	type agreed struct {
@@ -129,8 +129,8 @@ func newPlanList(plans []*Plan) planList {
 	return planList{APIVersion, ListKind, append([]*Plan{}, plans...)}
 }
 
-// EncodeList returns the content of a file with the plans of several packages, in the order in which they are carried out: JSON with the
-// digest of all other fields.
+// EncodeList returns the content of a file with the plans of several packages, in the order in which they are carried
+// out: JSON with the digest of all other fields.
 func EncodeList(plans []*Plan) ([]byte, error) {
 	list := newPlanList(plans)
 	raw, err := marshal(struct {
@@ -164,8 +164,9 @@ func marshal(v any) ([]byte, error) {
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), err
 }
 
-// Decode parses the content of a file with the plan of one package or the plans of several ones, which isList reports. It fails with
-// PlanDamaged if the content does not match the digest, and with PlanInvalid if it is no plan or larger than MaxSize.
+// Decode parses the content of a file with the plan of one package or the plans of several ones, which isList reports.
+// It fails with PlanDamaged if the content does not match the digest, and with PlanInvalid if it is no plan or larger
+// than MaxSize.
 func Decode(raw []byte) (plans []*Plan, isList bool, err error) {
 	content, kind, err := verified(raw)
 	if err != nil {
@@ -199,7 +200,8 @@ func Decode(raw []byte) (plans []*Plan, isList bool, err error) {
 // verified returns the canonical content of a file without its digest, and its kind, Kind or ListKind.
 func verified(raw []byte) (content []byte, kind string, err error) {
 	if len(raw) > MaxSize {
-		return nil, "", ErrPlanInvalid.New(fmt.Errorf("it has %d bytes, at most %d are allowed", len(raw), MaxSize), "cannot read the plan")
+		return nil, "",
+			ErrPlanInvalid.New(fmt.Errorf("it has %d bytes, at most %d are allowed", len(raw), MaxSize), "cannot read the plan")
 	}
 	content, kind, claimed, err := splitDigest(bytes.TrimPrefix(raw, byteOrderMark))
 	if err != nil {

@@ -62,7 +62,8 @@ func whole(t testing.TB) *Plan {
 			From: &Version{Reference: "registry.example.com/boats:v1", Digest: digestA},
 			To:   &Version{Reference: "registry.example.com/boats:v2@" + digestB, Digest: digestB},
 		},
-		Content: &Content{Reference: "registry.example.com/boats:v2@" + digestB, Resolved: "mirror.example.com/boats:v2@" + digestB, Digest: digestB},
+		Content: &Content{Reference: "registry.example.com/boats:v2@" + digestB, Resolved: "mirror.example.com/boats:v2@" +
+			digestB, Digest: digestB},
 		Revisions: []RevisionChange{
 			{Action: DeactivateRevision, Name: "boats-aaaaaaaaaaaa", Number: 1, State: v1.RevisionInactive, Digest: digestA},
 			{Action: CreateRevision, Name: "boats-bbbbbbbbbbbb", Number: 2, State: v1.RevisionActive, Digest: digestB},
@@ -72,12 +73,17 @@ func whole(t testing.TB) *Plan {
 				{
 					Action: plan.TakeOver, Ref: crd("boats.example.com"), MetadataOnly: true, UID: "u1", ResourceVersion: "12",
 					Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"c": "d"},
-					Owners:       []metav1.OwnerReference{{APIVersion: "pkg.crossplane.io/v1", Kind: "ProviderRevision", Name: "boats-bbbbbbbbbbbb", UID: "u2", Controller: new(true)}},
+					Owners: []metav1.OwnerReference{{
+						APIVersion: "pkg.crossplane.io/v1", Kind: "ProviderRevision", Name: "boats-bbbbbbbbbbbb", UID: "u2",
+						Controller: new(true),
+					}},
 					RemoveLabels: []string{"e"}, RemoveAnnotations: []string{"f"},
 				},
 				{Action: plan.Release, Ref: crd("rafts.example.com"), MetadataOnly: true, UID: "u3", ResourceVersion: "13"},
 			},
-			Refusals:  []plan.Refusal{{Ref: crd("canoes.example.com"), Holder: "ProviderRevision/other", Reason: "it belongs to ProviderRevision/other"}},
+			Refusals: []plan.Refusal{{
+				Ref: crd("canoes.example.com"), Holder: "ProviderRevision/other", Reason: "it belongs to ProviderRevision/other",
+			}},
 			Unchanged: 3,
 		},
 		Findings: []install.Finding{
@@ -85,20 +91,34 @@ func whole(t testing.TB) *Plan {
 			{Stage: install.Crossplane, Code: xpkg.ErrIncompatible.Name, Reason: "it is made for another Crossplane", Fix: "Install another version."},
 		},
 		Permissions: &Permissions{
-			Added:         []rbacv1.PolicyRule{{APIGroups: []string{"a"}, Resources: []string{"r"}, ResourceNames: []string{"n"}, NonResourceURLs: []string{"/x"}, Verbs: []string{"get"}}},
+			Added: []rbacv1.PolicyRule{{
+				APIGroups: []string{"a"}, Resources: []string{"r"}, ResourceNames: []string{"n"}, NonResourceURLs: []string{"/x"},
+				Verbs: []string{"get"},
+			}},
 			Removed:       []rbacv1.PolicyRule{{APIGroups: []string{"b"}, Resources: []string{"r"}, Verbs: []string{"get"}}},
 			NeedsApproval: []rbacv1.PolicyRule{{APIGroups: []string{"c"}, Resources: []string{"r"}, Verbs: []string{"get"}}},
 			Foreign:       []rbacv1.PolicyRule{{APIGroups: []string{"d"}, Resources: []string{"r"}, Verbs: []string{"create"}}},
 		},
-		Dependencies: []Dependency{{Package: "registry.example.com/water", Constraint: ">=v1", State: graph.Incompatible, Installed: "registry.example.com/water:v0.9.0"}},
+		Dependencies: []Dependency{{
+			Package: "registry.example.com/water", Constraint: ">=v1", State: graph.Incompatible,
+			Installed: "registry.example.com/water:v0.9.0",
+		}},
 		AddedPackages: []AddedPackage{
-			{Kind: "Provider", Reference: "registry.example.com/wind:v1.0.0", Digest: digestA, RequiredBy: []string{"registry.example.com/boats"}},
-			{Kind: "Provider", Name: "water", From: "registry.example.com/water:v0.9.0", Reference: "registry.example.com/water:v1.0.0", Digest: digestB, RequiredBy: []string{"registry.example.com/boats"}},
+			{Kind: "Provider", Reference: "registry.example.com/wind:v1.0.0", Digest: digestA, RequiredBy: []string{
+				"registry.example.com/boats",
+			}},
+			{Kind: "Provider", Name: "water", From: "registry.example.com/water:v0.9.0", Reference: "registry.example.com/water:v1.0.0", Digest: digestB, RequiredBy: []string{
+				"registry.example.com/boats",
+			}},
 		},
-		Upgrades:        graph.Upgrade,
-		Breaks:          []Broken{{Kind: "Configuration", Name: "fleet", Requires: "registry.example.com/boats", Constraint: "<v2", Installed: "v2"}},
-		Orphans:         []Orphan{{Kind: "Provider", Name: "oar", Reference: "registry.example.com/oar:v1", Removed: true}},
-		CustomResources: []CustomResources{{CRD: "boats.example.com", Count: 412, Digest: digestA}, {CRD: "rafts.example.com", Unknown: "they may not be listed"}},
+		Upgrades: graph.Upgrade,
+		Breaks: []Broken{{
+			Kind: "Configuration", Name: "fleet", Requires: "registry.example.com/boats", Constraint: "<v2", Installed: "v2",
+		}},
+		Orphans: []Orphan{{Kind: "Provider", Name: "oar", Reference: "registry.example.com/oar:v1", Removed: true}},
+		CustomResources: []CustomResources{{CRD: "boats.example.com", Count: 412, Digest: digestA}, {
+			CRD: "rafts.example.com", Unknown: "they may not be listed",
+		}},
 		Preconditions: Preconditions{
 			UID: "u0", Generation: 4, Spec: spec,
 			Revisions: []Revision{{Name: "boats-aaaaaaaaaaaa", UID: "u4", Number: 1, State: v1.RevisionActive, Digest: digestA}},
@@ -208,22 +228,35 @@ func TestDecodeRefuses(t *testing.T) {
 		"too large":      {strings.Repeat(" ", MaxSize+1), ErrPlanInvalid},
 		"no digest": {strings.Replace(good, `,
   "digest": "`+whole(t).Digest()+`"`, "", 1), ErrPlanInvalid},
-		"another digest":        {strings.Replace(good, whole(t).Digest(), digestA, 1), ErrPlanDamaged},
-		"another tag":           {strings.ReplaceAll(good, "boats:v2", "boats:v3"), ErrPlanDamaged},
-		"one count":             {strings.Replace(good, "412", "411", 1), ErrPlanDamaged},
-		"a field twice":         {strings.Replace(good, `"kind": "Plan",`, `"kind": "Plan", "kind": "Plan",`, 1), ErrPlanInvalid},
-		"an unknown field":      {sealed(func(f map[string]any) { f["more"] = 1 }), ErrPlanInvalid},
-		"an unknown operation":  {sealed(func(f map[string]any) { f["operation"] = "destroy" }), ErrPlanInvalid},
-		"a later version":       {sealed(func(f map[string]any) { f["apiVersion"] = "xpkg.dev/v2" }), ErrPlanInvalid},
-		"no content":            {sealed(func(f map[string]any) { delete(f, "content") }), ErrPlanInvalid},
-		"no object":             {sealed(func(f map[string]any) { delete(within(f, "package"), "object") }), ErrPlanInvalid},
-		"no kind":               {sealed(func(f map[string]any) { delete(within(f, "package"), "kind") }), ErrPlanInvalid},
-		"an unknown kind":       {sealed(func(f map[string]any) { within(f, "package")["kind"] = "Secret" }), ErrPlanInvalid},
-		"another name":          {sealed(func(f map[string]any) { within(f, "package")["name"] = "ships" }), ErrPlanInvalid},
-		"another kind":          {sealed(func(f map[string]any) { within(f, "package")["kind"] = "Function" }), ErrPlanInvalid},
-		"the object of others":  {sealed(func(f map[string]any) { within(within(f, "package"), "object")["kind"] = "Secret" }), ErrPlanInvalid},
-		"an object with more":   {sealed(func(f map[string]any) { within(within(f, "package"), "object")["data"] = "x" }), ErrPlanInvalid},
-		"an uninstall of what?": {sealed(func(f map[string]any) { f["operation"] = "uninstall"; delete(f, "preconditions") }), ErrPlanInvalid},
+		"another digest": {strings.Replace(good, whole(t).Digest(), digestA, 1), ErrPlanDamaged},
+		"another tag":    {strings.ReplaceAll(good, "boats:v2", "boats:v3"), ErrPlanDamaged},
+		"one count":      {strings.Replace(good, "412", "411", 1), ErrPlanDamaged},
+		"a field twice": {
+			strings.Replace(good, `"kind": "Plan",`, `"kind": "Plan", "kind": "Plan",`, 1), ErrPlanInvalid,
+		},
+		"an unknown field":     {sealed(func(f map[string]any) { f["more"] = 1 }), ErrPlanInvalid},
+		"an unknown operation": {sealed(func(f map[string]any) { f["operation"] = "destroy" }), ErrPlanInvalid},
+		"a later version":      {sealed(func(f map[string]any) { f["apiVersion"] = "xpkg.dev/v2" }), ErrPlanInvalid},
+		"no content":           {sealed(func(f map[string]any) { delete(f, "content") }), ErrPlanInvalid},
+		"no object":            {sealed(func(f map[string]any) { delete(within(f, "package"), "object") }), ErrPlanInvalid},
+		"no kind":              {sealed(func(f map[string]any) { delete(within(f, "package"), "kind") }), ErrPlanInvalid},
+		"an unknown kind":      {sealed(func(f map[string]any) { within(f, "package")["kind"] = "Secret" }), ErrPlanInvalid},
+		"another name":         {sealed(func(f map[string]any) { within(f, "package")["name"] = "ships" }), ErrPlanInvalid},
+		"another kind": {
+			sealed(func(f map[string]any) { within(f, "package")["kind"] = "Function" }), ErrPlanInvalid,
+		},
+		"the object of others": {
+			sealed(func(f map[string]any) { within(within(f, "package"), "object")["kind"] = "Secret" }), ErrPlanInvalid,
+		},
+		"an object with more": {
+			sealed(func(f map[string]any) { within(within(f, "package"), "object")["data"] = "x" }), ErrPlanInvalid,
+		},
+		"an uninstall of what?": {sealed(func(f map[string]any) {
+			f["operation"] = "uninstall"
+			delete(
+				f, "preconditions",
+			)
+		}), ErrPlanInvalid},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if p, err := decodeOne([]byte(tc.file)); !errors.Is(err, tc.want) {
@@ -233,10 +266,12 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 }
 
-// unusualContents are plans that no version of xpkg writes and that Decode accepts with their digest: empty lists, and numbers and
-// keys in forms that are not canonical.
+// unusualContents are plans that no version of xpkg writes and that Decode accepts with their digest: empty lists, and
+// numbers and keys in forms that are not canonical.
 var unusualContents = []string{
-	uninstallOf(`"objects":{},"addedPackages":[{"kind":"Provider","reference":"r","digest":"d","requiredBy":[],"objects":{"changes":[],"unchanged":0}}]`),
+	uninstallOf(
+		`"objects":{},"addedPackages":[{"kind":"Provider","reference":"r","digest":"d","requiredBy":[],"objects":{"changes":[],"unchanged":0}}]`,
+	),
 	uninstallOf(`"objects":{"changes":[],"refusals":null},"warnings":[],"orphans":null`),
 	uninstallOf(`"objects":{},"package":{"name":"a","kind":"Provider","object":{"b":-0.0,"a":1.0,"c":1e30,"d":"\ud800"}}`),
 }
@@ -246,7 +281,8 @@ func uninstallOf(fields string) string {
 	if !strings.Contains(fields, `"package"`) {
 		fields += `,"package":{"kind":"Provider","name":"a"}`
 	}
-	return `{"kind":"Plan","apiVersion":"xpkg.dev/v1alpha1","digest":"","operation":"uninstall","preconditions":{"uid":"u"},` + fields + `}`
+	return `{"kind":"Plan","apiVersion":"xpkg.dev/v1alpha1","digest":"","operation":"uninstall","preconditions":{"uid":"u"},` +
+		fields + `}`
 }
 
 // decode returns the plan of a file with one.
@@ -258,11 +294,13 @@ func decodeOne(raw []byte) (*Plan, error) {
 	return plans[0], nil
 }
 
-// The plans of several packages are read as they were written. A file with two plans of one package, a plan that is damaged, and a list whose
-// order was changed are refused.
+// The plans of several packages are read as they were written. A file with two plans of one package, a plan that is
+// damaged, and a list whose order was changed are refused.
 func TestListOfPlans(t *testing.T) {
 	first := whole(t)
-	second := &Plan{APIVersion: APIVersion, Kind: Kind, Operation: Uninstall, Package: Package{Kind: "Provider", Name: "other"}}
+	second := &Plan{APIVersion: APIVersion, Kind: Kind, Operation: Uninstall, Package: Package{
+		Kind: "Provider", Name: "other",
+	}}
 	second.Preconditions.UID = "u"
 	raw, err := EncodeList([]*Plan{first, second})
 	if err != nil {
@@ -282,7 +320,9 @@ func TestListOfPlans(t *testing.T) {
 		"changed":   {bytes.Replace(raw, []byte(`"other"`), []byte(`"third"`), 1), ErrPlanDamaged},
 		"no digest": {[]byte(`{"apiVersion":"xpkg.dev/v1alpha1","kind":"PlanList","items":[]}`), ErrPlanInvalid},
 		"twice":     {encodeList(t, first, first), ErrPlanInvalid},
-		"reordered": {bytes.Replace(encodeList(t, second, first), digestIn(encodeList(t, second, first)), digestIn(raw), 1), ErrPlanDamaged},
+		"reordered": {bytes.Replace(
+			encodeList(t, second, first), digestIn(encodeList(t, second, first)), digestIn(raw), 1,
+		), ErrPlanDamaged},
 	} {
 		if _, _, err := Decode(tc.raw); !errors.Is(err, tc.want) {
 			t.Errorf("%s: got %v, want %s", name, err, tc.want.Name)

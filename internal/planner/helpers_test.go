@@ -87,7 +87,8 @@ func (s *fakeContent) Read(_ context.Context, o fetch.Origin, d oci.Digest, _ bo
 }
 
 func provider(name, spec string, crds ...string) string {
-	return fmt.Sprintf("apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata:\n  name: %s\n%s", name, spec) + strings.Join(crds, "")
+	return fmt.Sprintf("apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata:\n  name: %s\n%s", name, spec) +
+		strings.Join(crds, "")
 }
 
 func crd(group, kind, description string) string {
@@ -135,7 +136,8 @@ func settled(t *testing.T, c client.Client, p v1.Package) {
 		}
 		seen := fmt.Sprintf("%+v", p.PackageStatus())
 		h := p.GetCondition(v1.TypeHealthy)
-		if h.Status != corev1.ConditionTrue || h.ObservedGeneration != p.GetGeneration() || p.PackageStatus().CurrentIdentifier != p.PackageSpec().Package {
+		if h.Status != corev1.ConditionTrue || h.ObservedGeneration != p.GetGeneration() ||
+			p.PackageStatus().CurrentIdentifier != p.PackageSpec().Package {
 			return seen, false
 		}
 		list := p.NewRevisionList()
@@ -154,7 +156,9 @@ func settled(t *testing.T, c client.Client, p v1.Package) {
 
 // untilLock waits until the entry of a package in the Lock satisfies a condition, and
 // returns the Lock.
-func untilLock(t *testing.T, c client.Client, what string, p *v1.Provider, holds func(v1beta1.LockPackage) bool) *v1beta1.Lock {
+func untilLock(
+	t *testing.T, c client.Client, what string, p *v1.Provider, holds func(v1beta1.LockPackage) bool,
+) *v1beta1.Lock {
 	t.Helper()
 	lock := &v1beta1.Lock{}
 	wait.Until(t, limit, "the Lock "+what, func() (string, bool) {

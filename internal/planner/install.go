@@ -79,7 +79,10 @@ func (pl *planning) install(ctx context.Context, want v1.Package) (*Plan, error)
 	}
 	out.recordMaintenance(maintained)
 	if revision.LenientContent(p) {
-		out.warn(fmt.Sprintf("The package is read with the lenient policy of its annotation %s; `xpkg lint %s` reports what is accepted.", revision.AnnotationContentPolicy, p.PackageSpec().Package))
+		out.warn(fmt.Sprintf(
+			"The package is read with the lenient policy of its annotation %s; `xpkg lint %s` reports what is accepted.",
+			revision.AnnotationContentPolicy, p.PackageSpec().Package,
+		))
 		for _, text := range revision.AcceptedContent(pkg) {
 			out.warn("Accepted: " + text + ".")
 		}
@@ -139,11 +142,15 @@ func (pl *planning) warnOfTags(ctx context.Context, p v1.Package, res state.Reso
 		out.warn("The plan pins the digest, so the packagePullPolicy Always will not follow the tag.")
 	}
 	if res.LookupError != nil {
-		out.warn(fmt.Sprintf("The registry cannot be reached: %v. The plan keeps the installed content %s.", res.LookupError, res.Digest))
+		out.warn(fmt.Sprintf(
+			"The registry cannot be reached: %v. The plan keeps the installed content %s.", res.LookupError, res.Digest,
+		))
 		return
 	}
 	if now, ok := pl.currentDigest(ctx, p, res); ok && now != res.Digest {
-		out.warn(fmt.Sprintf("The tag %s has moved: it refers to %s now. The plan keeps %s.", res.Origin.Ref.Tag, now, res.Digest))
+		out.warn(fmt.Sprintf(
+			"The tag %s has moved: it refers to %s now. The plan keeps %s.", res.Origin.Ref.Tag, now, res.Digest,
+		))
 	}
 }
 
@@ -188,7 +195,9 @@ func (s *clusterState) updated(want v1.Package) (v1.Package, error) {
 	if s.adopts(want) {
 		graph.Adopt(p)
 	}
-	for _, key := range []string{webhooks.AnnotationAllowed, revision.AnnotationAdopt, graph.AnnotationKindProviders, graph.AnnotationProvides} {
+	for _, key := range []string{
+		webhooks.AnnotationAllowed, revision.AnnotationAdopt, graph.AnnotationKindProviders, graph.AnnotationProvides,
+	} {
 		if consent, ok := want.GetAnnotations()[key]; ok {
 			p.SetAnnotations(desired.Overlay(p.GetAnnotations(), map[string]string{key: consent}))
 		}

@@ -75,7 +75,9 @@ func fakePlanner(t *testing.T, source planner.Source, objects ...client.Object) 
 	if err := corev1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	reader := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&v1.Provider{}, &v1.ProviderRevision{}).Build()
+	reader := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(
+		&v1.Provider{}, &v1.ProviderRevision{},
+	).Build()
 	return &planner.Planner{Reader: reader, Cluster: emptyCluster{}, Source: source, Namespace: "crossplane-system"}
 }
 
@@ -89,7 +91,8 @@ func TestPlanKeepsTheInstalledContentOfARewrittenImageWithoutARegistry(t *testin
 	p.Status.CurrentIdentifier, p.Status.ResolvedPackage, p.Status.ResolvedDigest = ref, ref, digest.String()
 	p.Status.CurrentRevision = "boats-111111111111"
 	rewrite := &v1beta1.ImageConfig{ObjectMeta: metav1.ObjectMeta{Name: "mirror"}, Spec: v1beta1.ImageConfigSpec{
-		MatchImages: []v1beta1.ImageMatch{{Prefix: "registry.example.com"}}, RewriteImage: &v1beta1.ImageRewrite{Prefix: "mirror.example.com"},
+		MatchImages:  []v1beta1.ImageMatch{{Prefix: "registry.example.com"}},
+		RewriteImage: &v1beta1.ImageRewrite{Prefix: "mirror.example.com"},
 	}}
 	got, err := fakePlanner(t, offline{s}, p, rewrite).Install(t.Context(), p, planner.Options{})
 	if err != nil {
@@ -108,9 +111,12 @@ func TestPlanKnowsAManagerThatConfinesRuntimesToItsNamespace(t *testing.T) {
 	s := newFakeContent()
 	const ref = "registry.example.com/boats:v1"
 	s.put(ref, provider("boats", "  annotations: {"+rbac.AnnotationPermissions+": secrets=namespace}\n"+
-		`spec: {controller: {permissionRequests: [{apiGroups: [""], resources: [secrets], verbs: [list]}]}}`+"\n", crd("boats.test", "Boat", "one")))
+		`spec: {controller: {permissionRequests: [{apiGroups: [""], resources: [secrets], verbs: [list]}]}}`+"\n",
+		crd("boats.test", "Boat", "one")))
 	for scope, want := range map[string]bool{"": true, permission.ScopeNamespaced: false} {
-		lock := &v1beta1.Lock{ObjectMeta: metav1.ObjectMeta{Name: v1beta1.LockName, Annotations: map[string]string{permission.AnnotationScope: scope}}}
+		lock := &v1beta1.Lock{ObjectMeta: metav1.ObjectMeta{Name: v1beta1.LockName, Annotations: map[string]string{
+			permission.AnnotationScope: scope,
+		}}}
 		got, err := fakePlanner(t, s, lock).Install(t.Context(), env.NewProvider("boats", ref), planner.Options{})
 		if err != nil {
 			t.Fatal(err)
@@ -121,12 +127,14 @@ func TestPlanKnowsAManagerThatConfinesRuntimesToItsNamespace(t *testing.T) {
 	}
 }
 
-// A plan shows that a new version waits for the approval of its permissions, where the package or the manager requires that.
+// A plan shows that a new version waits for the approval of its permissions, where the package or the manager requires
+// that.
 func TestPlanKnowsThatIncreasesNeedApproval(t *testing.T) {
 	s := newFakeContent()
 	const at = "registry.example.com/boats:"
 	content := func(verbs string) string {
-		return provider("boats", `spec: {controller: {permissionRequests: [{apiGroups: [""], resources: [pods], verbs: [`+verbs+`]}]}}`+"\n", crd("boats.test", "Boat", "one"))
+		return provider("boats", `spec: {controller: {permissionRequests: [{apiGroups: [""], resources: [pods], verbs: [`+
+			verbs+`]}]}}`+"\n", crd("boats.test", "Boat", "one"))
 	}
 	first := s.put(at+"v1", content("get"))
 	s.put(at+"v2", content("get, list"))
@@ -142,8 +150,11 @@ func TestPlanKnowsThatIncreasesNeedApproval(t *testing.T) {
 		p := env.NewProvider("boats", at+"v1")
 		p.Annotations = tc.ofPackage
 		p.Status.CurrentIdentifier, p.Status.ResolvedDigest, p.Status.CurrentRevision = at+"v1", first.String(), "boats-1"
-		running := &v1.ProviderRevision{ObjectMeta: metav1.ObjectMeta{Name: "boats-1", Labels: map[string]string{v1.LabelPackage: "boats"}}}
-		running.Spec.Image, running.Spec.Digest, running.Spec.DesiredState, running.Spec.Revision = at+"v1", first.String(), v1.RevisionActive, 1
+		running := &v1.ProviderRevision{ObjectMeta: metav1.ObjectMeta{Name: "boats-1", Labels: map[string]string{
+			v1.LabelPackage: "boats",
+		}}}
+		running.Spec.Image, running.Spec.Digest, running.Spec.DesiredState, running.Spec.Revision = at+
+			"v1", first.String(), v1.RevisionActive, 1
 		lock := &v1beta1.Lock{ObjectMeta: metav1.ObjectMeta{Name: v1beta1.LockName, Annotations: tc.ofLock}}
 		update := env.NewProvider("boats", at+"v2")
 		got, err := fakePlanner(t, s, p, running, lock).Install(t.Context(), update, planner.Options{})
@@ -168,7 +179,9 @@ func TestPlanTakesARolledBackPackageForTheVersionThatRuns(t *testing.T) {
 	leaf := env.NewProvider("leaf", at+"leaf:v2.0.0")
 	leaf.Generation = 2
 	leaf.Status.Rollback = &v1.Rollback{From: "leaf-2", To: "leaf-1", Generation: 2}
-	running := &v1.ProviderRevision{ObjectMeta: metav1.ObjectMeta{Name: "leaf-1", Labels: map[string]string{v1.LabelPackage: "leaf"}}}
+	running := &v1.ProviderRevision{ObjectMeta: metav1.ObjectMeta{Name: "leaf-1", Labels: map[string]string{
+		v1.LabelPackage: "leaf",
+	}}}
 	running.Spec.Image, running.Spec.DesiredState, running.Spec.Revision = at+"leaf:v1.0.0", v1.RevisionActive, 3
 	pl := fakePlanner(t, s, leaf, running)
 	got, err := pl.Install(t.Context(), env.NewProvider("app", at+"app:v1"), planner.Options{})
@@ -180,8 +193,9 @@ func TestPlanTakesARolledBackPackageForTheVersionThatRuns(t *testing.T) {
 	}
 }
 
-// A plan whose digest is pinned contains the update of a package that was rolled back from the same pinned reference: like
-// the update itself, it changes the reference, which ends the rollback. Any other package keeps its pinned reference.
+// A plan whose digest is pinned contains the update of a package that was rolled back from the same pinned reference:
+// like the update itself, it changes the reference, which ends the rollback. Any other package keeps its pinned
+// reference.
 func TestPlanEndsARollbackFromThePinnedReference(t *testing.T) {
 	s := newFakeContent()
 	const tag = "registry.example.com/leaf:v2.0.0"

@@ -24,7 +24,9 @@ import (
 // bindKinds selects the packages that provide the kinds that a package requires, and records them on p, as the manager
 // does. For other kinds it selects packages from the sources of the planner. It fails with AmbiguousKind or NoProvider,
 // so that the plan of a package whose kinds are not decided has no writes.
-func (pl *planning) bindKinds(ctx context.Context, s *clusterState, p v1.Package, pkg *xpkg.Package) ([]dependency.Dependency, error) {
+func (pl *planning) bindKinds(
+	ctx context.Context, s *clusterState, p v1.Package, pkg *xpkg.Package,
+) ([]dependency.Dependency, error) {
 	if len(pkg.Meta.Kinds) == 0 || p.PackageSpec().SkipDependencyResolution {
 		return nil, nil
 	}
@@ -47,7 +49,8 @@ func (pl *planning) bindKinds(ctx context.Context, s *clusterState, p v1.Package
 	if len(found.Missing) == 0 {
 		return found.Selected, nil
 	}
-	// An installed package whose objects do not exist yet will provide them. Like the manager, the plan does not record it.
+	// An installed package whose objects do not exist yet will provide them. Like the manager, the plan does not record
+	// it.
 	linked, rest, err := pl.linkedKinds(ctx, s, p, found.Missing)
 	if err != nil {
 		return nil, err
@@ -63,21 +66,28 @@ func (pl *planning) bindKinds(ctx context.Context, s *clusterState, p v1.Package
 	return append(found.Selected, linked...), nil
 }
 
-// linkedKinds returns the dependencies of a package on the installed packages that define missing kinds, and the other kinds.
-func (pl *planning) linkedKinds(ctx context.Context, s *clusterState, p v1.Package, missing []dependency.KindRef) ([]dependency.Dependency, []dependency.KindRef, error) {
+// linkedKinds returns the dependencies of a package on the installed packages that define missing kinds, and the other
+// kinds.
+func (pl *planning) linkedKinds(
+	ctx context.Context, s *clusterState, p v1.Package, missing []dependency.KindRef,
+) ([]dependency.Dependency, []dependency.KindRef, error) {
 	nodes, err := pl.nodes(ctx, s, func(string) bool { return false })
 	if err != nil {
 		return nil, nil, err
 	}
-	own := graph.Node{Kind: p.PackageKind(), Name: p.GetName(), Package: lockfile.Package{Repository: oci.RepositoryName(p.PackageSpec().Package)}}
+	own := graph.Node{Kind: p.PackageKind(), Name: p.GetName(), Package: lockfile.Package{
+		Repository: oci.RepositoryName(p.PackageSpec().Package),
+	}}
 	nodes = state.LinkKinds(ctx, append(nodes, own), s.contents)
 	linked, rest := state.LinkedKinds(nodes[len(nodes)-1], missing)
 	return linked, rest, nil
 }
 
-// selectProviders selects the packages for missing kinds, or for all kinds of a group, from the sources of the planner. They do
-// not conflict with the packages for other kinds.
-func (pl *planning) selectProviders(ctx context.Context, s *clusterState, bound state.KindBinding) ([]dependency.Dependency, error) {
+// selectProviders selects the packages for missing kinds, or for all kinds of a group, from the sources of the planner.
+// They do not conflict with the packages for other kinds.
+func (pl *planning) selectProviders(
+	ctx context.Context, s *clusterState, bound state.KindBinding,
+) ([]dependency.Dependency, error) {
 	finder := pl.Kinds
 	if finder == nil {
 		finder = &provide.Finder{}
@@ -105,26 +115,33 @@ func (pl *planning) selectProviders(ctx context.Context, s *clusterState, bound 
 		if err := pl.checkInstalledProvides(s, r); err != nil {
 			return nil, err
 		}
-		out = append(out, dependency.Dependency{Package: r.Order[0].Repository, Constraint: r.Order[0].Constraint, CRD: r.Kind.String()})
+		out = append(out, dependency.Dependency{
+			Package: r.Order[0].Repository, Constraint: r.Order[0].Constraint, CRD: r.Kind.String(),
+		})
 	}
 	return out, nil
 }
 
-// checkInstalledProvides fails with KindHeld if the package that is selected for a kind is installed. Its installed version does not
-// define the kind: otherwise, the package would be bound to it. A package that is changed together with the planned one can.
+// checkInstalledProvides fails with KindHeld if the package that is selected for a kind is installed. Its installed
+// version does not define the kind: otherwise, the package would be bound to it. A package that is changed together
+// with the planned one can.
 func (pl *planning) checkInstalledProvides(s *clusterState, r provide.Ranking) error {
 	first := r.Order[0]
 	for _, x := range s.others {
 		own := Package{Kind: x.PackageKind(), Name: x.GetName()}
-		if s.sameRepository(oci.RepositoryName(x.PackageSpec().Package), first.Repository) && !pl.ChangedTogether[own.Short()] {
+		if s.sameRepository(oci.RepositoryName(x.PackageSpec().Package), first.Repository) &&
+			!pl.ChangedTogether[own.Short()] {
 			return provide.OtherVersion(own.Short(), r)
 		}
 	}
 	return nil
 }
 
-// warnOfKinds adds a warning for each kind that an added package requires and that no package provides: the manager selects none.
-func (pl *planning) warnOfKinds(ctx context.Context, s *clusterState, after *graph.Graph, changes []graph.Change, out *Plan) error {
+// warnOfKinds adds a warning for each kind that an added package requires and that no package provides: the manager
+// selects none.
+func (pl *planning) warnOfKinds(
+	ctx context.Context, s *clusterState, after *graph.Graph, changes []graph.Change, out *Plan,
+) error {
 	for _, c := range changes {
 		pkg := s.contents.Known[c.To.Repository]
 		n, ok := after.Find(c.To.Repository)
@@ -136,7 +153,10 @@ func (pl *planning) warnOfKinds(ctx context.Context, s *clusterState, after *gra
 			return err
 		}
 		for _, kind := range found.Missing {
-			out.warn(fmt.Sprintf("%s, which is installed with the package, requires %s, and no installed package provides it: both wait until one does.", c.Reference(), kind))
+			out.warn(fmt.Sprintf(
+				"%s, which is installed with the package, requires %s, and no installed package provides it: both wait until one does.",
+				c.Reference(), kind,
+			))
 		}
 	}
 	return nil
@@ -162,7 +182,9 @@ func (s *clusterState) repositories() map[string]bool {
 }
 
 // movedKinds adds to the plan the users of the kinds that an installed package loses by a change.
-func (pl *planning) movedKinds(ctx context.Context, s *clusterState, c graph.Change, content *xpkg.Package, out *Plan) error {
+func (pl *planning) movedKinds(
+	ctx context.Context, s *clusterState, c graph.Change, content *xpkg.Package, out *Plan,
+) error {
 	if c.Existing == nil {
 		return nil
 	}
@@ -174,10 +196,12 @@ func (pl *planning) movedKinds(ctx context.Context, s *clusterState, c graph.Cha
 	return pl.lostKinds(ctx, s, live, content, node, out)
 }
 
-// lostKinds adds to the plan the packages and the objects of the first generation that use an installed package as the provider of a kind, if
-// the package does not provide the kind after the operation, or is another package then. The content is nil, and the node is
-// empty, if the operation deletes the package.
-func (pl *planning) lostKinds(ctx context.Context, s *clusterState, live v1.Package, content *xpkg.Package, node graph.Node, out *Plan) error {
+// lostKinds adds to the plan the packages and the objects of the first generation that use an installed package as the
+// provider of a kind, if the package does not provide the kind after the operation, or is another package then. The
+// content is nil, and the node is empty, if the operation deletes the package.
+func (pl *planning) lostKinds(
+	ctx context.Context, s *clusterState, live v1.Package, content *xpkg.Package, node graph.Node, out *Plan,
+) error {
 	if live == nil {
 		return nil
 	}
@@ -216,8 +240,8 @@ func (pl *planning) lostKinds(ctx context.Context, s *clusterState, live v1.Pack
 	return nil
 }
 
-// lostVersions adds to the plan the PackageInstalls that name the version of the Provider whose CRDs they share, if the Provider has
-// another version, or is another package, after the operation.
+// lostVersions adds to the plan the PackageInstalls that name the version of the Provider whose CRDs they share, if the
+// Provider has another version, or is another package, after the operation.
 func (pl *planning) lostVersions(installs []*frontend.Object, live v1.Package, node graph.Node, out *Plan) {
 	var lost []string
 	for _, in := range installs {
@@ -231,22 +255,27 @@ func (pl *planning) lostVersions(installs []*frontend.Object, live v1.Package, n
 		}
 		spec, status := live.PackageSpec(), live.PackageStatus()
 		// The manager finds the Provider of a PackageInstall by its repository.
-		keeps := oci.SameRepository(node.Repository, oci.RepositoryName(ref.String())) && state.IsVersion(ref, node.Reference(), node.Digest.String())
+		keeps := oci.SameRepository(node.Repository, oci.RepositoryName(ref.String())) &&
+			state.IsVersion(ref, node.Reference(), node.Digest.String())
 		if !state.IsVersion(ref, spec.Package, status.ResolvedDigest) || keeps {
 			continue
 		}
 		out.Breaks = append(out.Breaks, Broken{
-			Kind: user.Kind, Name: user.Name, Requires: oci.RepositoryName(spec.Package), Constraint: ref.Identifier(), Installed: node.VersionOrDigest(),
+			Kind: user.Kind, Name: user.Name, Requires: oci.RepositoryName(spec.Package), Constraint: ref.Identifier(),
+			Installed: node.VersionOrDigest(),
 		})
 		lost = append(lost, user.Short())
 	}
 	if len(lost) > 0 && out.Remedy == "" {
-		out.Remedy = fmt.Sprintf("All namespaces have the version of the Provider. After the update, set spec.package of %s to %s.", wording.Few(lost, maxInstallsInText, ", "), node.Reference())
+		out.Remedy = fmt.Sprintf(
+			"All namespaces have the version of the Provider. After the update, set spec.package of %s to %s.",
+			wording.Few(lost, maxInstallsInText, ", "), node.Reference(),
+		)
 	}
 }
 
-// lostProvider adds to the plan the install objects whose Provider the operation deletes, as far as they are not in the plan as
-// users of a kind.
+// lostProvider adds to the plan the install objects whose Provider the operation deletes, as far as they are not in the
+// plan as users of a kind.
 func (pl *planning) lostProvider(installs []*frontend.Object, repository string, out *Plan) {
 	for _, in := range installs {
 		user := Package{Kind: in.PackageKind(), Name: in.ShortName()}
@@ -259,7 +288,9 @@ func (pl *planning) lostProvider(installs []*frontend.Object, repository string,
 
 // addLostKind adds a kind to the broken dependency of its user on the package that provides it.
 func (p *Plan) addLostKind(lost Broken, crd dependency.KindRef) {
-	at := slices.IndexFunc(p.Breaks, func(b Broken) bool { return b.Kind == lost.Kind && b.Name == lost.Name && b.Requires == lost.Requires })
+	at := slices.IndexFunc(
+		p.Breaks, func(b Broken) bool { return b.Kind == lost.Kind && b.Name == lost.Name && b.Requires == lost.Requires },
+	)
 	if at < 0 {
 		at = len(p.Breaks)
 		p.Breaks = append(p.Breaks, lost)
@@ -287,7 +318,8 @@ type kindUser struct {
 	anyPackage bool
 }
 
-// kindUsers returns the other packages, and the objects among uses, that use an installed package as the provider of a kind.
+// kindUsers returns the other packages, and the objects among uses, that use an installed package as the provider of a
+// kind.
 func kindUsers(s *clusterState, live v1.Package, uses frontend.Uses) []kindUser {
 	var users []kindUser
 	add := func(kind, name, crd string) {
@@ -343,8 +375,8 @@ func (pl *planning) contentsWith(s *clusterState, p v1.Package, pkg *xpkg.Packag
 	}
 }
 
-// waitingContents reads the content of packages that are not healthy, or that the Lock does not list. A package whose content cannot
-// be read requires and defines nothing.
+// waitingContents reads the content of packages that are not healthy, or that the Lock does not list. A package whose
+// content cannot be read requires and defines nothing.
 type waitingContents struct {
 	packages state.Packages
 	cluster  *clusterState
@@ -354,7 +386,9 @@ type waitingContents struct {
 
 // Requires implements [state.ContentReader]. Of the packages that are not healthy, it reads those that wait for others.
 func (c *waitingContents) Requires(ctx context.Context, n graph.Node) []dependency.KindRef {
-	waits := []string{provide.ErrNoProvider.Name, graph.ErrDependencyComing.Name, graph.ErrDependencyMissing.Name, solver.ErrCycle.Name}
+	waits := []string{
+		provide.ErrNoProvider.Name, graph.ErrDependencyComing.Name, graph.ErrDependencyMissing.Name, solver.ErrCycle.Name,
+	}
 	p := c.find(n)
 	if p == nil || !slices.Contains(waits, string(p.GetCondition(v1.TypeReady).Reason)) && c.cluster.isListed(p) {
 		return nil
@@ -376,7 +410,9 @@ func (c *waitingContents) Defines(ctx context.Context, n graph.Node, kind depend
 }
 
 func (c *waitingContents) find(n graph.Node) v1.Package {
-	i := slices.IndexFunc(c.cluster.others, func(p v1.Package) bool { return p.PackageKind() == n.Kind && p.GetName() == n.Name })
+	i := slices.IndexFunc(
+		c.cluster.others, func(p v1.Package) bool { return p.PackageKind() == n.Kind && p.GetName() == n.Name },
+	)
 	if i < 0 {
 		return nil
 	}
@@ -402,7 +438,9 @@ func (c *waitingContents) read(ctx context.Context, p v1.Package, n graph.Node) 
 }
 
 // checkCycle fails with DependencyCycle if the planned package depends on itself after changes of other packages.
-func (pl *planning) checkCycle(ctx context.Context, s *clusterState, p v1.Package, nodes []graph.Node, content oci.Digest) (*graph.Graph, error) {
+func (pl *planning) checkCycle(
+	ctx context.Context, s *clusterState, p v1.Package, nodes []graph.Node, content oci.Digest,
+) (*graph.Graph, error) {
 	g := graph.New(state.LinkKinds(ctx, nodes, s.contents), s.place)
 	if s.wasHealthyWith(content) {
 		return g, nil

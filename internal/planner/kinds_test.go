@@ -64,8 +64,8 @@ func sourceOf(t *testing.T, s *fakeContent, names ...string) provide.Packages {
 	return out
 }
 
-// A kind that several packages may provide fails the plan, whose transport fails the test at a write; and the manager, which
-// knows no sources, waits, and writes nothing.
+// A kind that several packages may provide fails the plan, whose transport fails the test at a write; and the manager,
+// which knows no sources, waits, and writes nothing.
 func TestAnUndecidedKindCausesNoWrites(t *testing.T) {
 	e := env.New(t)
 	e.InstallPackageAPI(t)
@@ -84,14 +84,16 @@ func TestAnUndecidedKindCausesNoWrites(t *testing.T) {
 	if !errors.Is(err, provide.ErrAmbiguous) {
 		t.Fatalf("with two packages: %v", err)
 	}
-	for _, want := range []string{"`xpkg install provider " + kindsAt + "wheels:v1.0.0`", "`xpkg install provider " + kindsAt + "other:v1.0.0`"} {
+	for _, want := range []string{"`xpkg install provider " + kindsAt + "wheels:v1.0.0`", "`xpkg install provider " +
+		kindsAt + "other:v1.0.0`"} {
 		if text := errcode.Message(err); !strings.Contains(text, want) {
 			t.Errorf("there is no %s in %s", want, text)
 		}
 	}
 
 	audit := &env.Audit{}
-	(&env.Env{Config: audit.Wrap(rest.CopyConfig(e.Config))}).RunManager(t, controller.Options{Content: s, Dependencies: &controller.Dependencies{Registry: s}})
+	(&env.Env{Config: audit.Wrap(rest.CopyConfig(e.Config))}).
+		RunManager(t, controller.Options{Content: s, Dependencies: &controller.Dependencies{Registry: s}})
 	e.CreateTemporary(t, car)
 	e.WaitCondition(t, car, v1.TypeHealthy, corev1.ConditionFalse, "NoProvider: ")
 	e.WaitCondition(t, car, v1.TypeHealthy, corev1.ConditionFalse, "Run `xpkg install --kind wheels."+group+"/v1`")
@@ -104,8 +106,8 @@ func TestAnUndecidedKindCausesNoWrites(t *testing.T) {
 	}
 }
 
-// The provider that is installed is recorded, and a recorded provider is installed. Neither changes when another package
-// provides the kind.
+// The provider that is installed is recorded, and a recorded provider is installed. Neither changes when another
+// package provides the kind.
 func TestTheProviderOfAKindIsRecordedOnThePackage(t *testing.T) {
 	e := env.New(t)
 	const group = "recorded.kinds.test"
@@ -117,7 +119,8 @@ func TestTheProviderOfAKindIsRecordedOnThePackage(t *testing.T) {
 	// A plan selects the only package, and the manager installs it.
 	pl.Kinds = &provide.Finder{Sources: []provide.Source{sourceOf(t, s, "wheels:v1.0.0")}}
 	p := install(t, pl, env.NewProvider("recorded-car", kindsAt+"car:v1.0.0"))
-	if len(p.AddedPackages) != 1 || p.AddedPackages[0].Reference != kindsAt+"wheels:v1.0.0" || len(p.Dependencies) != 1 || p.Dependencies[0].CRD != "wheels."+group+"/v1" {
+	if len(p.AddedPackages) != 1 || p.AddedPackages[0].Reference != kindsAt+"wheels:v1.0.0" || len(p.Dependencies) != 1 ||
+		p.Dependencies[0].CRD != "wheels."+group+"/v1" {
 		t.Fatalf("the plan adds %+v for %+v", p.AddedPackages, p.Dependencies)
 	}
 	car, err := p.Wanted()
@@ -144,7 +147,8 @@ func TestTheProviderOfAKindIsRecordedOnThePackage(t *testing.T) {
 	if got := graph.KindProviders(truck); !slices.Equal(got, want) {
 		t.Errorf("recorded are %+v", got)
 	}
-	if got := graph.KindProviders(train); len(got) == 0 || !slices.Contains(got, dependency.Dependency{Package: kindsAt + "wheels", CRD: "Wheel." + group + "/v1"}) {
+	if got := graph.KindProviders(train); len(got) == 0 ||
+		!slices.Contains(got, dependency.Dependency{Package: kindsAt + "wheels", CRD: "Wheel." + group + "/v1"}) {
 		t.Errorf("for every kind of the group recorded are %+v", got)
 	}
 	if got := graph.KindProviders(self); len(got) != 0 {
@@ -157,7 +161,9 @@ func TestTheProviderOfAKindIsRecordedOnThePackage(t *testing.T) {
 		t.Errorf("the plan has changes: %+v", p)
 	}
 	// The provider has dependents.
-	users := []string{"provider/recorded-car needs " + kindsAt + "wheels for wheels." + group + "/v1", "provider/recorded-train needs " + kindsAt + "wheels for Wheel." + group + "/v1", "provider/recorded-truck needs " + kindsAt + "wheels for Wheel." + group}
+	users := []string{"provider/recorded-car needs " + kindsAt + "wheels for wheels." + group +
+		"/v1", "provider/recorded-train needs " + kindsAt + "wheels for Wheel." + group +
+		"/v1", "provider/recorded-truck needs " + kindsAt + "wheels for Wheel." + group}
 	plan, err := pl.Uninstall(t.Context(), wheels, planner.Options{})
 	expectBreaks(t, plan, err, users, ", and it would not be installed")
 	// A version without the kind, and another package in place of the provider, have the same effect.
@@ -177,15 +183,16 @@ func TestTheProviderOfAKindIsRecordedOnThePackage(t *testing.T) {
 	wait.Until(t, limit, "the unserved version is reported", func() (string, bool) {
 		err := e.Client.Get(t.Context(), client.ObjectKeyFromObject(bike), bike)
 		message := bike.GetCondition(v1.TypeHealthy).Message
-		return message, err == nil && strings.HasPrefix(message, "KindNotProvided: the API server does not serve Wheel."+group+"/v9")
+		return message,
+			err == nil && strings.HasPrefix(message, "KindNotProvided: the API server does not serve Wheel."+group+"/v9")
 	})
 	if bike.GetCondition(v1.TypeHealthy).Status == corev1.ConditionTrue {
 		t.Error("a package without its kind is healthy")
 	}
 }
 
-// A package that is installed in a version without a kind is not selected for it: the plan fails before anything is recorded, and names the
-// update.
+// A package that is installed in a version without a kind is not selected for it: the plan fails before anything is
+// recorded, and names the update.
 func TestAnInstalledPackageWithoutTheKindIsNotSelected(t *testing.T) {
 	e := env.New(t)
 	const group = "former.kinds.test"
@@ -199,7 +206,8 @@ func TestAnInstalledPackageWithoutTheKindIsNotSelected(t *testing.T) {
 	pl.Registry = s
 	pl.Kinds = &provide.Finder{Sources: []provide.Source{sourceOf(t, s, "wheels:v1.0.0")}, Held: pl.HeldKinds}
 	_, err := pl.Install(t.Context(), env.NewProvider("former-car", kindsAt+"car:v1.0.0"), planner.Options{})
-	if !errors.Is(err, provide.ErrKindHeld) || !strings.Contains(errcode.Message(err), "`xpkg update provider/former-wheels v1.0.0`") {
+	if !errors.Is(err, provide.ErrKindHeld) ||
+		!strings.Contains(errcode.Message(err), "`xpkg update provider/former-wheels v1.0.0`") {
 		t.Errorf("the plan fails with %v", err)
 	}
 	// Together with the update, it can be planned.
@@ -236,13 +244,16 @@ func TestAPackageThatLacksItsKindIsNotInstalled(t *testing.T) {
 	const group = "claimed.kinds.test"
 	s := kindsContent(group)
 	pl := newPlanner(t, e.Config, s)
-	for kind, want := range map[string]bool{"Wheel." + group: true, "wheels." + group + "/v1": true, "Wheel." + group + "/v2": false, "Door." + group: false} {
+	for kind, want := range map[string]bool{"Wheel." + group: true, "wheels." + group + "/v1": true, "Wheel." + group +
+		"/v2": false, "Door." + group: false} {
 		k, err := dependency.ParseKindRef(kind)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var p *planner.Plan
-		p, err = pl.Install(t.Context(), env.NewProvider("claimed-wheels", kindsAt+"wheels:v1.0.0"), planner.Options{Provides: []dependency.KindRef{k}})
+		p, err = pl.Install(t.Context(), env.NewProvider("claimed-wheels", kindsAt+"wheels:v1.0.0"), planner.Options{
+			Provides: []dependency.KindRef{k},
+		})
 		if want && (err != nil || len(p.Objects.Changes) != 1) || !want && !errors.Is(err, provide.ErrNotProvided) {
 			t.Errorf("%s: %v", kind, err)
 		}
@@ -258,13 +269,15 @@ func TestAPackageThatLacksItsKindIsNotInstalled(t *testing.T) {
 	}
 	// No version has it.
 	s.put(kindsAt+"wheels:v1.0.0", provider("wheels", "", crd(group, "Tyre", "one")))
-	if _, err := pl.Install(t.Context(), env.NewProvider("claimed-car", kindsAt+"car:v1.0.0"), planner.Options{}); !errors.Is(err, provide.ErrNotProvided) {
+	if _, err := pl.Install(
+		t.Context(), env.NewProvider("claimed-car", kindsAt+"car:v1.0.0"), planner.Options{},
+	); !errors.Is(err, provide.ErrNotProvided) {
 		t.Errorf("for a package that requires the kind: %v", err)
 	}
 }
 
-// Packages that require kinds of each other, or a kind and a package, are refused by the plan before anything is written, and by
-// the manager before their objects are.
+// Packages that require kinds of each other, or a kind and a package, are refused by the plan before anything is
+// written, and by the manager before their objects are.
 func TestACycleOfKindsIsRefused(t *testing.T) {
 	e := env.New(t)
 	const group = "circle.kinds.test"
@@ -273,20 +286,26 @@ func TestACycleOfKindsIsRefused(t *testing.T) {
 		"hen:v1.0.0": requiring("hen", "Egg."+group+"/v1") + crd(group, "Hen", "one"),
 		"egg:v1.0.0": requiring("egg", "hens."+group+"/v1") + crd(group, "Egg", "one"),
 		"ant:v1.0.0": requiring("ant", "Bee."+group+"/v1") + crd(group, "Ant", "one"),
-		"bee:v1.0.0": provider("bee", "spec:\n  dependsOn:\n  - {provider: "+kindsAt+"ant, version: v1.0.0}\n") + crd(group, "Bee", "one"),
+		"bee:v1.0.0": provider("bee", "spec:\n  dependsOn:\n  - {provider: "+kindsAt+"ant, version: v1.0.0}\n") +
+			crd(group, "Bee", "one"),
 		"top:v1.0.0": requiring("top", "Mid."+group+"/v1"),
 		"mid:v1.0.0": requiring("mid", "Low."+group+"/v1") + crd(group, "Mid", "one"),
 	} {
 		s.put(kindsAt+ref, stream)
 	}
 	audit := &env.Audit{}
-	(&env.Env{Config: audit.Wrap(rest.CopyConfig(e.Config))}).RunManager(t, controller.Options{Content: s, Dependencies: &controller.Dependencies{Registry: s}})
+	(&env.Env{Config: audit.Wrap(rest.CopyConfig(e.Config))}).
+		RunManager(t, controller.Options{Content: s, Dependencies: &controller.Dependencies{Registry: s}})
 	pl := newPlanner(t, e.Config, s)
 	pl.Registry = s
-	pl.Kinds = &provide.Finder{Sources: []provide.Source{sourceOf(t, s, "hen:v1.0.0", "egg:v1.0.0", "ant:v1.0.0", "bee:v1.0.0", "mid:v1.0.0")}}
+	pl.Kinds = &provide.Finder{Sources: []provide.Source{
+		sourceOf(t, s, "hen:v1.0.0", "egg:v1.0.0", "ant:v1.0.0", "bee:v1.0.0", "mid:v1.0.0"),
+	}}
 	refuses := func(name string) {
 		t.Helper()
-		if _, err := pl.Install(t.Context(), env.NewProvider("circle-"+name, kindsAt+name+":v1.0.0"), planner.Options{}); !errors.Is(err, solver.ErrCycle) {
+		if _, err := pl.Install(
+			t.Context(), env.NewProvider("circle-"+name, kindsAt+name+":v1.0.0"), planner.Options{},
+		); !errors.Is(err, solver.ErrCycle) {
 			t.Errorf("the plan of %s: %v", name, err)
 		}
 	}
@@ -301,7 +320,8 @@ func TestACycleOfKindsIsRefused(t *testing.T) {
 	}
 
 	for _, pair := range [][2]string{{"hen", "egg"}, {"ant", "bee"}} {
-		first, second := env.NewProvider("circle-"+pair[0], kindsAt+pair[0]+":v1.0.0"), env.NewProvider("circle-"+pair[1], kindsAt+pair[1]+":v1.0.0")
+		first, second := env.NewProvider("circle-"+pair[0], kindsAt+pair[0]+":v1.0.0"),
+			env.NewProvider("circle-"+pair[1], kindsAt+pair[1]+":v1.0.0")
 		e.CreateTemporary(t, first)
 		e.WaitCondition(t, first, v1.TypeHealthy, corev1.ConditionFalse, provide.ErrNoProvider.Name+": ")
 		refuses(pair[1])
@@ -317,10 +337,14 @@ func TestACycleOfKindsIsRefused(t *testing.T) {
 	}
 	// The provider of a kind that a user recorded is not installed.
 	hen := env.NewProvider("circle-hen", kindsAt+"hen:v1.0.0")
-	graph.SetKindProviders(hen, []dependency.Dependency{{Package: kindsAt + "egg", Constraint: "v1.0.0", CRD: "Egg." + group + "/v1"}})
+	graph.SetKindProviders(hen, []dependency.Dependency{{
+		Package: kindsAt + "egg", Constraint: "v1.0.0", CRD: "Egg." + group + "/v1",
+	}})
 	e.CreateTemporary(t, hen)
 	e.WaitCondition(t, hen, v1.TypeHealthy, corev1.ConditionFalse, solver.ErrCycle.Name+": ")
-	writes := slices.DeleteFunc(audit.Writes(group), func(w string) bool { return !strings.Contains(w, "customresourcedefinitions") })
+	writes := slices.DeleteFunc(
+		audit.Writes(group), func(w string) bool { return !strings.Contains(w, "customresourcedefinitions") },
+	)
 	writes = append(writes, audit.Writes("kinds-egg")...)
 	if len(writes) > 0 {
 		t.Errorf("the manager has written %q", writes)
@@ -340,7 +364,8 @@ func TestAKindOfAPackageThatIsInstalledMeanwhileIsAwaited(t *testing.T) {
 		s.put(kindsAt+ref, stream)
 	}
 	e.RunManager(t, controller.Options{Content: s, Dependencies: &controller.Dependencies{Registry: s}})
-	slow, user, last := env.NewProvider("awaited-slow", kindsAt+"slow:v1.0.0"), env.NewProvider("awaited-user", kindsAt+"user:v1.0.0"), env.NewProvider("awaited-last", kindsAt+"last:v1.0.0")
+	slow, user, last := env.NewProvider("awaited-slow", kindsAt+"slow:v1.0.0"),
+		env.NewProvider("awaited-user", kindsAt+"user:v1.0.0"), env.NewProvider("awaited-last", kindsAt+"last:v1.0.0")
 	e.CreateTemporary(t, slow)
 	e.WaitCondition(t, slow, v1.TypeHealthy, corev1.ConditionFalse, provide.ErrNoProvider.Name+": ")
 	pl := newPlanner(t, e.Config, s)
@@ -359,8 +384,8 @@ func TestAKindOfAPackageThatIsInstalledMeanwhileIsAwaited(t *testing.T) {
 	}
 }
 
-// All kinds of a group stand for the recorded ones: a package is not healthy without one of them, and a deleted provider is
-// replaced by the newest version that has the kinds which all packages require.
+// All kinds of a group stand for the recorded ones: a package is not healthy without one of them, and a deleted
+// provider is replaced by the newest version that has the kinds which all packages require.
 func TestTheRecordedKindsOfAGroupAreRequired(t *testing.T) {
 	e := env.New(t)
 	const group = "group.kinds.test"
@@ -371,7 +396,8 @@ func TestTheRecordedKindsOfAGroupAreRequired(t *testing.T) {
 	s.put(kindsAt+"train:v1.0.0", requiring("train", "*."+group+"/v1"))
 	e.RunManager(t, controller.Options{Content: s, Dependencies: &controller.Dependencies{Registry: s}})
 	s.put(kindsAt+"cart:v1.0.0", requiring("cart", "Wheel."+group+"/v1"))
-	parts, train := env.NewProvider("group-parts", kindsAt+"parts:v1.0.0"), env.NewProvider("group-train", kindsAt+"train:v1.0.0")
+	parts, train := env.NewProvider("group-parts", kindsAt+"parts:v1.0.0"),
+		env.NewProvider("group-train", kindsAt+"train:v1.0.0")
 	cart := env.NewProvider("group-cart", kindsAt+"cart:v1.0.0")
 	e.CreateTemporary(t, parts)
 	settled(t, e.Client, parts)

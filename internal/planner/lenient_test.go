@@ -18,7 +18,9 @@ func TestPlanNamesWhatTheLenientPolicyAccepts(t *testing.T) {
 	const ref = "registry.example.com/lenient:v1"
 	stream := provider("lenient", "", crd("lenient.test", "Thing", "one"))
 	for i := range 12 {
-		stream += fmt.Sprintf("---\napiVersion: apiextensions.crossplane.io/v1\nkind: Composition\nmetadata: {name: extra-%02d}\n", i)
+		stream += fmt.Sprintf(
+			"---\napiVersion: apiextensions.crossplane.io/v1\nkind: Composition\nmetadata: {name: extra-%02d}\n", i,
+		)
 	}
 	s.put(ref, stream)
 	p := env.NewProvider("lenient", ref)
@@ -36,7 +38,8 @@ func TestPlanNamesWhatTheLenientPolicyAccepts(t *testing.T) {
 			accepted = append(accepted, w)
 		}
 	}
-	if len(accepted) != 11 || !strings.Contains(accepted[0], "ObjectNotAllowed") || !strings.Contains(accepted[0], "extra-00") || !strings.Contains(accepted[10], "2 more") {
+	if len(accepted) != 11 || !strings.Contains(accepted[0], "ObjectNotAllowed") ||
+		!strings.Contains(accepted[0], "extra-00") || !strings.Contains(accepted[10], "2 more") {
 		t.Errorf("got %q", accepted)
 	}
 }

@@ -10,7 +10,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
 )
 
-// TestAProviderOfAnotherRepositoryIsAnotherVersion checks which updates of a shared Provider take its version from a PackageInstall.
+// TestAProviderOfAnotherRepositoryIsAnotherVersion checks which updates of a shared Provider take its version from a
+// PackageInstall.
 func TestAProviderOfAnotherRepositoryIsAnotherVersion(t *testing.T) {
 	const boats = "registry.example.org/acme/boats"
 	live := v1.NewPackage(v1.ProviderKind)
@@ -29,7 +30,9 @@ func TestAProviderOfAnotherRepositoryIsAnotherVersion(t *testing.T) {
 				Resource: packagesv1alpha1.NewInstall(packagesv1alpha1.PackageInstallKind),
 				Facts:    frontend.Facts{Reference: boats + ":v1", Shares: true, Provider: "boats"},
 			}
-			node := graph.Node{Kind: v1.ProviderKind, Name: "boats", Package: lockfile.Package{Repository: c.repository, Version: c.version}}
+			node := graph.Node{Kind: v1.ProviderKind, Name: "boats", Package: lockfile.Package{
+				Repository: c.repository, Version: c.version,
+			}}
 			out := &Plan{}
 			(&Planner{}).start(Options{}).lostVersions([]*frontend.Object{in}, live, node, out)
 			if lost := len(out.Breaks) > 0; lost != c.lost {

@@ -106,16 +106,28 @@ func TestPlanEqualsTheWritesOfTheManager(t *testing.T) {
 	e := env.New(t)
 	s := newFakeContent()
 	const repository = "registry.example.com/preview/life"
-	s.put(repository+":v1", provider("life", "", crd("life.preview.test", "Kept", "one"), crd("life.preview.test", "Changed", "one"), crd("life.preview.test", "Dropped", "one")))
-	s.put(repository+":v2", provider("life", "", crd("life.preview.test", "Kept", "one"), crd("life.preview.test", "Changed", "two"), crd("life.preview.test", "Added", "two")))
-	s.put(repository+":v3", provider("life", "", crd("life.preview.test", "Kept", "one"), crd("life.preview.test", "Changed", "three"), crd("life.preview.test", "Added", "two")))
+	s.put(repository+":v1", provider(
+		"life", "", crd("life.preview.test", "Kept", "one"), crd("life.preview.test", "Changed", "one"),
+		crd("life.preview.test", "Dropped", "one"),
+	))
+	s.put(repository+":v2", provider(
+		"life", "", crd("life.preview.test", "Kept", "one"), crd("life.preview.test", "Changed", "two"),
+		crd("life.preview.test", "Added", "two"),
+	))
+	s.put(repository+":v3", provider(
+		"life", "", crd("life.preview.test", "Kept", "one"), crd("life.preview.test", "Changed", "three"),
+		crd("life.preview.test", "Added", "two"),
+	))
 	seen := &env.Audit{}
 	defer runManager(t, seen.Wrap(e.Config), s).Stop()
 	c, pl := e.Client, newPlanner(t, e.Config, s)
 
 	p := env.NewProvider("life", repository+":v1")
 	first := install(t, pl, p)
-	wantActions(t, first, map[string]plan.Action{"kepts.life.preview.test": plan.Create, "changeds.life.preview.test": plan.Create, "droppeds.life.preview.test": plan.Create})
+	wantActions(t, first, map[string]plan.Action{
+		"kepts.life.preview.test": plan.Create, "changeds.life.preview.test": plan.Create,
+		"droppeds.life.preview.test": plan.Create,
+	})
 	seen.Reset("")
 	e.CreateTemporary(t, p)
 	settled(t, c, p)
@@ -134,20 +146,36 @@ func TestPlanEqualsTheWritesOfTheManager(t *testing.T) {
 		how   func(v1.Package)
 		first map[string]plan.Action
 	}{
-		{"kept, changed, dropped and added", func(p v1.Package) { p.PackageSpec().Package = repository + ":v2" }, map[string]plan.Action{
-			"changeds.life.preview.test": plan.Update, "addeds.life.preview.test": plan.Create, "droppeds.life.preview.test": plan.Release,
+		{"kept, changed, dropped and added", func(p v1.Package) {
+			p.PackageSpec().Package = repository +
+				":v2"
+		}, map[string]plan.Action{
+			"changeds.life.preview.test": plan.Update, "addeds.life.preview.test": plan.Create,
+			"droppeds.life.preview.test": plan.Release,
 		}},
-		{"with a revision that is collected", func(p v1.Package) { p.PackageSpec().Package = repository + ":v3" }, map[string]plan.Action{
+		{"with a revision that is collected", func(p v1.Package) {
+			p.PackageSpec().Package = repository +
+				":v3"
+		}, map[string]plan.Action{
 			"changeds.life.preview.test": plan.Update,
 		}},
 		{"back", func(p v1.Package) { p.PackageSpec().Package = repository + ":v2" }, map[string]plan.Action{
 			"changeds.life.preview.test": plan.Update,
 		}},
-		{"labels on everything", func(p v1.Package) { p.PackageSpec().CommonLabels = map[string]string{"team": "a"} }, map[string]plan.Action{
-			"kepts.life.preview.test": plan.Update, "changeds.life.preview.test": plan.Update, "addeds.life.preview.test": plan.Update,
+		{"labels on everything", func(p v1.Package) {
+			p.PackageSpec().CommonLabels = map[string]string{
+				"team": "a",
+			}
+		}, map[string]plan.Action{
+			"kepts.life.preview.test": plan.Update, "changeds.life.preview.test": plan.Update,
+			"addeds.life.preview.test": plan.Update,
 		}},
-		{"the pull policy, which only revisions copy", func(p v1.Package) { p.PackageSpec().PackagePullPolicy = corev1.PullAlways }, map[string]plan.Action{}},
-		{"the history limit, which makes no write", func(p v1.Package) { p.PackageSpec().RevisionHistoryLimit = new(int64(3)) }, map[string]plan.Action{}},
+		{"the pull policy, which only revisions copy", func(p v1.Package) {
+			p.PackageSpec().PackagePullPolicy = corev1.PullAlways
+		}, map[string]plan.Action{}},
+		{"the history limit, which makes no write", func(p v1.Package) {
+			p.PackageSpec().RevisionHistoryLimit = new(int64(3))
+		}, map[string]plan.Action{}},
 		{"manual activation", func(p v1.Package) {
 			p.PackageSpec().RevisionActivationPolicy = v1.ManualActivation
 			p.PackageSpec().Package = repository + ":v1"
@@ -178,12 +206,16 @@ func TestRefusedPlan(t *testing.T) {
 	e := env.New(t)
 	s := newFakeContent()
 	s.put("registry.example.com/preview/holder:v1", provider("holder", "", crd("refused.preview.test", "Shared", "a")))
-	s.put("registry.example.com/preview/comer:v1", provider("comer", "", crd("refused.preview.test", "Shared", "b"), crd("refused.preview.test", "Own", "b")))
+	s.put(
+		"registry.example.com/preview/comer:v1",
+		provider("comer", "", crd("refused.preview.test", "Shared", "b"), crd("refused.preview.test", "Own", "b")),
+	)
 	seen := &env.Audit{}
 	defer runManager(t, seen.Wrap(e.Config), s).Stop()
 	c, pl := e.Client, newPlanner(t, e.Config, s)
 
-	holder, comer := env.NewProvider("holder", "registry.example.com/preview/holder:v1"), env.NewProvider("comer", "registry.example.com/preview/comer:v1")
+	holder, comer := env.NewProvider("holder", "registry.example.com/preview/holder:v1"),
+		env.NewProvider("comer", "registry.example.com/preview/comer:v1")
 	e.CreateTemporary(t, holder)
 	settled(t, c, holder)
 	planned := install(t, pl, comer)
@@ -193,7 +225,10 @@ func TestRefusedPlan(t *testing.T) {
 	seen.Reset("")
 	e.CreateTemporary(t, comer)
 	// The manager names the package where the plan can only know its revision.
-	e.WaitCondition(t, comer, v1.TypeHealthy, corev1.ConditionFalse, "CustomResourceDefinition shareds.refused.preview.test belongs to Provider")
+	e.WaitCondition(
+		t, comer, v1.TypeHealthy, corev1.ConditionFalse,
+		"CustomResourceDefinition shareds.refused.preview.test belongs to Provider",
+	)
 	// Changes of a plan with a refusal are not carried out.
 	planned.Objects.Changes = nil
 	wantWrites(t, seen, planned)
@@ -231,7 +266,10 @@ func TestPlanOfUninstall(t *testing.T) {
 	e := env.New(t)
 	s := newFakeContent()
 	const ref = "registry.example.com/preview/goes:v1"
-	s.put(ref, provider("goes", "", crd("goes.preview.test", "Thing", "a"), crd("goes.preview.test", "Empty", "a"), crd("goes.preview.test", "Held", "a")))
+	s.put(ref, provider(
+		"goes", "", crd("goes.preview.test", "Thing", "a"), crd("goes.preview.test", "Empty", "a"),
+		crd("goes.preview.test", "Held", "a"),
+	))
 	defer runManager(t, e.Config, s).Stop()
 	c, pl := e.Client, newPlanner(t, e.Config, s)
 	p := env.NewProvider("goes", ref)
@@ -250,7 +288,8 @@ func TestPlanOfUninstall(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantActions(t, planned, map[string]plan.Action{
-		"things.goes.preview.test": plan.Delete, "emptys.goes.preview.test": plan.Delete, "helds.goes.preview.test": plan.Leave,
+		"things.goes.preview.test": plan.Delete, "emptys.goes.preview.test": plan.Delete,
+		"helds.goes.preview.test": plan.Leave,
 	})
 	want := []planner.CustomResources{{CRD: "things.goes.preview.test", Count: 3}}
 	if diff := cmp.Diff(want, planned.CustomResources, cmpopts.IgnoreUnexported(planner.CustomResources{})); diff != "" {
@@ -277,15 +316,17 @@ func TestPlanOfUninstall(t *testing.T) {
 	})
 }
 
-// The plan of an uninstall has the objects that no revision lists, because the history limit deleted their revision, and the custom
-// resources of CRDs that only an object of the package owns, such as those of the claims of an XRD.
+// The plan of an uninstall has the objects that no revision lists, because the history limit deleted their revision,
+// and the custom resources of CRDs that only an object of the package owns, such as those of the claims of an XRD.
 func TestPlanOfUninstallHasAllThatThePackageOwns(t *testing.T) {
 	e := env.New(t)
 	p := env.NewProvider("owning", "registry.example.com/preview/owning:v1")
 	e.CreateTemporary(t, p)
 	create := func(kind, apiVersion, ownerKind, owner string, uid types.UID) types.UID {
 		o := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal([]byte(strings.TrimPrefix(strings.TrimSpace(crd("owning.preview.test", kind, "a")), "---")), &o.Object); err != nil {
+		if err := yaml.Unmarshal(
+			[]byte(strings.TrimPrefix(strings.TrimSpace(crd("owning.preview.test", kind, "a")), "---")), &o.Object,
+		); err != nil {
 			t.Fatal(err)
 		}
 		o.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: apiVersion, Kind: ownerKind, Name: owner, UID: uid}})
@@ -310,7 +351,9 @@ func TestPlanOfUninstallHasAllThatThePackageOwns(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantActions(t, planned, map[string]plan.Action{"releaseds.owning.preview.test": plan.Delete})
-	want := []planner.CustomResources{{CRD: "claims.owning.preview.test", Count: 1}, {CRD: "releaseds.owning.preview.test", Count: 1}}
+	want := []planner.CustomResources{{CRD: "claims.owning.preview.test", Count: 1}, {
+		CRD: "releaseds.owning.preview.test", Count: 1,
+	}}
 	if diff := cmp.Diff(want, planned.CustomResources, cmpopts.IgnoreUnexported(planner.CustomResources{})); diff != "" {
 		t.Errorf("custom resources (-want +got):\n%s", diff)
 	}
@@ -329,7 +372,11 @@ func addOwner(t *testing.T, c client.Client, name string) {
 	if err := c.Get(t.Context(), client.ObjectKey{Name: name}, crd); err != nil {
 		t.Fatal(err)
 	}
-	patch := fmt.Appendf(nil, `[{"op":"add","path":"/metadata/ownerReferences/-","value":{"apiVersion":"v1","kind":"Namespace","name":"default","uid":%q}}]`, owner.GetUID())
+	patch := fmt.Appendf(
+		nil,
+		`[{"op":"add","path":"/metadata/ownerReferences/-","value":{"apiVersion":"v1","kind":"Namespace","name":"default","uid":%q}}]`,
+		owner.GetUID(),
+	)
 	if err := c.Patch(t.Context(), crd, client.RawPatch("application/json-patch+json", patch)); err != nil {
 		t.Fatal(err)
 	}

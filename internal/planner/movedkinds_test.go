@@ -41,12 +41,16 @@ func TestPlanShowsTheChangedKindsOfMovedDependencies(t *testing.T) {
 	settled(t, e.Client, truck)
 	stop()
 
-	p := installWith(t, pl, planner.Options{Upgrades: graph.Upgrade}, with(car, func(p v1.Package) { p.PackageSpec().Package = at + "car:v2" }))
+	p := installWith(
+		t, pl, planner.Options{Upgrades: graph.Upgrade},
+		with(car, func(p v1.Package) { p.PackageSpec().Package = at + "car:v2" }),
+	)
 	if len(p.AddedPackages) != 1 || p.AddedPackages[0].Name != dependency.Name {
 		t.Fatalf("the plan moves %+v", p.AddedPackages)
 	}
 	kinds := p.AddedPackages[0].KindChanges
-	if len(kinds) != 1 || kinds[0].Name != "engines.movedkinds.preview.test" || p.CountKindChanges()[crddiff.Breaking] == 0 || len(p.KindChanges) != 0 {
+	if len(kinds) != 1 || kinds[0].Name != "engines.movedkinds.preview.test" ||
+		p.CountKindChanges()[crddiff.Breaking] == 0 || len(p.KindChanges) != 0 {
 		t.Errorf("the changes of kinds are %+v, and those of the package itself %+v", kinds, p.KindChanges)
 	}
 	if len(p.Breaks) != 0 {
@@ -54,8 +58,14 @@ func TestPlanShowsTheChangedKindsOfMovedDependencies(t *testing.T) {
 	}
 	s.put(at+"engine:v3.0.0", provider("engine", "", crd("movedkinds.preview.test", "Motor", "one")))
 	s.put(at+"car:v3", strings.Replace(needing("car", at+"engine"), "'>=v1'", "'>=v3'", 1))
-	p = installWith(t, pl, planner.Options{Upgrades: graph.Upgrade}, with(car, func(p v1.Package) { p.PackageSpec().Package = at + "car:v3" }))
-	if want := "provider/moved-truck needs " + at + "engine for Engine.movedkinds.preview.test, and it would not provide that at v3.0.0"; len(p.Breaks) != 1 || p.Breaks[0].String() != want {
+	p = installWith(
+		t, pl, planner.Options{Upgrades: graph.Upgrade},
+		with(car, func(p v1.Package) { p.PackageSpec().Package = at + "car:v3" }),
+	)
+	if want := "provider/moved-truck needs " + at +
+		"engine for Engine.movedkinds.preview.test, and it would not provide that at v3.0.0"; len(
+		p.Breaks,
+	) != 1 || p.Breaks[0].String() != want {
 		t.Errorf("the plan moves %+v and breaks %v, want %s", p.AddedPackages[0].Reference, p.Breaks, want)
 	}
 }

@@ -23,7 +23,8 @@ import (
 // warn adds warnings.
 func (p *Plan) warn(all ...string) { p.Warnings = append(p.Warnings, all...) }
 
-// UnusualWarnings returns the warnings that an operation prints if it does not show the plan: those that do not describe its usual course.
+// UnusualWarnings returns the warnings that an operation prints if it does not show the plan: those that do not
+// describe its usual course.
 func (p *Plan) UnusualWarnings() []string {
 	return slices.DeleteFunc(slices.Clone(p.Warnings), func(text string) bool { return slices.Contains(p.usual, text) })
 }
@@ -35,24 +36,37 @@ func notes(p v1.Package, t revision.Transition, out *Plan) []string {
 		all = append(all, "The package is being deleted, so none of these changes are made.")
 	}
 	if v1.IsPaused(p) {
-		all = append(all, fmt.Sprintf("The package is paused: nothing happens until the annotation %s is removed.", v1.AnnotationPaused))
+		all = append(
+			all, fmt.Sprintf("The package is paused: nothing happens until the annotation %s is removed.", v1.AnnotationPaused),
+		)
 	}
 	if v1.IsPaused(t.Current) {
-		all = append(all, fmt.Sprintf("The revision %s is paused: its objects stay as they are until the annotation %s is removed.", t.Current.GetName(), v1.AnnotationPaused))
+		all = append(all, fmt.Sprintf(
+			"The revision %s is paused: its objects stay as they are until the annotation %s is removed.", t.Current.GetName(),
+			v1.AnnotationPaused,
+		))
 	}
 	if out.Adopts {
-		all = append(all, "The package was installed as a dependency. It becomes explicitly installed, and stays when no package requires it any more.")
+		all = append(
+			all,
+			"The package was installed as a dependency. It becomes explicitly installed, and stays when no package requires it any more.",
+		)
 	}
 	policy := revision.PolicyOf(p)
 	switch {
 	case t.Activate == t.Current.GetName():
 	case t.Current.GetName() == policy.Refused:
-		all = append(all, fmt.Sprintf("The package was rolled back from the revision %s to %s: %s. Repeat the update to try again.",
-			policy.Refused, policy.Back, strings.TrimSuffix(p.PackageStatus().Rollback.Message, ".")))
+		all = append(all,
+			fmt.Sprintf("The package was rolled back from the revision %s to %s: %s. Repeat the update to try again.",
+				policy.Refused, policy.Back, strings.TrimSuffix(p.PackageStatus().Rollback.Message, ".")))
 	default:
-		all = append(all, fmt.Sprintf("The revisionActivationPolicy is Manual: the revision %s waits until a user sets its spec.desiredState to Active.", t.Current.GetName()))
+		all = append(all, fmt.Sprintf(
+			"The revisionActivationPolicy is Manual: the revision %s waits until a user sets its spec.desiredState to Active.",
+			t.Current.GetName(),
+		))
 	}
-	if ready := p.GetCondition(v1.TypeReady); string(ready.Reason) == apply.ErrDenied.Name && ready.ObservedGeneration == p.GetGeneration() {
+	if ready := p.GetCondition(v1.TypeReady); string(ready.Reason) == apply.ErrDenied.Name &&
+		ready.ObservedGeneration == p.GetGeneration() {
 		all = append(all, "The last attempt failed: "+ready.Message)
 	}
 	if waits := out.unsatisfied(); len(waits) > 0 {
@@ -60,7 +74,9 @@ func notes(p v1.Package, t revision.Transition, out *Plan) []string {
 	}
 	for _, d := range out.Dependencies {
 		if out.lacksKind(d) {
-			all = append(all, fmt.Sprintf("Objects are changed only when %s provides %s. %s", d.Package, d.CRD, state.SelectAgain))
+			all = append(
+				all, fmt.Sprintf("Objects are changed only when %s provides %s. %s", d.Package, d.CRD, state.SelectAgain),
+			)
 		}
 	}
 	if coming := out.coming(); len(coming) > 0 && !out.WaitsForDependencies() {
@@ -74,7 +90,8 @@ func notes(p v1.Package, t revision.Transition, out *Plan) []string {
 	return append(all, out.usual...)
 }
 
-// warnOfStatus adds a warning about a version that was yanked, retracted or deprecated. A status that cannot be read in time adds none.
+// warnOfStatus adds a warning about a version that was yanked, retracted or deprecated. A status that cannot be read in
+// time adds none.
 func (pl *planning) warnOfStatus(ctx context.Context, p v1.Package, res state.Resolution, out *Plan) {
 	if pl.Registry == nil || res.LookupError != nil || !revision.MayPull(p.PackageSpec().PackagePullPolicy) {
 		return

@@ -57,16 +57,24 @@ func TestNext(t *testing.T) {
 		want            []string
 		note            string
 	}{
-		"as it is":         {digestB, digestB, nil, nil, nil, ""},
-		"back":             {digestB, digestA, nil, nil, []string{"deactivate B 2 Inactive", "activate A 3 Active"}, ""},
-		"new":              {digestB, digestC, nil, nil, []string{"deactivate B 2 Inactive", "create C 3 Active", "collect A 1 Inactive"}, ""},
+		"as it is": {digestB, digestB, nil, nil, nil, ""},
+		"back":     {digestB, digestA, nil, nil, []string{"deactivate B 2 Inactive", "activate A 3 Active"}, ""},
+		"new": {
+			digestB, digestC, nil, nil, []string{"deactivate B 2 Inactive", "create C 3 Active", "collect A 1 Inactive"}, "",
+		},
 		"new, and manual":  {digestB, digestC, manual, nil, []string{"create C 0 Inactive"}, "Manual"},
 		"back, and manual": {digestB, digestA, manual, nil, nil, "Manual"},
-		"a flag":           {digestB, digestB, nil, func(p v1.Package) { p.PackageSpec().SkipDependencyResolution = true }, []string{"update B 2 Active"}, ""},
-		"rolled back":      {digestA, digestB, rolledBack, nil, nil, "rolled back from"},
+		"a flag": {
+			digestB, digestB, nil, func(p v1.Package) { p.PackageSpec().SkipDependencyResolution = true },
+			[]string{"update B 2 Active"}, "",
+		},
+		"rolled back": {digestA, digestB, rolledBack, nil, nil, "rolled back from"},
 		"rolled back, and the spec changes": {digestA, digestB, rolledBack, func(p v1.Package) { p.SetGeneration(4) },
 			[]string{"deactivate A 3 Inactive", "activate B 4 Active"}, ""},
-		"rolled back, and other content": {digestA, digestC, rolledBack, nil, []string{"deactivate A 3 Inactive", "create C 4 Active", "collect B 2 Inactive"}, ""},
+		"rolled back, and other content": {
+			digestA, digestC, rolledBack, nil, []string{"deactivate A 3 Inactive", "create C 4 Active", "collect B 2 Inactive"},
+			"",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, all := succeeding(tc.active, tc.how)
@@ -93,8 +101,12 @@ func TestNext(t *testing.T) {
 // A note names objects that are installed after the others.
 func TestNoteNamesObjectsThatAreInstalledLater(t *testing.T) {
 	p, all := succeeding(digestB, func(v1.Package) {})
-	hook := plan.Ref{APIVersion: "admissionregistration.k8s.io/v1", Kind: "MutatingWebhookConfiguration", Name: "crossplane-provider-p"}
-	for action, want := range map[plan.Action]string{plan.Create: "Webhook configurations are created once", plan.Update: ""} {
+	hook := plan.Ref{
+		APIVersion: "admissionregistration.k8s.io/v1", Kind: "MutatingWebhookConfiguration", Name: "crossplane-provider-p",
+	}
+	for action, want := range map[plan.Action]string{
+		plan.Create: "Webhook configurations are created once", plan.Update: "",
+	} {
 		out := &Plan{Objects: plan.Plan{Changes: []plan.Change{{Action: action, Ref: hook}}}}
 		said := strings.Join(notes(p, revision.Next(p, xpkg.Meta{}, digestB, all), out), " ")
 		if !strings.Contains(said, want) || want == "" && said != "" {
@@ -106,12 +118,15 @@ func TestNoteNamesObjectsThatAreInstalledLater(t *testing.T) {
 // An operation that does not show its plan prints the warnings that do not describe its usual course.
 func TestUnusualWarnings(t *testing.T) {
 	p, all := succeeding(digestB, func(p v1.Package) { p.SetAnnotations(map[string]string{v1.AnnotationPaused: "true"}) })
-	hook := plan.Ref{APIVersion: "admissionregistration.k8s.io/v1", Kind: "MutatingWebhookConfiguration", Name: "crossplane-provider-p"}
+	hook := plan.Ref{
+		APIVersion: "admissionregistration.k8s.io/v1", Kind: "MutatingWebhookConfiguration", Name: "crossplane-provider-p",
+	}
 	out := &Plan{Objects: plan.Plan{Changes: []plan.Change{{Action: plan.Create, Ref: hook}}}}
 	out.warn("The conversion webhook does not run.")
 	out.warn(notes(p, revision.Next(p, xpkg.Meta{}, digestB, all), out)...)
 	got := out.UnusualWarnings()
-	if len(out.Warnings) != 3 || len(got) != 2 || got[0] != "The conversion webhook does not run." || !strings.Contains(got[1], "is paused") {
+	if len(out.Warnings) != 3 || len(got) != 2 || got[0] != "The conversion webhook does not run." ||
+		!strings.Contains(got[1], "is paused") {
 		t.Errorf("got %q of %q", got, out.Warnings)
 	}
 }
@@ -119,7 +134,11 @@ func TestUnusualWarnings(t *testing.T) {
 // Notes report that the package is paused or is being deleted.
 func TestNotes(t *testing.T) {
 	for annotated, want := range map[string]string{"true": "paused", "false": ""} {
-		p, all := succeeding(digestB, func(p v1.Package) { p.SetAnnotations(map[string]string{v1.AnnotationPaused: annotated}) })
+		p, all := succeeding(digestB, func(p v1.Package) {
+			p.SetAnnotations(map[string]string{
+				v1.AnnotationPaused: annotated,
+			})
+		})
 		said := strings.Join(notes(p, revision.Next(p, xpkg.Meta{}, digestB, all), &Plan{}), " ")
 		if !strings.Contains(said, want) || want == "" && said != "" {
 			t.Errorf("paused %s: %q", annotated, said)

@@ -12,7 +12,9 @@ import (
 func TestPlanNamesTheConcernsAboutNewObjects(t *testing.T) {
 	s := newFakeContent()
 	const ref = "registry.example.com/names:v1"
-	s.put(ref, provider("names", "", crd("a.test", "Provider", "one"), crd("a.test", "Function", "one"), crd("a.test", "Thing", "one")))
+	s.put(ref, provider(
+		"names", "", crd("a.test", "Provider", "one"), crd("a.test", "Function", "one"), crd("a.test", "Thing", "one"),
+	))
 	got, err := fakePlanner(t, s).Install(t.Context(), env.NewProvider("names", ref), planner.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -23,7 +25,8 @@ func TestPlanNamesTheConcernsAboutNewObjects(t *testing.T) {
 			found = append(found, w)
 		}
 	}
-	if len(found) != 1 || !strings.Contains(found[0], "providers.a.test") || !strings.Contains(found[0], "functions.a.test") || strings.Contains(found[0], "things") {
+	if len(found) != 1 || !strings.Contains(found[0], "providers.a.test") ||
+		!strings.Contains(found[0], "functions.a.test") || strings.Contains(found[0], "things") {
 		t.Errorf("got %q of %q", found, got.Warnings)
 	}
 }

@@ -67,14 +67,23 @@ func TestAPlanWarnsOfAVersionThatWasWithdrawn(t *testing.T) {
 		}
 	}
 	digest := oci.DigestOf([]byte("v1.0.0"))
-	yanked := &catalog.VersionStatus{Status: catalog.Status{State: catalog.Yanked, Reason: catalog.Broken, Message: "it sinks", ReplacedBy: "v1.1.0"}, Tag: "v1.0.0", Digest: digest}
+	yanked := &catalog.VersionStatus{
+		Status: catalog.Status{State: catalog.Yanked, Reason: catalog.Broken, Message: "it sinks", ReplacedBy: "v1.1.0"},
+		Tag:    "v1.0.0", Digest: digest,
+	}
 	for name, c := range map[string]struct {
 		lookup withdrawnLookup
 		pull   corev1.PullPolicy
 		want   string
 	}{
-		"yanked":      {withdrawnLookup{status: yanked}, "", "registry.example.org/boats v1.0.0 is yanked (broken): it sinks; use v1.1.0 instead."},
-		"retracted":   {withdrawnLookup{retract: `[{"versions":"<1.1","message":"it sinks"}]`}, "", "registry.example.org/boats v1.0.0 is retracted: it sinks."},
+		"yanked": {
+			withdrawnLookup{status: yanked}, "",
+			"registry.example.org/boats v1.0.0 is yanked (broken): it sinks; use v1.1.0 instead.",
+		},
+		"retracted": {
+			withdrawnLookup{retract: `[{"versions":"<1.1","message":"it sinks"}]`}, "",
+			"registry.example.org/boats v1.0.0 is retracted: it sinks.",
+		},
 		"neither":     {withdrawnLookup{retract: `[{"versions":"<1.0.0"}]`}, "", ""},
 		"unreachable": {withdrawnLookup{status: yanked, err: errors.New("no route")}, "", ""},
 		"never pull":  {withdrawnLookup{status: yanked}, corev1.PullNever, ""},
@@ -82,7 +91,9 @@ func TestAPlanWarnsOfAVersionThatWasWithdrawn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := v1.NewPackage(v1.ProviderKind)
 			p.PackageSpec().Package, p.PackageSpec().PackagePullPolicy = "registry.example.org/boats:v1.0.0", c.pull
-			pl := (&Planner{Reader: fake.NewClientBuilder().WithScheme(scheme).Build(), Registry: c.lookup, Namespace: "crossplane-system"}).start(Options{})
+			pl := (&Planner{
+				Reader: fake.NewClientBuilder().WithScheme(scheme).Build(), Registry: c.lookup, Namespace: "crossplane-system",
+			}).start(Options{})
 			out := &Plan{}
 			pl.warnOfStatus(t.Context(), p, state.Resolution{Digest: digest}, out)
 			if got := strings.Join(out.Warnings, "\n"); got != c.want {

@@ -110,8 +110,8 @@ func schemaOf(kind string) (*schema.Structural, error) {
 	return nil, fmt.Errorf("%q is not a kind of package", kind)
 }
 
-// packageSchemas returns the schemas of the kinds of the package API. It parses the embedded CRDs once, because a plan of
-// several packages needs the schemas for each of them.
+// packageSchemas returns the schemas of the kinds of the package API. It parses the embedded CRDs once, because a plan
+// of several packages needs the schemas for each of them.
 var packageSchemas = sync.OnceValues(func() (map[string]*schema.Structural, error) {
 	definitions, err := crds.Packages()
 	if err != nil {
@@ -124,7 +124,9 @@ var packageSchemas = sync.OnceValues(func() (map[string]*schema.Structural, erro
 				continue
 			}
 			var s apiextensions.JSONSchemaProps
-			if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(version.Schema.OpenAPIV3Schema, &s, nil); err != nil {
+			if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(
+				version.Schema.OpenAPIV3Schema, &s, nil,
+			); err != nil {
 				return nil, err
 			}
 			if out[crd.Spec.Names.Kind], err = schema.NewStructural(&s); err != nil {

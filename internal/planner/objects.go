@@ -32,7 +32,9 @@ func revisionChanges(t revision.Transition) []RevisionChange {
 
 // objects adds to the plan the changes of the objects of the active revision, and of the revisions
 // that become inactive.
-func (pl *planning) objects(ctx context.Context, s *clusterState, p v1.Package, pkg *xpkg.Package, t revision.Transition, out *Plan) error {
+func (pl *planning) objects(
+	ctx context.Context, s *clusterState, p v1.Package, pkg *xpkg.Package, t revision.Transition, out *Plan,
+) error {
 	active, current := t.Active(), t.Current.GetName()
 	var kept []plan.Ref
 	var err error
@@ -68,7 +70,10 @@ func (pl *planning) objects(ctx context.Context, s *clusterState, p v1.Package, 
 
 // establish adds to the plan the changes of the objects of the active revision, and returns the
 // objects.
-func (pl *planning) establish(ctx context.Context, s *clusterState, p v1.Package, pkg *xpkg.Package, active v1.PackageRevision, t revision.Transition, out *Plan) ([]plan.Ref, error) {
+func (pl *planning) establish(
+	ctx context.Context, s *clusterState, p v1.Package, pkg *xpkg.Package, active v1.PackageRevision,
+	t revision.Transition, out *Plan,
+) ([]plan.Ref, error) {
 	wanted, err := pl.packages().Desired(pkg, active)
 	if err != nil {
 		return nil, err
@@ -77,7 +82,9 @@ func (pl *planning) establish(ctx context.Context, s *clusterState, p v1.Package
 	if err != nil {
 		return nil, err
 	}
-	established := plan.Establish(wanted.Desired(), live, revision.Written(t.After), revision.Requester(p, active, t.After))
+	established := plan.Establish(
+		wanted.Desired(), live, revision.Written(t.After), revision.Requester(p, active, t.After),
+	)
 	composed, err := wanted.ComposedCRDs()
 	if err != nil {
 		return nil, err
@@ -127,7 +134,8 @@ func (s *clusterState) leftOut(p v1.Package, refs []plan.Ref) *LeftOut {
 	case choice.Of(p.PackageKind(), p.GetName()) == runtime.None:
 		return &LeftOut{hooks, noRuntime(name), choice.AdviseRuntime(p.PackageKind(), p.GetName())}
 	default:
-		return &LeftOut{hooks, "the content of " + name + " has no runtime that serves them", "Report it to the maintainer of the package."}
+		return &LeftOut{hooks, "the content of " + name +
+			" has no runtime that serves them", "Report it to the maintainer of the package."}
 	}
 }
 
@@ -136,8 +144,8 @@ func noRuntime(name string) string {
 	return "the manager runs no runtime for " + name + " (package runtime None)"
 }
 
-// unservedConversions returns a warning about the conversion webhooks of the changed objects of a package whose runtime the manager does not
-// run, or "". The manager refuses conversion webhooks of content that has no runtime.
+// unservedConversions returns a warning about the conversion webhooks of the changed objects of a package whose runtime
+// the manager does not run, or "". The manager refuses conversion webhooks of content that has no runtime.
 func (s *clusterState) unservedConversions(p v1.Package, wanted []plan.Desired, changes []plan.Change) string {
 	converts := map[plan.Ref]bool{}
 	for _, d := range wanted {
@@ -153,13 +161,19 @@ func (s *clusterState) unservedConversions(p v1.Package, wanted []plan.Desired, 
 	if len(objects) == 0 || !known {
 		return ""
 	}
-	name, webhook := Package{Kind: p.PackageKind(), Name: p.GetName()}.Short(), "the conversion webhook of "+wording.Few(objects, maxConversions, ", ")
+	name, webhook := Package{Kind: p.PackageKind(), Name: p.GetName()}.Short(), "the conversion webhook of "+
+		wording.Few(objects, maxConversions, ", ")
 	const consequence = "the API server cannot read or write custom resources in another version than the stored one"
 	switch choice.Of(p.PackageKind(), p.GetName()) {
 	case runtime.External:
-		return fmt.Sprintf("The runtime of %s, which the manager does not run, must serve %s: until then, %s.", name, webhook, consequence)
+		return fmt.Sprintf(
+			"The runtime of %s, which the manager does not run, must serve %s: until then, %s.", name, webhook, consequence,
+		)
 	case runtime.None:
-		return fmt.Sprintf("No runtime serves %s, because %s: %s. %s", webhook, noRuntime(name), consequence, choice.AdviseRuntime(p.PackageKind(), p.GetName()))
+		return fmt.Sprintf(
+			"No runtime serves %s, because %s: %s. %s", webhook, noRuntime(name), consequence,
+			choice.AdviseRuntime(p.PackageKind(), p.GetName()),
+		)
 	}
 	return ""
 }
@@ -167,8 +181,8 @@ func (s *clusterState) unservedConversions(p v1.Package, wanted []plan.Desired, 
 // maxConversions limits the objects with conversion webhooks in a warning.
 const maxConversions = 3
 
-// withoutWebhooks returns the changes of the objects of a package without a runtime: as the manager does, it creates no webhook
-// configurations, and deletes those that exist.
+// withoutWebhooks returns the changes of the objects of a package without a runtime: as the manager does, it creates no
+// webhook configurations, and deletes those that exist.
 func withoutWebhooks(p plan.Plan, live map[plan.Ref]plan.Live, requester plan.Requester) plan.Plan {
 	now, held := p.Hold()
 	existing := map[plan.Ref]plan.Live{}
@@ -194,7 +208,9 @@ func withoutWebhooks(p plan.Plan, live map[plan.Ref]plan.Live, requester plan.Re
 func (pl *planning) release(ctx context.Context, inactive revision.Set, kept []plan.Ref, out *Plan) error {
 	refs, err := pl.packages().ObjectRefs(ctx, inactive.Revision)
 	if err != nil {
-		out.warn(fmt.Sprintf("The objects that the revision %s releases are not known: %v.", inactive.Revision.GetName(), err))
+		out.warn(fmt.Sprintf(
+			"The objects that the revision %s releases are not known: %v.", inactive.Revision.GetName(), err,
+		))
 		return nil
 	}
 	refs = plan.Without(refs, kept)
@@ -206,10 +222,12 @@ func (pl *planning) release(ctx context.Context, inactive revision.Set, kept []p
 	return nil
 }
 
-// kindChanges returns the changes of the kinds that both the active revision and the new content define, if a transition
-// activates the new content. It returns none if the content of the active revision cannot be read: the plan has the changes of
-// objects in any case.
-func (pl *planning) kindChanges(ctx context.Context, revisions []v1.PackageRevision, pkg *xpkg.Package, t revision.Transition) []crddiff.ChangedCRD {
+// kindChanges returns the changes of the kinds that both the active revision and the new content define, if a
+// transition activates the new content. It returns none if the content of the active revision cannot be read: the plan
+// has the changes of objects in any case.
+func (pl *planning) kindChanges(
+	ctx context.Context, revisions []v1.PackageRevision, pkg *xpkg.Package, t revision.Transition,
+) []crddiff.ChangedCRD {
 	if active := t.Active(); active == nil || active.GetName() != t.Current.GetName() {
 		return nil
 	}

@@ -18,10 +18,15 @@ func TestWithoutWebhooks(t *testing.T) {
 		return plan.Ref{APIVersion: "admissionregistration.k8s.io/v1", Kind: "ValidatingWebhookConfiguration", Name: name}
 	}
 	owned := func(ref plan.Ref, uid string) plan.Live {
-		return plan.Live{Ref: ref, UID: "3", Owners: []metav1.OwnerReference{{APIVersion: "pkg.crossplane.io/v1", Kind: "ProviderRevision", Name: "boats-1", UID: owner.Revision.UID}}, ResourceVersion: uid}
+		return plan.Live{Ref: ref, UID: "3", Owners: []metav1.OwnerReference{{
+			APIVersion: "pkg.crossplane.io/v1", Kind: "ProviderRevision", Name: "boats-1", UID: owner.Revision.UID,
+		}}, ResourceVersion: uid}
 	}
 	crd := plan.Ref{APIVersion: "apiextensions.k8s.io/v1", Kind: plan.DefinitionKind, Name: "boats.boats.test"}
-	live := map[plan.Ref]plan.Live{crd: owned(crd, "1"), hook("same"): owned(hook("same"), "2"), hook("other"): owned(hook("other"), "3"), hook("foreign"): {Ref: hook("foreign"), UID: "4"}}
+	live := map[plan.Ref]plan.Live{
+		crd: owned(crd, "1"), hook("same"): owned(hook("same"), "2"), hook("other"): owned(hook("other"), "3"),
+		hook("foreign"): {Ref: hook("foreign"), UID: "4"},
+	}
 	refused := plan.Refusal{Ref: hook("foreign")}
 	got := withoutWebhooks(plan.Plan{Unchanged: 2, Refusals: []plan.Refusal{refused}, Changes: []plan.Change{
 		{Action: plan.Create, Ref: hook("new")}, {Action: plan.Update, Ref: hook("other")},

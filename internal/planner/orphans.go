@@ -22,20 +22,26 @@ type Orphan struct {
 // recordOrphans adds to the plan the packages that become orphans by the operation. Node is the package after the
 // operation, or nil if the operation deletes it. The dependencies of other packages are read from the Lock; the manager
 // deletes no orphan before it knows all dependencies.
-func (pl *planning) recordOrphans(ctx context.Context, s *clusterState, others []graph.Node, node *graph.Node, changes []graph.Change, out *Plan) {
+func (pl *planning) recordOrphans(
+	ctx context.Context, s *clusterState, others []graph.Node, node *graph.Node, changes []graph.Change, out *Plan,
+) {
 	out.Orphans = s.orphans(others, node, changes, frontend.Uses{})
 	if len(out.Orphans) == 0 {
 		return
 	}
 	uses, err := pl.Frontend.Uses(ctx, pl.Cluster, pl.Reader)
 	if err != nil {
-		out.warn(fmt.Sprintf("Install objects and Packages that use packages which are no longer required are not known: %v.", err))
+		out.warn(fmt.Sprintf(
+			"Install objects and Packages that use packages which are no longer required are not known: %v.", err,
+		))
 	}
 	out.Orphans = s.orphans(others, node, changes, uses)
 }
 
 // orphans returns the packages that become orphans by an operation, and that no object of the first generation uses.
-func (s *clusterState) orphans(others []graph.Node, node *graph.Node, changes []graph.Change, uses frontend.Uses) []Orphan {
+func (s *clusterState) orphans(
+	others []graph.Node, node *graph.Node, changes []graph.Change, uses frontend.Uses,
+) []Orphan {
 	if s.live == nil {
 		return nil
 	}
@@ -75,8 +81,8 @@ func withChanges(nodes []graph.Node, changes []graph.Change) []graph.Node {
 	return out
 }
 
-// orphanNodes returns the orphans among nodes that no object of the first generation uses. As in the manager, optional dependencies count as
-// required.
+// orphanNodes returns the orphans among nodes that no object of the first generation uses. As in the manager, optional
+// dependencies count as required.
 func (s *clusterState) orphanNodes(nodes []graph.Node, uses frontend.Uses) []graph.Node {
 	nodes = slices.Clone(nodes)
 	uses.Mark(nodes)

@@ -65,15 +65,32 @@ func TestOrphansOfAPlan(t *testing.T) {
 		"it goes":                  {around("p needs mid", "*mid needs leaf", "*leaf"), nil, nil, "mid leaf", ""},
 		"it goes, and others stay": {around("p needs mid", "*mid needs leaf", "*leaf", "q needs leaf"), nil, nil, "mid", ""},
 		"it becomes an orphan, and the package of a user stays": {around("p needs mid", "mid"), nil, nil, "", ""},
-		"former orphans are not listed":                         {around("p needs mid", "*mid", "*vain"), nil, nil, "mid", ""},
-		"a version that needs less":                             {around("p needs mid", "*mid"), node(), nil, "mid", ""},
-		"a version that needs as much":                          {around("p needs mid", "*mid"), node("mid"), nil, "", ""},
-		"what comes with it needs it":                           {around("p needs mid", "*mid"), node("new"), []graph.Change{{To: pkg("new", "mid")}}, "", ""},
-		"what moves with it needs less":                         {around("p needs mid", "*mid needs leaf", "*leaf"), node("mid"), []graph.Change{{Existing: &moved, To: pkg("mid")}}, "leaf", ""},
-		"nothing is known":                                      {func() *clusterState { s := around("p needs mid", "*mid"); s.lock.Packages = nil; return s }(), nil, nil, "", ""},
-		"nothing is there":                                      {&clusterState{}, node(), nil, "", ""},
-		"an install object uses a dependency":                   {around("p needs mid", "*mid needs leaf", "*leaf"), nil, nil, "", "mid"},
-		"an install object uses a dependency of a dependency":   {around("p needs mid", "*mid needs leaf", "*leaf"), nil, nil, "mid", "leaf"},
+		"former orphans are not listed": {
+			around("p needs mid", "*mid", "*vain"), nil, nil, "mid", "",
+		},
+		"a version that needs less":    {around("p needs mid", "*mid"), node(), nil, "mid", ""},
+		"a version that needs as much": {around("p needs mid", "*mid"), node("mid"), nil, "", ""},
+		"what comes with it needs it": {
+			around("p needs mid", "*mid"), node("new"), []graph.Change{{To: pkg("new", "mid")}}, "", "",
+		},
+		"what moves with it needs less": {
+			around("p needs mid", "*mid needs leaf", "*leaf"), node("mid"), []graph.Change{{Existing: &moved, To: pkg("mid")}},
+			"leaf", "",
+		},
+		"nothing is known": {func() *clusterState {
+			s := around(
+				"p needs mid", "*mid",
+			)
+			s.lock.Packages = nil
+			return s
+		}(), nil, nil, "", ""},
+		"nothing is there": {&clusterState{}, node(), nil, "", ""},
+		"an install object uses a dependency": {
+			around("p needs mid", "*mid needs leaf", "*leaf"), nil, nil, "", "mid",
+		},
+		"an install object uses a dependency of a dependency": {
+			around("p needs mid", "*mid needs leaf", "*leaf"), nil, nil, "mid", "leaf",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var others []graph.Node

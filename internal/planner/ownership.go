@@ -38,11 +38,12 @@ type Maintenance struct {
 
 // Err returns the error MaintainedByInstall.
 func (m *Maintenance) Err() error {
-	return ErrMaintained.New(nil, "%s", m.Maintainer).WithDo("Run `%s` to %s the package.", m.Command, cmp.Or(m.effect, "change"))
+	return ErrMaintained.New(nil, "%s", m.Maintainer).
+		WithDo("Run `%s` to %s the package.", m.Command, cmp.Or(m.effect, "change"))
 }
 
-// CheckMaintained fails with MaintainedByInstall if an install object of an API would undo the change of the live package to p, or
-// its deletion if p is nil.
+// CheckMaintained fails with MaintainedByInstall if an install object of an API would undo the change of the live
+// package to p, or its deletion if p is nil.
 func CheckMaintained(ctx context.Context, api *frontend.API, reader client.Reader, live, p v1.Package) error {
 	m, err := maintenanceOf(ctx, api, reader, live, p)
 	if err == nil && m != nil {
@@ -51,8 +52,8 @@ func CheckMaintained(ctx context.Context, api *frontend.API, reader client.Reade
 	return err
 }
 
-// maintenance returns the install object that would undo the change of the live package to p, or its deletion if p is nil. It fails
-// with MaintainedByInstall if there is one, unless ShowMaintained is set.
+// maintenance returns the install object that would undo the change of the live package to p, or its deletion if p is
+// nil. It fails with MaintainedByInstall if there is one, unless ShowMaintained is set.
 func (pl *planning) maintenance(ctx context.Context, live, p v1.Package) (*Maintenance, error) {
 	m, err := maintenanceOf(ctx, pl.Frontend, pl.Reader, live, p)
 	if err == nil && m != nil && !pl.ShowMaintained {
@@ -61,17 +62,22 @@ func (pl *planning) maintenance(ctx context.Context, live, p v1.Package) (*Maint
 	return m, err
 }
 
-// recordMaintenance adds the install object that would undo the plan, which may be nil, and the command that makes the changes.
+// recordMaintenance adds the install object that would undo the plan, which may be nil, and the command that makes the
+// changes.
 func (p *Plan) recordMaintenance(m *Maintenance) {
 	if p.Maintained = m; m == nil {
 		return
 	}
-	p.warn(fmt.Sprintf("An install object would undo the %s: %s. To make these changes, run `%s`.", p.Operation, m.Maintainer, m.Command))
+	p.warn(fmt.Sprintf(
+		"An install object would undo the %s: %s. To make these changes, run `%s`.", p.Operation, m.Maintainer, m.Command,
+	))
 }
 
-// maintenanceOf returns the install object that would undo the change of the live package to p, or its deletion if p is nil; nil if there
-// is none.
-func maintenanceOf(ctx context.Context, api *frontend.API, reader client.Reader, live, p v1.Package) (*Maintenance, error) {
+// maintenanceOf returns the install object that would undo the change of the live package to p, or its deletion if p is
+// nil; nil if there is none.
+func maintenanceOf(
+	ctx context.Context, api *frontend.API, reader client.Reader, live, p v1.Package,
+) (*Maintenance, error) {
 	if live == nil {
 		return nil, nil
 	}
@@ -90,7 +96,10 @@ func maintenanceOf(ctx context.Context, api *frontend.API, reader client.Reader,
 	if in == nil || !in.IsInstall || in.GetDeletionTimestamp() != nil {
 		return nil, nil
 	}
-	out := &Maintenance{Maintainer: fmt.Sprintf("the %s %s in the namespace %s maintains the %s %s", in.PackageKind(), in.GetName(), in.GetNamespace(), live.PackageKind(), live.GetName())}
+	out := &Maintenance{Maintainer: fmt.Sprintf(
+		"the %s %s in the namespace %s maintains the %s %s", in.PackageKind(), in.GetName(), in.GetNamespace(),
+		live.PackageKind(), live.GetName(),
+	)}
 	if p == nil {
 		out.Command, out.effect = in.Command("delete"), "uninstall"
 		return out, nil
@@ -129,7 +138,9 @@ func (pl *planning) allowAdoption(ctx context.Context, p v1.Package, pkg *xpkg.P
 func (p *Plan) explainAdoption() {
 	command := fmt.Sprintf("xpkg update %s %s --adopt", p.Package.Short(), p.Package.To.Reference)
 	if p.Operation == Install {
-		command = fmt.Sprintf("xpkg install %s %s %s --adopt", strings.ToLower(p.Package.Kind), p.Package.To.Reference, p.Package.Name)
+		command = fmt.Sprintf(
+			"xpkg install %s %s %s --adopt", strings.ToLower(p.Package.Kind), p.Package.To.Reference, p.Package.Name,
+		)
 	}
 	for i := range p.Objects.Refusals {
 		if r := &p.Objects.Refusals[i]; r.Cause == plan.NeedsAdoption {

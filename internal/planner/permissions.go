@@ -28,14 +28,14 @@ type Permissions struct {
 	// rules are written.
 	Added   []rbacv1.PolicyRule `json:"added,omitempty"`
 	Removed []rbacv1.PolicyRule `json:"removed,omitempty"`
-	// NeedsApproval are the permissions that a user must approve: those that amount to control of the cluster and, if every increase
-	// needs approval, all added ones. The package waits until they are approved.
+	// NeedsApproval are the permissions that a user must approve: those that amount to control of the cluster and, if
+	// every increase needs approval, all added ones. The package waits until they are approved.
 	NeedsApproval []rbacv1.PolicyRule `json:"needsApproval,omitempty"`
-	// Foreign are the requested permissions to write objects of API groups that neither the package nor its dependencies define,
-	// among the added ones.
+	// Foreign are the requested permissions to write objects of API groups that neither the package nor its dependencies
+	// define, among the added ones.
 	Foreign []rbacv1.PolicyRule `json:"foreign,omitempty"`
-	// CompositeRoles are the names of the ClusterRoles that the manager creates for users and the composition engine, from the
-	// XRDs of a Configuration. It creates none if it does not manage permissions or lacks the permissions in them.
+	// CompositeRoles are the names of the ClusterRoles that the manager creates for users and the composition engine, from
+	// the XRDs of a Configuration. It creates none if it does not manage permissions or lacks the permissions in them.
 	CompositeRoles []string `json:"compositeRoles,omitempty"`
 
 	// requestedForeign is like Foreign, also with the API groups of the dependencies.
@@ -57,9 +57,11 @@ func (pl *planning) markForeign(ctx context.Context, s *clusterState, p v1.Packa
 	}
 }
 
-// foreign returns the rules without the API groups that the dependencies of a package define. It reads their content only
-// while rules are left.
-func (pl *planning) foreign(ctx context.Context, s *clusterState, g *graph.Graph, repository string, rules []rbacv1.PolicyRule, out *Plan) []rbacv1.PolicyRule {
+// foreign returns the rules without the API groups that the dependencies of a package define. It reads their content
+// only while rules are left.
+func (pl *planning) foreign(
+	ctx context.Context, s *clusterState, g *graph.Graph, repository string, rules []rbacv1.PolicyRule, out *Plan,
+) []rbacv1.PolicyRule {
 	reached := []string{g.Name(repository)}
 	for i := 0; i < len(reached) && len(rules) > 0; i++ {
 		n, ok := g.Find(reached[i])
@@ -112,7 +114,10 @@ func groupsIn(resources []schema.GroupResource) []string {
 }
 
 // permissionInput returns the input for the permissions of a revision, like the manager.
-func (pl *planning) permissionInput(ctx context.Context, loader permission.Loader, s *clusterState, p v1.Package, rev v1.PackageRevision, pkg *xpkg.Package, objects *desired.Objects) (rbac.Input, error) {
+func (pl *planning) permissionInput(
+	ctx context.Context, loader permission.Loader, s *clusterState, p v1.Package, rev v1.PackageRevision,
+	pkg *xpkg.Package, objects *desired.Objects,
+) (rbac.Input, error) {
 	in, err := loader.Input(ctx, rev, pkg, objects)
 	if err == nil && !s.hasRuntime(p, pkg) {
 		in = in.WithoutRuntime()
@@ -157,7 +162,9 @@ func (pl *planning) permissionLoader(s *clusterState) permission.Loader {
 
 // permissionsBefore returns the input for the permissions of the running runtime. It grants none if
 // no runtime has permissions.
-func (pl *planning) permissionsBefore(ctx context.Context, loader permission.Loader, s *clusterState, p v1.Package, t revision.Transition) (rbac.Input, error) {
+func (pl *planning) permissionsBefore(
+	ctx context.Context, loader permission.Loader, s *clusterState, p v1.Package, t revision.Transition,
+) (rbac.Input, error) {
 	rev := permittedRevision(t.Before)
 	if rev == nil {
 		return rbac.Input{Kind: rbac.Configuration}, nil
@@ -179,16 +186,21 @@ func permittedRevision(revisions []v1.PackageRevision) v1.PackageRevision {
 	var last v1.PackageRevision
 	for _, rev := range revisions {
 		spec := rev.RevisionSpec()
-		if spec.Revision > 0 && len(rev.RevisionStatus().UnapprovedPermissions) == 0 && (last == nil || spec.Revision > last.RevisionSpec().Revision) {
+		if spec.Revision > 0 && len(rev.RevisionStatus().UnapprovedPermissions) == 0 &&
+			(last == nil || spec.Revision > last.RevisionSpec().Revision) {
 			last = rev
 		}
 	}
 	return last
 }
 
-// warnOfBindings warns of bindings of users that name the ServiceAccount of the running revision, which the new one does not use:
-// unless a runtime configuration names it, each revision has a ServiceAccount of its own. A client that may not list bindings gets no warning.
-func (pl *planning) warnOfBindings(ctx context.Context, s *clusterState, p v1.Package, pkg *xpkg.Package, t revision.Transition, configs *runtimeConfigs, out *Plan) {
+// warnOfBindings warns of bindings of users that name the ServiceAccount of the running revision, which the new one
+// does not use: unless a runtime configuration names it, each revision has a ServiceAccount of its own. A client that
+// may not list bindings gets no warning.
+func (pl *planning) warnOfBindings(
+	ctx context.Context, s *clusterState, p v1.Package, pkg *xpkg.Package, t revision.Transition, configs *runtimeConfigs,
+	out *Plan,
+) {
 	if configs == nil || t.Activate != t.Current.GetName() || !s.hasRuntime(p, pkg) {
 		return
 	}
@@ -227,7 +239,8 @@ func (pl *planning) warnOfBindings(ctx context.Context, s *clusterState, p v1.Pa
 		wording.Few(names, 3, ", "), grant, was, is))
 }
 
-// bindsAccount reports whether a binding that no package owns grants a role to a ServiceAccount of the namespace of the manager.
+// bindsAccount reports whether a binding that no package owns grants a role to a ServiceAccount of the namespace of the
+// manager.
 func (pl *planning) bindsAccount(binding metav1.Object, subjects []rbacv1.Subject, account string) bool {
 	owned := slices.ContainsFunc(binding.GetOwnerReferences(), func(r metav1.OwnerReference) bool {
 		group, _, _ := strings.Cut(r.APIVersion, "/")

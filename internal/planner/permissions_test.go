@@ -10,8 +10,8 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/testing/env"
 )
 
-// A plan shows which requested permissions let the runtime write objects that neither the package nor its dependencies define,
-// also if they need no approval.
+// A plan shows which requested permissions let the runtime write objects that neither the package nor its dependencies
+// define, also if they need no approval.
 func TestPlanShowsPermissionsForObjectsOfOthers(t *testing.T) {
 	s := newFakeContent()
 	const at = "registry.example.com/"
@@ -36,10 +36,13 @@ func TestPlanShowsPermissionsForObjectsOfOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	rule := func(group, resource, verb string, names ...string) rbacv1.PolicyRule {
-		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: []string{verb}, ResourceNames: names}
+		return rbacv1.PolicyRule{
+			APIGroups: []string{group}, Resources: []string{resource}, Verbs: []string{verb}, ResourceNames: names,
+		}
 	}
 	want := []rbacv1.PolicyRule{rule("", "namespaces", "create"), {
-		APIGroups: []string{"", "roads.test"}, Resources: []string{"things"}, Verbs: []string{"patch"}, ResourceNames: []string{"mine"},
+		APIGroups: []string{"", "roads.test"}, Resources: []string{"things"}, Verbs: []string{"patch"},
+		ResourceNames: []string{"mine"},
 	}}
 	if diff := cmp.Diff(want, got.Permissions.Foreign); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

@@ -1,8 +1,8 @@
 // Package planner computes the effect of an install, an update or an uninstall on a cluster before the first write.
 //
 // A Planner reads packages, revisions, the metadata of objects, and content. It decides with the pure functions of the
-// package manager (internal/revision, pkg/desired, pkg/plan), so that a Plan equals the writes of the manager. Encoding,
-// decoding and comparing plans is pure.
+// package manager (internal/revision, pkg/desired, pkg/plan), so that a Plan equals the writes of the manager.
+// Encoding, decoding and comparing plans is pure.
 package planner
 
 import (
@@ -69,13 +69,13 @@ type Plan struct {
 	Objects plan.Plan `json:"objects"`
 	// LeftOut are the webhook configurations of a package without a runtime, or nil. They are not compared.
 	LeftOut *LeftOut `json:"leftOut,omitempty"`
-	// Findings are the reasons why the manager refuses the package or one that is added with it, in the order of its checks. With a
-	// finding, no object is changed.
+	// Findings are the reasons why the manager refuses the package or one that is added with it, in the order of its
+	// checks. With a finding, no object is changed.
 	Findings []install.Finding `json:"findings,omitempty"`
 	// Permissions are the changes to the permissions of the runtime, or nil if there are none.
 	Permissions *Permissions `json:"permissions,omitempty"`
-	// Maintained is the install object that would undo the operation, or nil. If it is set, no object is changed, and a command
-	// changes the install object instead.
+	// Maintained is the install object that would undo the operation, or nil. If it is set, no object is changed, and a
+	// command changes the install object instead.
 	Maintained *Maintenance `json:"maintained,omitempty"`
 	// Webhooks are the rules for resources that the package does not define, or nil if there are
 	// none.
@@ -86,8 +86,9 @@ type Plan struct {
 	AddedPackages []AddedPackage `json:"addedPackages,omitempty"`
 	// Upgrades is the dependency upgrade policy that the caller assumes. It is empty if the manager announces its policy.
 	Upgrades graph.Policy `json:"dependencyUpgrades,omitempty"`
-	// Remedy is the sentence about dependents that the plan breaks, and about incompatible dependencies that the manager does not
-	// move: the updates with which all packages fit together, or the commands that remove the dependents of a deleted package.
+	// Remedy is the sentence about dependents that the plan breaks, and about incompatible dependencies that the manager
+	// does not move: the updates with which all packages fit together, or the commands that remove the dependents of a
+	// deleted package.
 	Remedy string `json:"remedy,omitempty"`
 	// Orphans are the packages that no package requires after the operation.
 	Orphans []Orphan `json:"orphans,omitempty"`
@@ -97,12 +98,12 @@ type Plan struct {
 	CustomResources []CustomResources `json:"customResources,omitempty"`
 	// Preconditions are the inputs of the plan.
 	Preconditions Preconditions `json:"preconditions"`
-	// FieldChanges are the fields of the package's spec that an update changes, and RuntimeChanges the fields in which the spec of
-	// its runtime configuration differs from the current one.
+	// FieldChanges are the fields of the package's spec that an update changes, and RuntimeChanges the fields in which the
+	// spec of its runtime configuration differs from the current one.
 	FieldChanges   []SpecChange `json:"fieldChanges,omitempty"`
 	RuntimeChanges []SpecChange `json:"runtimeChanges,omitempty"`
-	// KindChanges are the changes of the fields of the kinds that the package defines now and afterwards. They follow from the
-	// digests, and are not compared.
+	// KindChanges are the changes of the fields of the kinds that the package defines now and afterwards. They follow from
+	// the digests, and are not compared.
 	KindChanges []crddiff.ChangedCRD `json:"kindChanges,omitempty"`
 	// Warnings are for users, and are not compared.
 	Warnings []string `json:"warnings,omitempty"`
@@ -240,7 +241,8 @@ func (r *CustomResources) identify(uids []types.UID) {
 	r.uids, r.Count, r.Digest = uids, int64(len(uids)), fmt.Sprintf("sha256:%x", hash.Sum(nil))
 }
 
-// customResourcesOf returns the custom resources of a CRD that a plan deletes. A plan omits CRDs without custom resources.
+// customResourcesOf returns the custom resources of a CRD that a plan deletes. A plan omits CRDs without custom
+// resources.
 func (p *Plan) customResourcesOf(crd string) CustomResources {
 	if i := slices.IndexFunc(p.CustomResources, func(r CustomResources) bool { return r.CRD == crd }); i >= 0 {
 		return p.CustomResources[i]
@@ -248,7 +250,8 @@ func (p *Plan) customResourcesOf(crd string) CustomResources {
 	return CustomResources{CRD: crd}
 }
 
-// newSince returns the number of custom resources that are not among those of a former plan. It is known only if both were identified.
+// newSince returns the number of custom resources that are not among those of a former plan. It is known only if both
+// were identified.
 func (r CustomResources) newSince(was CustomResources) int {
 	if was.Digest == "" || r.Digest == was.Digest {
 		return 0
@@ -324,7 +327,8 @@ func (p *Plan) WaitsForDependencies() bool {
 	return len(p.unsatisfied()) > 0 || slices.ContainsFunc(p.Dependencies, p.lacksKind)
 }
 
-// lacksKind reports whether the package of a dependency does not contain the kind for which it was selected, and is not moved.
+// lacksKind reports whether the package of a dependency does not contain the kind for which it was selected, and is not
+// moved.
 func (p *Plan) lacksKind(d Dependency) bool {
 	return d.State == graph.NotProvided && !p.moves(d.Package)
 }

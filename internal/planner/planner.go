@@ -34,13 +34,13 @@ type Cluster interface {
 	Identity(ctx context.Context) (types.UID, error)
 	// Metadata returns the metadata of the existing objects among refs.
 	Metadata(ctx context.Context, refs []plan.Ref) (map[plan.Ref]plan.Live, error)
-	// OwnedContent returns the owner references of all objects of the kinds that packages contain. Unlisted are the kinds that
-	// the client may not list.
+	// OwnedContent returns the owner references of all objects of the kinds that packages contain. Unlisted are the kinds
+	// that the client may not list.
 	OwnedContent(ctx context.Context) (owned apply.Owned, unlisted []plan.Ref, err error)
 	// Preflight adds a refusal for each object that the API server would reject.
 	Preflight(ctx context.Context, p plan.Plan, content apply.Content) (plan.Plan, error)
-	// CustomResources counts the custom resources of CRDs and XRDs, in the order of names, and identifies them if requested,
-	// unless there are very many of a CRD. It omits those without custom resources.
+	// CustomResources counts the custom resources of CRDs and XRDs, in the order of names, and identifies them if
+	// requested, unless there are very many of a CRD. It omits those without custom resources.
 	CustomResources(ctx context.Context, names []string, identify bool) ([]CustomResources, error)
 	// Kinds returns the kinds of an API group that the API server serves.
 	Kinds(ctx context.Context, group string) ([]apply.ServedKind, error)
@@ -60,21 +60,22 @@ type Planner struct {
 	Images Images
 	// Frontend is the API whose objects use packages, or nil.
 	Frontend *frontend.API
-	// DryRun is a client for dry runs, with which a plan asks the API server whether it accepts the Deployments of runtimes. Without it,
-	// plans do not ask.
+	// DryRun is a client for dry runs, with which a plan asks the API server whether it accepts the Deployments of
+	// runtimes. Without it, plans do not ask.
 	DryRun client.Client
 	// Registry looks up versions of dependencies. Without it, a plan does not list the
 	// packages that would be installed as dependencies.
 	Registry fetch.Lookup
-	// Kinds selects packages for required kinds that no installed package provides. Without it, such kinds have no provider.
+	// Kinds selects packages for required kinds that no installed package provides. Without it, such kinds have no
+	// provider.
 	Kinds *provide.Finder
 	// Namespace is the namespace of the manager.
 	Namespace string
 	// PermissionPolicy is the manager's policy for the permissions that packages request, as far as
 	// the caller knows it.
 	PermissionPolicy permission.PolicySource
-	// Identify makes the plan of an uninstall identify the custom resources that it deletes, instead of only counting them, so that those
-	// that are created later are recognized.
+	// Identify makes the plan of an uninstall identify the custom resources that it deletes, instead of only counting
+	// them, so that those that are created later are recognized.
 	Identify bool
 }
 
@@ -97,8 +98,8 @@ type Options struct {
 	AllowWebhooks bool
 	// AdoptObjects makes the plan let the package adopt the objects of users that it contains.
 	AdoptObjects bool
-	// ShowMaintained makes the plan of a package that an install object maintains show the changes. The plan is refused; see
-	// [Plan.Maintained].
+	// ShowMaintained makes the plan of a package that an install object maintains show the changes. The plan is refused;
+	// see [Plan.Maintained].
 	ShowMaintained bool
 	// Pin makes the plan write the reference with the digest that it was resolved to, so
 	// that applying the plan later installs exactly the same content.
@@ -146,8 +147,8 @@ func (pl *Planner) HeldKinds(ctx context.Context, group string) (map[string]stri
 	return state.GroupHolders(ctx, pl.Cluster, group, func(kind, name string) string { return packages[kind+"/"+name] })
 }
 
-// CrossplaneConstraints returns a function that reports whether a constraint accepts the version of Crossplane in the cluster,
-// for [provide.Finder]. It returns nil if the version is not known: a plan warns of that.
+// CrossplaneConstraints returns a function that reports whether a constraint accepts the version of Crossplane in the
+// cluster, for [provide.Finder]. It returns nil if the version is not known: a plan warns of that.
 func (pl *Planner) CrossplaneConstraints(ctx context.Context) (func(constraint string) bool, error) {
 	fits, err := pl.crossplane().Constraints(ctx)
 	if err != nil {

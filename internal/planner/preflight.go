@@ -27,7 +27,10 @@ func (pl *planning) additions(s *clusterState) state.AdditionReader {
 // preflight adds a refusal for each object of an added package that can never be established:
 // another package holds it, or two of the packages contain it. The manager then installs none of
 // them.
-func (pl *planning) preflight(ctx context.Context, s *clusterState, p v1.Package, pkg *xpkg.Package, content oci.Digest, changes []graph.Change, out *Plan) error {
+func (pl *planning) preflight(
+	ctx context.Context, s *clusterState, p v1.Package, pkg *xpkg.Package, content oci.Digest, changes []graph.Change,
+	out *Plan,
+) error {
 	if len(changes) == 0 {
 		return nil
 	}
@@ -36,7 +39,8 @@ func (pl *planning) preflight(ctx context.Context, s *clusterState, p v1.Package
 		return err
 	}
 	group := install.Group{
-		Candidate: install.Candidate{Set: revision.Set{Package: p}, Content: pkg, Objects: own}, Seen: s.graph, Place: s.place, Contents: s.contents,
+		Candidate: install.Candidate{Set: revision.Set{Package: p}, Content: pkg, Objects: own}, Seen: s.graph,
+		Place: s.place, Contents: s.contents,
 		Changes: changes, Additions: pl.additions(s).ReadAll(ctx, p, changes), WasHealthy: s.wasHealthyWith(content),
 	}
 	added := make([][]plan.Ref, len(changes))
@@ -104,7 +108,9 @@ func (pl *planning) preflight(ctx context.Context, s *clusterState, p v1.Package
 
 // addition sets the changes of the objects, the permissions and the runtime of a package that is
 // installed or moved for a parent, and returns its own plan, with findings and warnings.
-func (pl *planning) addition(ctx context.Context, s *clusterState, parent v1.Package, c graph.Change, pkg *xpkg.Package, out *AddedPackage) (own Plan, err error) {
+func (pl *planning) addition(
+	ctx context.Context, s *clusterState, parent v1.Package, c graph.Change, pkg *xpkg.Package, out *AddedPackage,
+) (own Plan, err error) {
 	p := c.NewPackage(parent)
 	names := c.Names()
 	p.SetName(names[0])
@@ -152,7 +158,9 @@ func (s *clusterState) installed(_ context.Context, kind, name string) (v1.Packa
 // holders returns the packages that own objects, except for packages that change. It reads them
 // from the Lock or, if the Lock does not list all objects, from the owner references of the added
 // objects. An object that is being deleted has no holder: the plan of its package refuses it.
-func (pl *planning) holders(ctx context.Context, s *clusterState, changes []graph.Change, added [][]plan.Ref) (plan.Holders, error) {
+func (pl *planning) holders(
+	ctx context.Context, s *clusterState, changes []graph.Change, added [][]plan.Ref,
+) (plan.Holders, error) {
 	changing := s.changingOwners(changes)
 	if holders, known := graph.Holders(s.lock.Packages, s.packagesByRevision(), changing); known {
 		return holders, nil
@@ -167,7 +175,8 @@ func (pl *planning) holders(ctx context.Context, s *clusterState, changes []grap
 			if l.Deleting {
 				continue
 			}
-			if c := metav1.GetControllerOfNoCopy(&metav1.ObjectMeta{OwnerReferences: l.Owners}); c != nil && !changing[c.Name] && !changing[c.Kind+"/"+c.Name] {
+			if c := metav1.GetControllerOfNoCopy(&metav1.ObjectMeta{OwnerReferences: l.Owners}); c != nil && !changing[c.Name] &&
+				!changing[c.Kind+"/"+c.Name] {
 				holders.Put(c.Kind+"/"+c.Name, ref)
 			}
 		}

@@ -35,9 +35,14 @@ type Images interface {
 
 // runtime records whether the manager, whose configuration the Lock announces, refuses the runtime
 // of the revision that becomes active.
-func (pl *planning) runtime(ctx context.Context, s *clusterState, p v1.Package, pkg *xpkg.Package, t revision.Transition, digest oci.Digest, out *Plan) {
+func (pl *planning) runtime(
+	ctx context.Context, s *clusterState, p v1.Package, pkg *xpkg.Package, t revision.Transition, digest oci.Digest,
+	out *Plan,
+) {
 	if pkg.Meta.Annotations[xpkg.AnnotationTemplating] != "" && !revision.IsShared(p) {
-		out.warn("The package has templates. A Provider installs its CRDs only; a ClusterPackageInstall or PackageInstall also runs the templating controller.")
+		out.warn(
+			"The package has templates. A Provider installs its CRDs only; a ClusterPackageInstall or PackageInstall also runs the templating controller.",
+		)
 	}
 	out.WithoutRuntime = !s.hasRuntime(p, pkg)
 	if err := pl.checkRuntime(ctx, s, p, pkg, t, digest, out); err != nil && !out.refuse(install.Runtime, err) {
@@ -47,7 +52,9 @@ func (pl *planning) runtime(ctx context.Context, s *clusterState, p v1.Package, 
 
 // runtimeConfig returns the origin of a package and the configuration of the runtime of its revision, or nil if it
 // has none.
-func (pl *planning) runtimeConfig(ctx context.Context, p v1.Package, rev v1.PackageRevision) (fetch.Origin, *v1beta1.DeploymentRuntimeConfig, error) {
+func (pl *planning) runtimeConfig(
+	ctx context.Context, p v1.Package, rev v1.PackageRevision,
+) (fetch.Origin, *v1beta1.DeploymentRuntimeConfig, error) {
 	spec := p.PackageSpec()
 	origin, route, err := pl.finder().Locate(ctx, spec.Package, spec.PackagePullSecrets, spec.PackagePullPolicy)
 	if err != nil {
@@ -57,15 +64,18 @@ func (pl *planning) runtimeConfig(ctx context.Context, p v1.Package, rev v1.Pack
 	return origin, config, err
 }
 
-// runtimeConfigs are the runtime configurations of the running revision of a package, and of the one that the plan makes current.
+// runtimeConfigs are the runtime configurations of the running revision of a package, and of the one that the plan
+// makes current.
 type runtimeConfigs struct {
 	running v1.PackageRevision
 	was, is *v1beta1.DeploymentRuntimeConfig
 }
 
-// runtimeConfigs reads the runtime configurations before and after an update. It returns nil if no revision runs, or if a configuration
-// cannot be read, which checkRuntime reports.
-func (pl *planning) runtimeConfigs(ctx context.Context, s *clusterState, p v1.Package, t revision.Transition) *runtimeConfigs {
+// runtimeConfigs reads the runtime configurations before and after an update. It returns nil if no revision runs, or if
+// a configuration cannot be read, which checkRuntime reports.
+func (pl *planning) runtimeConfigs(
+	ctx context.Context, s *clusterState, p v1.Package, t revision.Transition,
+) *runtimeConfigs {
 	i := slices.IndexFunc(t.Before, revision.IsActive)
 	if s.live == nil || p.RuntimeSpec() == nil || i < 0 {
 		return nil
@@ -82,7 +92,9 @@ func (pl *planning) runtimeConfigs(ctx context.Context, s *clusterState, p v1.Pa
 }
 
 // account returns the name of the ServiceAccount of the runtime of a revision.
-func (pl *planning) account(s *clusterState, p v1.Package, pkg *xpkg.Package, rev v1.PackageRevision, config *v1beta1.DeploymentRuntimeConfig) (string, error) {
+func (pl *planning) account(
+	s *clusterState, p v1.Package, pkg *xpkg.Package, rev v1.PackageRevision, config *v1beta1.DeploymentRuntimeConfig,
+) (string, error) {
 	_, defaults, err := s.choiceOrDefault().Select(p, pkg.Meta)
 	if err != nil {
 		return "", err
@@ -99,7 +111,8 @@ func (s *clusterState) choice() (runtime.Choice, bool) {
 	return choice, err == nil
 }
 
-// choiceOrDefault is like choice. A manager that does not announce its configuration runs the runtimes of all packages as Deployments.
+// choiceOrDefault is like choice. A manager that does not announce its configuration runs the runtimes of all packages
+// as Deployments.
 func (s *clusterState) choiceOrDefault() runtime.Choice {
 	if choice, known := s.choice(); known {
 		return choice
@@ -113,7 +126,10 @@ func (s *clusterState) hasRuntime(p v1.Package, pkg *xpkg.Package) bool {
 	return err != nil || by != runtime.None
 }
 
-func (pl *planning) checkRuntime(ctx context.Context, s *clusterState, p v1.Package, pkg *xpkg.Package, t revision.Transition, digest oci.Digest, out *Plan) error {
+func (pl *planning) checkRuntime(
+	ctx context.Context, s *clusterState, p v1.Package, pkg *xpkg.Package, t revision.Transition, digest oci.Digest,
+	out *Plan,
+) error {
 	choice, known := s.choice()
 	if !known || t.Activate != t.Current.GetName() {
 		return nil
@@ -129,8 +145,10 @@ func (pl *planning) checkRuntime(ctx context.Context, s *clusterState, p v1.Pack
 	config = manifests.WithDefaults(config, defaults)
 	spec := t.Current.RuntimeSpec()
 	workload := runtime.Workload{
-		Owner: revision.Requester(p, t.Current, t.Before), Namespace: pl.Namespace, Origin: origin, Digest: digest, Config: config,
-		PullPolicy: p.PackageSpec().PackagePullPolicy, ServerSecret: ptr.Deref(spec.TLSServerSecretName, ""), ClientSecret: ptr.Deref(spec.TLSClientSecretName, ""),
+		Owner: revision.Requester(p, t.Current, t.Before), Namespace: pl.Namespace, Origin: origin, Digest: digest,
+		Config:     config,
+		PullPolicy: p.PackageSpec().PackagePullPolicy, ServerSecret: ptr.Deref(spec.TLSServerSecretName, ""),
+		ClientSecret: ptr.Deref(spec.TLSClientSecretName, ""),
 	}
 	if by == runtime.Deployment {
 		// The nodes start Deployments.
@@ -159,8 +177,8 @@ func (pl *planning) checkRuntime(ctx context.Context, s *clusterState, p v1.Pack
 	return choice.AdviseWithoutRuntime(pl.checkProgram(ctx, s, objects, origin, digest), p.PackageKind(), p.GetName())
 }
 
-// checkDeployment fails in the same cases as a manager that runs a workload as a Deployment, before it writes an object of the package.
-// An error that is no refusal is that of a check that was not possible.
+// checkDeployment fails in the same cases as a manager that runs a workload as a Deployment, before it writes an object
+// of the package. An error that is no refusal is that of a check that was not possible.
 func (pl *planning) checkDeployment(ctx context.Context, s *clusterState, w runtime.Workload, out *Plan) error {
 	objects, err := deployment.Manifests(w)
 	if err != nil {
@@ -169,7 +187,9 @@ func (pl *planning) checkDeployment(ctx context.Context, s *clusterState, w runt
 	if err := cmp.Or(objects.CheckDeploymentMetadata(), objects.CheckMetadata()); err != nil {
 		return err
 	}
-	if err := cmp.Or(pl.checkPrivileges(ctx, s, runtime.Deployment, objects), deployment.CheckService(ctx, pl.Reader, objects)); err != nil || pl.DryRun == nil {
+	if err := cmp.Or(
+		pl.checkPrivileges(ctx, s, runtime.Deployment, objects), deployment.CheckService(ctx, pl.Reader, objects),
+	); err != nil || pl.DryRun == nil {
 		return err
 	}
 	// A revision that does not exist has no UID, and the API server accepts no owner without one.
@@ -186,8 +206,8 @@ func (pl *planning) checkDeployment(ctx context.Context, s *clusterState, w runt
 	return err
 }
 
-// warnOfPods adds a warning if the API server would refuse the pods of a Deployment that it accepts: because of Pod Security, a quota or
-// limits of the namespace. A client that may not create pods gets none.
+// warnOfPods adds a warning if the API server would refuse the pods of a Deployment that it accepts: because of Pod
+// Security, a quota or limits of the namespace. A client that may not create pods gets none.
 func (pl *planning) warnOfPods(ctx context.Context, d *appsv1.Deployment, out *Plan) {
 	if d.Spec.Replicas != nil && *d.Spec.Replicas == 0 {
 		return
@@ -197,15 +217,21 @@ func (pl *planning) warnOfPods(ctx context.Context, d *appsv1.Deployment, out *P
 	pod.Namespace, pod.GenerateName = d.Namespace, d.Name+"-"
 	pod.Spec.ServiceAccountName = "" // It does not exist yet.
 	err := pl.DryRun.Create(ctx, pod)
-	if !apierrors.IsForbidden(err) || strings.Contains(err.Error(), "cannot create resource") || strings.Contains(err.Error(), "service account") {
+	if !apierrors.IsForbidden(err) || strings.Contains(err.Error(), "cannot create resource") ||
+		strings.Contains(err.Error(), "service account") {
 		return
 	}
 	_, why, _ := strings.Cut(err.Error(), " is forbidden: ")
-	out.warn(fmt.Sprintf("The runtime cannot start in the namespace %s: the API server refuses its pods: %s. Change the namespace, or the pods with a DeploymentRuntimeConfig.", d.Namespace, why))
+	out.warn(fmt.Sprintf(
+		"The runtime cannot start in the namespace %s: the API server refuses its pods: %s. Change the namespace, or the pods with a DeploymentRuntimeConfig.",
+		d.Namespace, why,
+	))
 }
 
 // checkPrivileges fails with RuntimePrivileges in the same cases as the runtimes.
-func (pl *planning) checkPrivileges(ctx context.Context, s *clusterState, by runtime.Name, objects manifests.Objects) error {
+func (pl *planning) checkPrivileges(
+	ctx context.Context, s *clusterState, by runtime.Name, objects manifests.Objects,
+) error {
 	var names []string
 	if announced := s.lock.Annotations[runtime.AnnotationPrivileges]; announced != "" {
 		names = strings.Split(announced, ",")
@@ -224,11 +250,12 @@ func (pl *planning) checkPrivileges(ctx context.Context, s *clusterState, by run
 	return deployment.CheckServiceAccount(ctx, pl.Reader, pl.Namespace, objects, allowed)
 }
 
-// checkProgram fails with WrongPlatform if the image is not for the platform of the manager, and with NoProgram if neither the image nor the
-// configuration names a program.
-// Only the manager, which unpacks the image, can detect that the named program is missing from the
-// image.
-func (pl *planning) checkProgram(ctx context.Context, s *clusterState, objects manifests.Objects, origin fetch.Origin, digest oci.Digest) error {
+// checkProgram fails with WrongPlatform if the image is not for the platform of the manager, and with NoProgram if
+// neither the image nor the configuration names a program. Only the manager, which unpacks the image, can detect that
+// the named program is missing from the image.
+func (pl *planning) checkProgram(
+	ctx context.Context, s *clusterState, objects manifests.Objects, origin fetch.Origin, digest oci.Digest,
+) error {
 	platform, unknown := oci.ParsePlatform(s.lock.Annotations[runtime.AnnotationPlatform])
 	if unknown != nil {
 		platform = oci.Platform{OS: "linux", Architecture: goruntime.GOARCH}

@@ -35,7 +35,9 @@ import (
 // imageConfig is the configuration of every runtime image.
 type imageConfig unpack.RuntimeConfig
 
-func (c imageConfig) RuntimeConfig(context.Context, fetch.Origin, oci.Digest, oci.Platform) (unpack.RuntimeConfig, error) {
+func (c imageConfig) RuntimeConfig(
+	context.Context, fetch.Origin, oci.Digest, oci.Platform,
+) (unpack.RuntimeConfig, error) {
 	return unpack.RuntimeConfig(c), nil
 }
 
@@ -48,7 +50,9 @@ func announced(choice, privileges string) *v1beta1.Lock {
 // configured returns the default runtime configuration with a pod and the name of a ServiceAccount.
 func configured(pod corev1.PodSpec, account string) *v1beta1.DeploymentRuntimeConfig {
 	c := &v1beta1.DeploymentRuntimeConfig{ObjectMeta: metav1.ObjectMeta{Name: v1.DefaultRuntimeConfigName}}
-	c.Spec.DeploymentTemplate = &v1beta1.DeploymentTemplate{Spec: &appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{Spec: pod}}}
+	c.Spec.DeploymentTemplate = &v1beta1.DeploymentTemplate{Spec: &appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{
+		Spec: pod,
+	}}}
 	if account != "" {
 		c.Spec.ServiceAccountTemplate = &v1beta1.ServiceAccountTemplate{Metadata: &v1beta1.ObjectMeta{Name: &account}}
 	}
@@ -75,11 +79,13 @@ webhooks:
 		changes int
 		reason  string
 	}{
-		"None": {1, none}, "Provider=Deployment;Provider/boats=None": {1, none}, "Provider=None;Provider/boats=Deployment": {2, ""}, "External": {2, ""}, "Deployment": {2, ""},
+		"None": {1, none}, "Provider=Deployment;Provider/boats=None": {1, none},
+		"Provider=None;Provider/boats=Deployment": {2, ""}, "External": {2, ""}, "Deployment": {2, ""},
 		// A manager of an earlier version announces nothing.
 		"": {2, ""},
 	} {
-		got, err := fakePlanner(t, s, announced(choice, "")).Install(t.Context(), env.NewProvider("boats", ref), planner.Options{})
+		got, err := fakePlanner(t, s, announced(choice, "")).
+			Install(t.Context(), env.NewProvider("boats", ref), planner.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -89,8 +95,10 @@ webhooks:
 		checkLeftOut(t, choice, got, want.reason)
 	}
 	const bare = "registry.example.com/bare:v1"
-	s.put(bare, provider("bare", "  annotations: {"+runtimedefaults.Annotation+": '{\"none\": true}'}\n", crd("bare.test", "Bare", "one"), hook))
-	got, err := fakePlanner(t, s, announced("Deployment", "")).Install(t.Context(), env.NewProvider("bare", bare), planner.Options{})
+	s.put(bare, provider("bare", "  annotations: {"+runtimedefaults.Annotation+
+		": '{\"none\": true}'}\n", crd("bare.test", "Bare", "one"), hook))
+	got, err := fakePlanner(t, s, announced("Deployment", "")).
+		Install(t.Context(), env.NewProvider("bare", bare), planner.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,13 +116,17 @@ func TestPlanOfConversionWebhooksDependsOnTheRuntime(t *testing.T) {
 	}
 	s.put(ref, provider("boats", "", converted, crd("boats.test", "Raft", "one")))
 	const webhook = "the conversion webhook of CustomResourceDefinition boats.boats.test"
-	const none, external = "No runtime serves " + webhook + ", because the manager runs no runtime for provider/boats (package runtime None): ", "The runtime of provider/boats, which the manager does not run, must serve " + webhook + ": "
+	const none, external = "No runtime serves " + webhook +
+		", because the manager runs no runtime for provider/boats (package runtime None): ",
+		"The runtime of provider/boats, which the manager does not run, must serve " + webhook + ": "
 	for choice, want := range map[string]string{
-		"None": none, "Provider=Deployment;Provider/boats=None": none, "External": external, "Provider=None;Provider/boats=Deployment": "", "Process": "",
+		"None": none, "Provider=Deployment;Provider/boats=None": none, "External": external,
+		"Provider=None;Provider/boats=Deployment": "", "Process": "",
 		// A manager of an earlier version announces nothing.
 		"": "",
 	} {
-		got, err := fakePlanner(t, s, announced(choice, "")).Install(t.Context(), env.NewProvider("boats", ref), planner.Options{})
+		got, err := fakePlanner(t, s, announced(choice, "")).
+			Install(t.Context(), env.NewProvider("boats", ref), planner.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -130,7 +142,8 @@ func TestPlanOfConversionWebhooksDependsOnTheRuntime(t *testing.T) {
 	}
 }
 
-// The plan of a Provider that shares its CRDs with namespaces lists no permissions: it has no runtime, whatever the manager announces.
+// The plan of a Provider that shares its CRDs with namespaces lists no permissions: it has no runtime, whatever the
+// manager announces.
 func TestPlanOfASharedProviderListsNoPermissions(t *testing.T) {
 	s := newFakeContent()
 	const ref = "registry.example.com/boats:v1"
@@ -149,7 +162,8 @@ func TestPlanOfASharedProviderListsNoPermissions(t *testing.T) {
 	}
 }
 
-// checkLeftOut checks that a plan leaves out the webhook configuration of its package for a reason, or nothing if the reason is empty.
+// checkLeftOut checks that a plan leaves out the webhook configuration of its package for a reason, or nothing if the
+// reason is empty.
 func checkLeftOut(t *testing.T, name string, p *planner.Plan, reason string) {
 	t.Helper()
 	left := p.AllLeftOut()
@@ -177,14 +191,19 @@ func TestPlanRefusesWhatTheManagerRefusesToRun(t *testing.T) {
 	command := corev1.PodSpec{Containers: []corev1.Container{{Name: manifests.Container, Command: []string{"/provider"}}}}
 	setup := corev1.PodSpec{InitContainers: []corev1.Container{{Name: "setup"}}}
 	resource := corev1.PodSpec{Containers: []corev1.Container{{Name: manifests.Container, Env: []corev1.EnvVar{
-		{Name: "LIMIT", ValueFrom: &corev1.EnvVarSource{ResourceFieldRef: &corev1.ResourceFieldSelector{Resource: "limits.cpu"}}},
+		{Name: "LIMIT", ValueFrom: &corev1.EnvVarSource{ResourceFieldRef: &corev1.ResourceFieldSelector{
+			Resource: "limits.cpu",
+		}}},
 	}}}}
 	foreign := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "crossplane-system", Name: "cluster-admin"}}
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "crossplane-system", Name: "boats"}}
 	other := func(o client.Object) client.Object {
 		o.SetNamespace("crossplane-system")
 		o.SetName("cars")
-		o.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: v1.GroupVersion.String(), Kind: v1.ProviderRevisionKind, Name: "cars-0123456789ab", Controller: new(true)}})
+		o.SetOwnerReferences([]metav1.OwnerReference{{
+			APIVersion: v1.GroupVersion.String(), Kind: v1.ProviderRevisionKind, Name: "cars-0123456789ab",
+			Controller: new(true),
+		}})
 		o.SetAnnotations(map[string]string{plan.ContentDigestAnnotation: "x"})
 		return o
 	}
@@ -200,34 +219,91 @@ func TestPlanRefusesWhatTheManagerRefusesToRun(t *testing.T) {
 		code    errcode.Code
 		reason  string
 	}{
-		"no program":                     {announced("Process", ""), imageConfig{}, nil, runtime.ErrNoProgram, "has neither an entrypoint nor a command"},
-		"no program of this package":     {announced("Function=Deployment;Provider=None;Provider/boats=Process", ""), imageConfig{}, nil, runtime.ErrNoProgram, ""},
-		"program":                        {announced("Process", ""), program, nil, errcode.Code{}, ""},
-		"program in the config":          {announced("Process", ""), imageConfig{}, []client.Object{configured(command, "")}, errcode.Code{}, ""},
-		"no program in a cluster":        {announced("Deployment", ""), imageConfig{}, nil, errcode.Code{}, ""},
-		"no program and no runtime":      {announced("None", ""), imageConfig{}, nil, errcode.Code{}, ""},
-		"no program, external":           {announced("External", ""), imageConfig{}, nil, errcode.Code{}, ""},
-		"earlier manager":                {announced("", ""), imageConfig{}, nil, errcode.Code{}, ""},
-		"host network":                   {announced("Deployment", ""), program, []client.Object{configured(hostNetwork, "")}, manifests.ErrPrivileges, "requests hostNetwork"},
-		"other privilege allowed":        {announced("Deployment", "HostPath"), program, []client.Object{configured(hostNetwork, "")}, manifests.ErrPrivileges, "requests hostNetwork"},
-		"host network allowed":           {announced("Deployment", "HostPath,HostNetwork"), program, []client.Object{configured(hostNetwork, "")}, errcode.Code{}, ""},
-		"host network of a process":      {announced("Process", ""), program, []client.Object{configured(hostNetwork, "")}, errcode.Code{}, ""},
-		"init container":                 {announced("Process", ""), program, []client.Object{configured(setup, "")}, manifests.ErrNotForProcesses, "has the init container setup"},
-		"variable of a resource":         {announced("Process", ""), program, []client.Object{configured(resource, "")}, manifests.ErrNotForProcesses, "has the variable LIMIT"},
-		"init container of a pod":        {announced("Deployment", ""), program, []client.Object{configured(setup, "")}, errcode.Code{}, ""},
-		"foreign account":                {announced("Deployment", ""), program, []client.Object{configured(corev1.PodSpec{}, foreign.Name), foreign}, manifests.ErrPrivileges, "the ServiceAccount cluster-admin"},
-		"foreign account, as process":    {announced("Process", ""), program, []client.Object{configured(corev1.PodSpec{}, foreign.Name), foreign}, manifests.ErrPrivileges, "the ServiceAccount cluster-admin"},
-		"foreign account allowed":        {announced("Deployment", "ServiceAccount"), program, []client.Object{configured(corev1.PodSpec{}, foreign.Name), foreign}, errcode.Code{}, ""},
-		"account of another package":     {announced("Deployment", ""), program, []client.Object{configured(corev1.PodSpec{}, "cars"), other(&corev1.ServiceAccount{})}, manifests.ErrPrivileges, "which belongs to ProviderRevision/cars-0123456789ab"},
-		"account of another, process":    {announced("Process", ""), program, []client.Object{configured(corev1.PodSpec{}, "cars"), other(&corev1.ServiceAccount{})}, manifests.ErrPrivileges, "which belongs to ProviderRevision/cars-0123456789ab"},
-		"account of another, in the pod": {announced("Process", ""), program, []client.Object{configured(corev1.PodSpec{ServiceAccountName: "cars"}, ""), other(&corev1.ServiceAccount{})}, manifests.ErrPrivileges, "which belongs to ProviderRevision/cars-0123456789ab"},
-		"Service of another package":     {announced("Deployment", ""), program, []client.Object{named, other(&corev1.Service{})}, deployment.ErrNameConflict, "Service crossplane-system/cars belongs to ProviderRevision/cars-0123456789ab"},
-		"Service of another, process":    {announced("Process", ""), program, []client.Object{named, other(&corev1.Service{})}, deployment.ErrNameConflict, "Service crossplane-system/cars belongs to ProviderRevision/cars-0123456789ab"},
-		"foreign Service":                {announced("Deployment", ""), program, []client.Object{service}, deployment.ErrNameConflict, "Service crossplane-system/boats exists"},
-		"foreign Service, as process":    {announced("Process", ""), program, []client.Object{service}, deployment.ErrNameConflict, "Service crossplane-system/boats exists"},
-		"foreign Service, stopped":       {announced("Process", ""), program, []client.Object{service, stopped}, errcode.Code{}, ""},
-		"foreign Service, external":      {announced("External", ""), program, []client.Object{service}, errcode.Code{}, ""},
-		"account that is created":        {announced("Deployment", ""), program, []client.Object{configured(corev1.PodSpec{}, "boats")}, errcode.Code{}, ""},
+		"no program": {
+			announced("Process", ""), imageConfig{}, nil, runtime.ErrNoProgram, "has neither an entrypoint nor a command",
+		},
+		"no program of this package": {
+			announced("Function=Deployment;Provider=None;Provider/boats=Process", ""), imageConfig{}, nil, runtime.ErrNoProgram,
+			"",
+		},
+		"program": {announced("Process", ""), program, nil, errcode.Code{}, ""},
+		"program in the config": {
+			announced("Process", ""), imageConfig{}, []client.Object{configured(command, "")}, errcode.Code{}, "",
+		},
+		"no program in a cluster":   {announced("Deployment", ""), imageConfig{}, nil, errcode.Code{}, ""},
+		"no program and no runtime": {announced("None", ""), imageConfig{}, nil, errcode.Code{}, ""},
+		"no program, external":      {announced("External", ""), imageConfig{}, nil, errcode.Code{}, ""},
+		"earlier manager":           {announced("", ""), imageConfig{}, nil, errcode.Code{}, ""},
+		"host network": {
+			announced("Deployment", ""), program, []client.Object{configured(hostNetwork, "")}, manifests.ErrPrivileges,
+			"requests hostNetwork",
+		},
+		"other privilege allowed": {
+			announced("Deployment", "HostPath"), program, []client.Object{configured(hostNetwork, "")}, manifests.ErrPrivileges,
+			"requests hostNetwork",
+		},
+		"host network allowed": {
+			announced("Deployment", "HostPath,HostNetwork"), program, []client.Object{configured(hostNetwork, "")},
+			errcode.Code{}, "",
+		},
+		"host network of a process": {
+			announced("Process", ""), program, []client.Object{configured(hostNetwork, "")}, errcode.Code{}, "",
+		},
+		"init container": {
+			announced("Process", ""), program, []client.Object{configured(setup, "")}, manifests.ErrNotForProcesses,
+			"has the init container setup",
+		},
+		"variable of a resource": {
+			announced("Process", ""), program, []client.Object{configured(resource, "")}, manifests.ErrNotForProcesses,
+			"has the variable LIMIT",
+		},
+		"init container of a pod": {
+			announced("Deployment", ""), program, []client.Object{configured(setup, "")}, errcode.Code{}, "",
+		},
+		"foreign account": {
+			announced("Deployment", ""), program, []client.Object{configured(corev1.PodSpec{}, foreign.Name), foreign},
+			manifests.ErrPrivileges, "the ServiceAccount cluster-admin",
+		},
+		"foreign account, as process": {
+			announced("Process", ""), program, []client.Object{configured(corev1.PodSpec{}, foreign.Name), foreign},
+			manifests.ErrPrivileges, "the ServiceAccount cluster-admin",
+		},
+		"foreign account allowed": {
+			announced("Deployment", "ServiceAccount"), program,
+			[]client.Object{configured(corev1.PodSpec{}, foreign.Name), foreign}, errcode.Code{}, "",
+		},
+		"account of another package": {announced("Deployment", ""), program, []client.Object{
+			configured(corev1.PodSpec{}, "cars"), other(&corev1.ServiceAccount{}),
+		}, manifests.ErrPrivileges, "which belongs to ProviderRevision/cars-0123456789ab"},
+		"account of another, process": {announced("Process", ""), program, []client.Object{
+			configured(corev1.PodSpec{}, "cars"), other(&corev1.ServiceAccount{}),
+		}, manifests.ErrPrivileges, "which belongs to ProviderRevision/cars-0123456789ab"},
+		"account of another, in the pod": {announced("Process", ""), program, []client.Object{
+			configured(corev1.PodSpec{ServiceAccountName: "cars"}, ""), other(&corev1.ServiceAccount{}),
+		}, manifests.ErrPrivileges, "which belongs to ProviderRevision/cars-0123456789ab"},
+		"Service of another package": {
+			announced("Deployment", ""), program, []client.Object{named, other(&corev1.Service{})}, deployment.ErrNameConflict,
+			"Service crossplane-system/cars belongs to ProviderRevision/cars-0123456789ab",
+		},
+		"Service of another, process": {
+			announced("Process", ""), program, []client.Object{named, other(&corev1.Service{})}, deployment.ErrNameConflict,
+			"Service crossplane-system/cars belongs to ProviderRevision/cars-0123456789ab",
+		},
+		"foreign Service": {
+			announced("Deployment", ""), program, []client.Object{service}, deployment.ErrNameConflict,
+			"Service crossplane-system/boats exists",
+		},
+		"foreign Service, as process": {
+			announced("Process", ""), program, []client.Object{service}, deployment.ErrNameConflict,
+			"Service crossplane-system/boats exists",
+		},
+		"foreign Service, stopped": {
+			announced("Process", ""), program, []client.Object{service, stopped}, errcode.Code{}, "",
+		},
+		"foreign Service, external": {announced("External", ""), program, []client.Object{service}, errcode.Code{}, ""},
+		"account that is created": {
+			announced("Deployment", ""), program, []client.Object{configured(corev1.PodSpec{}, "boats")}, errcode.Code{}, "",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pl := fakePlanner(t, s, append(tc.objects, tc.lock)...)
@@ -247,7 +323,8 @@ func TestPlanRefusesWhatTheManagerRefusesToRun(t *testing.T) {
 				return
 			}
 			failed := errcode.From(refused)
-			if !got.Blocked() || failed == nil || failed.Code.Name != tc.code.Name || !strings.Contains(failed.Error(), tc.reason) || failed.Do == "" {
+			if !got.Blocked() || failed == nil || failed.Code.Name != tc.code.Name ||
+				!strings.Contains(failed.Error(), tc.reason) || failed.Do == "" {
 				t.Errorf("got %v, want %s with %q", refused, tc.code.Name, tc.reason)
 			}
 			raw, err := planner.Encode(got)
@@ -277,7 +354,9 @@ func TestPlanRefusesAMissingRuntimeConfig(t *testing.T) {
 // platformImage is an image for some platforms.
 type platformImage []string
 
-func (c platformImage) RuntimeConfig(_ context.Context, _ fetch.Origin, _ oci.Digest, platform oci.Platform) (unpack.RuntimeConfig, error) {
+func (c platformImage) RuntimeConfig(
+	_ context.Context, _ fetch.Origin, _ oci.Digest, platform oci.Platform,
+) (unpack.RuntimeConfig, error) {
 	if !slices.Contains(c, platform.String()) {
 		return unpack.RuntimeConfig{}, unpack.ErrWrongPlatform.New(nil, "the image is not for %s", platform)
 	}
@@ -303,7 +382,8 @@ func TestPlanKnowsThePlatformOfTheManager(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if failed := got.RefusalError(); (failed != nil) != (tc.refused != "") || failed != nil && errcode.From(failed).Code.Name != tc.refused {
+		if failed := got.RefusalError(); (failed != nil) != (tc.refused != "") ||
+			failed != nil && errcode.From(failed).Code.Name != tc.refused {
 			t.Errorf("%s: got %v, want %q", name, failed, tc.refused)
 		}
 	}
@@ -324,12 +404,19 @@ func TestPlanAsksAboutPods(t *testing.T) {
 		"free":       {"privileged", root, nil, ""},
 		"usual":      {"restricted", corev1.PodSpec{}, nil, ""},
 		"restricted": {"restricted", root, nil, "violates PodSecurity"},
-		"limited":    {"privileged", root, &corev1.LimitRangeItem{Type: corev1.LimitTypePod, Min: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}}, "minimum cpu usage per Pod is 1"},
+		"limited": {"privileged", root, &corev1.LimitRangeItem{Type: corev1.LimitTypePod, Min: corev1.ResourceList{
+			corev1.ResourceCPU: resource.MustParse("1"),
+		}}, "minimum cpu usage per Pod is 1"},
 	} {
-		home := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "planned-pods-" + name, Labels: map[string]string{"pod-security.kubernetes.io/enforce": tc.level}}}
+		home := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "planned-pods-" + name, Labels: map[string]string{
+			"pod-security.kubernetes.io/enforce": tc.level,
+		}}}
 		e.CreateTemporary(t, home)
 		if tc.limit != nil {
-			e.CreateTemporary(t, &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Namespace: home.Name, Name: "limits"}, Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{*tc.limit}}})
+			e.CreateTemporary(t, &corev1.LimitRange{
+				ObjectMeta: metav1.ObjectMeta{Namespace: home.Name, Name: "limits"},
+				Spec:       corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{*tc.limit}},
+			})
 		}
 		pl := fakePlanner(t, s, announced("Deployment", ""), configured(tc.pod, ""))
 		pl.Namespace, pl.DryRun = home.Name, client.NewDryRunClient(e.Client)
@@ -357,7 +444,8 @@ func TestPlanAsksAboutPods(t *testing.T) {
 	}
 }
 
-// A plan asks the API server with a dry run whether it accepts the Deployment. Without the permission, it warns that the check was not made.
+// A plan asks the API server with a dry run whether it accepts the Deployment. Without the permission, it warns that
+// the check was not made.
 func TestPlanAsksAboutTheDeployment(t *testing.T) {
 	e, s := env.New(t), newFakeContent()
 	const ref = "registry.example.com/boats:v1"
@@ -366,7 +454,9 @@ func TestPlanAsksAboutTheDeployment(t *testing.T) {
 	e.CreateTemporary(t, home)
 	stranger := rest.CopyConfig(e.Config)
 	stranger.Impersonate.UserName = "stranger"
-	port := corev1.PodSpec{Containers: []corev1.Container{{Name: manifests.Container, Ports: []corev1.ContainerPort{{ContainerPort: 70000}}}}}
+	port := corev1.PodSpec{Containers: []corev1.Container{{Name: manifests.Container, Ports: []corev1.ContainerPort{{
+		ContainerPort: 70000,
+	}}}}}
 	for name, tc := range map[string]struct {
 		as      *rest.Config
 		pod     corev1.PodSpec

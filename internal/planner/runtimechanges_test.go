@@ -24,13 +24,23 @@ func TestPlanNamesTheChangedFieldsOfTheRuntimeConfiguration(t *testing.T) {
 	settled(t, e.Client, p)
 	stop()
 	large := &v1beta1.DeploymentRuntimeConfig{ObjectMeta: metav1.ObjectMeta{Name: "runtime-fields"}}
-	large.Spec.ServiceAccountTemplate = &v1beta1.ServiceAccountTemplate{Metadata: &v1beta1.ObjectMeta{Labels: map[string]string{"team": "a"}}}
+	large.Spec.ServiceAccountTemplate = &v1beta1.ServiceAccountTemplate{Metadata: &v1beta1.ObjectMeta{
+		Labels: map[string]string{"team": "a"},
+	}}
 	e.CreateTemporary(t, large)
-	planned := install(t, pl, with(p, func(p v1.Package) { p.RuntimeSpec().RuntimeConfigRef = &v1.RuntimeConfigReference{Name: large.Name} }))
-	if diff := cmp.Diff([]planner.SpecChange{{Field: "runtimeConfigRef.name", Was: "default", Is: large.Name}}, planned.FieldChanges); diff != "" {
+	planned := install(t, pl, with(p, func(p v1.Package) {
+		p.RuntimeSpec().RuntimeConfigRef = &v1.RuntimeConfigReference{
+			Name: large.Name,
+		}
+	}))
+	if diff := cmp.Diff(
+		[]planner.SpecChange{{Field: "runtimeConfigRef.name", Was: "default", Is: large.Name}}, planned.FieldChanges,
+	); diff != "" {
 		t.Errorf("fields of the package (-want +got):\n%s", diff)
 	}
-	want := []planner.SpecChange{{Field: "serviceAccountTemplate", Was: "absent", Is: `{"metadata":{"labels":{"team":"a"}}}`}}
+	want := []planner.SpecChange{{
+		Field: "serviceAccountTemplate", Was: "absent", Is: `{"metadata":{"labels":{"team":"a"}}}`,
+	}}
 	if diff := cmp.Diff(want, planned.RuntimeChanges); diff != "" {
 		t.Errorf("fields of the runtime configuration (-want +got):\n%s", diff)
 	}

@@ -63,8 +63,9 @@ func (pl *planning) uninstall(ctx context.Context, p v1.Package) (*Plan, error) 
 	return out, pl.recordDependents(ctx, s, out)
 }
 
-// recordDeletions adds to the plan the objects and custom resources that are deleted with the package: also those that the garbage collector
-// deletes with an object of the package, such as the CRDs that Crossplane core creates for an XRD. It fails if the client may not list CRDs.
+// recordDeletions adds to the plan the objects and custom resources that are deleted with the package: also those that
+// the garbage collector deletes with an object of the package, such as the CRDs that Crossplane core creates for an
+// XRD. It fails if the client may not list CRDs.
 func (pl *planning) recordDeletions(ctx context.Context, s *clusterState, out *Plan) error {
 	who := revision.Requester(s.live, s.live.NewRevision(), s.revisions)
 	owned, unlisted, err := pl.Cluster.OwnedContent(ctx)
@@ -100,10 +101,13 @@ func (pl *planning) recordDeletions(ctx context.Context, s *clusterState, out *P
 	return err
 }
 
-// dropDeletedOwners removes from objects the owners that are packages which are being deleted, do not exist, or are removed by an
-// earlier step of the operation, and the revisions of such packages. The garbage collector deletes an object when its last owner is deleted.
-// An owner with another UID than the package or revision of its name does not exist.
-func (pl *planning) dropDeletedOwners(ctx context.Context, s *clusterState, who plan.Requester, live map[plan.Ref]plan.Live) error {
+// dropDeletedOwners removes from objects the owners that are packages which are being deleted, do not exist, or are
+// removed by an earlier step of the operation, and the revisions of such packages. The garbage collector deletes an
+// object when its last owner is deleted. An owner with another UID than the package or revision of its name does not
+// exist.
+func (pl *planning) dropDeletedOwners(
+	ctx context.Context, s *clusterState, who plan.Requester, live map[plan.Ref]plan.Live,
+) error {
 	stays := map[string]types.UID{}
 	for _, x := range s.others {
 		if x.GetDeletionTimestamp() == nil {
@@ -132,7 +136,9 @@ func (pl *planning) dropDeletedOwners(ctx context.Context, s *clusterState, who 
 		}
 	}
 	dropOwners(live, func(o metav1.OwnerReference) bool {
-		isPackage := slices.ContainsFunc(v1.PackageKinds(), func(kind string) bool { return isForeign(o, kind) || isForeign(o, v1.RevisionKind(kind)) })
+		isPackage := slices.ContainsFunc(
+			v1.PackageKinds(), func(kind string) bool { return isForeign(o, kind) || isForeign(o, v1.RevisionKind(kind)) },
+		)
 		uid, exists := stays[o.Kind+"/"+o.Name]
 		return isPackage && (!exists || uid != o.UID)
 	})
@@ -173,9 +179,9 @@ func (pl *planning) recordDependents(ctx context.Context, s *clusterState, out *
 	return nil
 }
 
-// installedAgain returns a warning if the manager installs the deleted package again: for a package that requires it and whose dependencies
-// are resolved, and for an install object that records a package for its kind, or if the indexes of the manager have one. A PackageInstall
-// shares a Provider that an administrator installs.
+// installedAgain returns a warning if the manager installs the deleted package again: for a package that requires it
+// and whose dependencies are resolved, and for an install object that records a package for its kind, or if the indexes
+// of the manager have one. A PackageInstall shares a Provider that an administrator installs.
 func (p *Plan) installedAgain(others []v1.Package, installs []*frontend.Object) []string {
 	skips := func(b Broken) bool {
 		return slices.ContainsFunc(others, func(x v1.Package) bool {
@@ -201,7 +207,9 @@ func (p *Plan) installedAgain(others []v1.Package, installs []*frontend.Object) 
 	if by = slices.IndexFunc(p.Breaks, func(b Broken) bool { return installOf(b) != nil }); by < 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("The package manager installs a package again only if its indexes have one for the kind: %s.", p.Breaks[by])}
+	return []string{fmt.Sprintf(
+		"The package manager installs a package again only if its indexes have one for the kind: %s.", p.Breaks[by],
+	)}
 }
 
 // metadataIgnoringMissingKinds reads metadata kind by kind, and ignores kinds that the cluster does
@@ -224,7 +232,8 @@ func (pl *planning) metadataIgnoringMissingKinds(ctx context.Context, refs []pla
 	return live, nil
 }
 
-// listedObjects returns the objects that the revisions of a package list. It adds a warning for a revision whose objects are unknown.
+// listedObjects returns the objects that the revisions of a package list. It adds a warning for a revision whose
+// objects are unknown.
 func (pl *planning) listedObjects(ctx context.Context, s *clusterState, out *Plan) []plan.Ref {
 	seen := map[plan.Ref]bool{}
 	for _, rev := range s.revisions {
@@ -240,14 +249,19 @@ func (pl *planning) listedObjects(ctx context.Context, s *clusterState, out *Pla
 	return slices.SortedFunc(maps.Keys(seen), plan.Ref.Compare)
 }
 
-// CheckConsequences fails with PlanMoved if an uninstall now deletes a custom resource that its plan does not, or breaks a dependent that
-// its plan does not list: the user agreed to those alone. Custom resources that the plan only counts are compared by their number.
+// CheckConsequences fails with PlanMoved if an uninstall now deletes a custom resource that its plan does not, or
+// breaks a dependent that its plan does not list: the user agreed to those alone. Custom resources that the plan only
+// counts are compared by their number.
 func CheckConsequences(planned, now *Plan) error {
 	var moved differences
 	for _, b := range now.Breaks {
-		known := slices.ContainsFunc(planned.Breaks, func(was Broken) bool { return was.Kind == b.Kind && was.Name == b.Name && was.Requires == b.Requires })
+		known := slices.ContainsFunc(planned.Breaks, func(was Broken) bool {
+			return was.Kind == b.Kind &&
+				was.Name == b.Name && was.Requires == b.Requires
+		})
 		if !known {
-			moved.text("the requirement of "+Package{Kind: b.Kind, Name: b.Name}.Short()+" for "+b.Requires, "", cmp.Or(b.Constraint, "any version"))
+			moved.text("the requirement of "+Package{Kind: b.Kind, Name: b.Name}.Short()+" for "+
+				b.Requires, "", cmp.Or(b.Constraint, "any version"))
 		}
 	}
 	for _, r := range now.CustomResources {
@@ -257,23 +271,26 @@ func CheckConsequences(planned, now *Plan) error {
 		} else if r.Unknown != "" && was.Unknown == "" {
 			moved.text("the number of custom resources of "+r.CRD, number(was.Count), "not known: "+r.Unknown)
 		} else if created := r.newSince(was); created > 0 {
-			moved.text("the set of custom resources of "+r.CRD, number(was.Count), fmt.Sprintf("%d, of which %d did not exist then", r.Count, created))
+			moved.text("the set of custom resources of "+
+				r.CRD, number(was.Count), fmt.Sprintf("%d, of which %d did not exist then", r.Count, created))
 		}
 	}
 	return MovedError(planned, moved)
 }
 
-// CheckDependency returns the difference if a package that was installed as a dependency was installed explicitly since.
+// CheckDependency returns the difference if a package that was installed as a dependency was installed explicitly
+// since.
 func CheckDependency(planned, now v1.Package) []Difference {
 	var moved differences
 	if graph.IsAutoInstalled(planned) && !graph.IsAutoInstalled(now) {
-		moved.text("the installation of "+Package{Kind: now.PackageKind(), Name: now.GetName()}.Short(), "as a dependency", "explicit")
+		moved.text("the installation of "+
+			Package{Kind: now.PackageKind(), Name: now.GetName()}.Short(), "as a dependency", "explicit")
 	}
 	return moved
 }
 
-// deletedDefinitions returns the names of the CRDs and XRDs that a plan deletes, in order, and of those among the dependents of its
-// objects. Both have the name of the resource that they define.
+// deletedDefinitions returns the names of the CRDs and XRDs that a plan deletes, in order, and of those among the
+// dependents of its objects. Both have the name of the resource that they define.
 func deletedDefinitions(p plan.Plan, dependents []plan.Ref) []string {
 	refs := slices.Clone(dependents)
 	for _, c := range p.Changes {

@@ -14,8 +14,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/solver"
 )
 
-// Plans read the content of packages that the Lock does not list yet: their dependencies, kinds and objects. Content that cannot be read
-// is a warning.
+// Plans read the content of packages that the Lock does not list yet: their dependencies, kinds and objects. Content
+// that cannot be read is a warning.
 func TestPackagesThatTheLockDoesNotListAreRead(t *testing.T) {
 	e := env.New(t)
 	const group, at = "unlisted.preview.test", "registry.example.com/unlisted-"
@@ -44,11 +44,15 @@ func TestPackagesThatTheLockDoesNotListAreRead(t *testing.T) {
 	pl.Registry = s
 
 	create("unlisted-ring", at+"ring:v1.0.0")
-	if _, err := pl.Install(t.Context(), env.NewProvider("unlisted-chain", at+"chain:v1.0.0"), planner.Options{}); !errors.Is(err, solver.ErrCycle) {
+	if _, err := pl.Install(
+		t.Context(), env.NewProvider("unlisted-chain", at+"chain:v1.0.0"), planner.Options{},
+	); !errors.Is(err, solver.ErrCycle) {
 		t.Errorf("the plan of a cycle of packages: %v", err)
 	}
 	key := create("unlisted-key", at+"key:v1.0.0")
-	if _, err := pl.Install(t.Context(), env.NewProvider("unlisted-door", at+"door:v1.0.0"), planner.Options{}); !errors.Is(err, solver.ErrCycle) {
+	if _, err := pl.Install(
+		t.Context(), env.NewProvider("unlisted-door", at+"door:v1.0.0"), planner.Options{},
+	); !errors.Is(err, solver.ErrCycle) {
 		t.Errorf("the plan of a cycle of kinds: %v", err)
 	}
 	e.Delete(t, key)
@@ -68,7 +72,10 @@ func TestPackagesThatTheLockDoesNotListAreRead(t *testing.T) {
 	}
 
 	p := install(t, pl, env.NewProvider("unlisted-copy", at+"copy:v1.0.0"))
-	if !slices.ContainsFunc(p.Objects.Refusals, func(r plan.Refusal) bool { return r.Holder == "Provider/unlisted-ring" && r.Ref.Name == "rings."+group }) {
+	if !slices.ContainsFunc(p.Objects.Refusals, func(r plan.Refusal) bool {
+		return r.Holder == "Provider/unlisted-ring" &&
+			r.Ref.Name == "rings."+group
+	}) {
 		t.Errorf("the plan refuses %+v", p.Objects.Refusals)
 	}
 

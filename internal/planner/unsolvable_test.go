@@ -44,13 +44,14 @@ func TestDependenciesWithoutASolutionAreRefused(t *testing.T) {
 	}
 	// The plan needs consent, and names the update that helps.
 	const update = "let provider/mail request registry.example.com/unsolvable/mail v2.0.0 instead of v1.0.0"
-	if err := p.ConsentError(); !errors.Is(err, graph.ErrDependencyVersion) || !strings.Contains(errcode.From(err).Do, update) {
+	if err := p.ConsentError(); !errors.Is(err, graph.ErrDependencyVersion) ||
+		!strings.Contains(errcode.From(err).Do, update) {
 		t.Errorf("the plan needs consent: %v; %s", err, errcode.From(err).Do)
 	}
 }
 
-// An update that does not fit the installed packages names the command that updates all of them, without those that need not
-// move; if there is none, it explains the conflict.
+// An update that does not fit the installed packages names the command that updates all of them, without those that
+// need not move; if there is none, it explains the conflict.
 func TestRemedyUpdatesPackagesTogether(t *testing.T) {
 	s := newFakeContent()
 	const at = "registry.example.com/together/"
@@ -60,7 +61,8 @@ func TestRemedyUpdatesPackagesTogether(t *testing.T) {
 	digests := map[string]oci.Digest{}
 	for ref, stream := range map[string]string{
 		"base:v1.0.0": provider("base", ""), "base:v2.0.0": provider("base", ""), "base:v3.0.0": provider("base", ""),
-		"boats:v1.0.0": needs("boats", "<v2"), "boats:v2.0.0": needs("boats", ">=v2 <v3"), "boats:v3.0.0": needs("boats", ">=v3"),
+		"boats:v1.0.0": needs("boats", "<v2"), "boats:v2.0.0": needs("boats", ">=v2 <v3"),
+		"boats:v3.0.0": needs("boats", ">=v3"),
 		"rafts:v1.0.0": needs("rafts", "<v2"), "rafts:v2.0.0": needs("rafts", "<v3"),
 		"canoes:v1.0.0": needs("canoes", ">=v1"),
 	} {

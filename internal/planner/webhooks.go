@@ -23,8 +23,8 @@ type Webhooks struct {
 	Consents bool `json:"consents,omitempty"`
 }
 
-// outsideRules returns the rules of a package's webhooks for resources that the package does not define. If AllowWebhooks is
-// set, it adds the consent to p.
+// outsideRules returns the rules of a package's webhooks for resources that the package does not define. If
+// AllowWebhooks is set, it adds the consent to p.
 func (pl *planning) outsideRules(p v1.Package, pkg *xpkg.Package) ([]desired.WebhookRule, error) {
 	objects, err := desired.Of(pkg, desired.Options{Package: p.GetName()})
 	if err != nil {
@@ -44,12 +44,13 @@ func newWebhooks(rules []desired.WebhookRule, live, p v1.Package, rev v1.Package
 	}
 	return &Webhooks{
 		Outside: webhooks.Strings(rules), Unallowed: webhooks.Strings(webhooks.Unallowed(rules, p, rev)),
-		Consents: live != nil && live.GetAnnotations()[webhooks.AnnotationAllowed] != p.GetAnnotations()[webhooks.AnnotationAllowed],
+		Consents: live != nil &&
+			live.GetAnnotations()[webhooks.AnnotationAllowed] != p.GetAnnotations()[webhooks.AnnotationAllowed],
 	}
 }
 
-// warnOfConsents adds a warning if the manager does not accept the consents of a package. A user who may not read the fence of consents
-// gets none.
+// warnOfConsents adds a warning if the manager does not accept the consents of a package. A user who may not read the
+// fence of consents gets none.
 func (pl *planning) warnOfConsents(ctx context.Context, p v1.Package, out *Plan) error {
 	if !consent.IsGiven(p) {
 		return nil
@@ -72,7 +73,9 @@ func (p *Plan) outside() []string {
 // commandToAllow returns the command that applies the plan and allows its webhooks.
 func (p *Plan) commandToAllow() string {
 	if p.Operation == Install {
-		return fmt.Sprintf("xpkg install %s %s %s --allow-webhooks", strings.ToLower(p.Package.Kind), p.Package.To.Reference, p.Package.Name)
+		return fmt.Sprintf(
+			"xpkg install %s %s %s --allow-webhooks", strings.ToLower(p.Package.Kind), p.Package.To.Reference, p.Package.Name,
+		)
 	}
 	return fmt.Sprintf("xpkg update %s %s --allow-webhooks", p.Package.Short(), p.Package.To.Reference)
 }

@@ -20,8 +20,8 @@ const (
 	Input
 	// Elsewhere is the role of a kind that the package uses, and another package defines.
 	Elsewhere
-	// Former is the role of a kind that another version of the package defines. The package is no candidate for it, but its publisher
-	// counts among those of the group.
+	// Former is the role of a kind that another version of the package defines. The package is no candidate for it, but
+	// its publisher counts among those of the group.
 	Former
 )
 
@@ -29,8 +29,8 @@ const (
 type Candidate struct {
 	// Repository is the normalized name of the repository.
 	Repository string
-	// Version is the newest version that can be installed and serves the required API version. It is empty, with a reason in
-	// Unusable, if there is none.
+	// Version is the newest version that can be installed and serves the required API version. It is empty, with a reason
+	// in Unusable, if there is none.
 	Version string
 	Digest  oci.Digest
 	// Constraint accepts the versions that serve the required API version. An empty constraint accepts every version.
@@ -59,8 +59,8 @@ type Candidate struct {
 	CRDs []string
 	// Updated is the time of Version in seconds; 0 if it is unknown.
 	Updated int64
-	// Downloaded reports that the package is known only because its content was downloaded before, such as for an inspection.
-	// Neither a user nor an index recommends it, so it is not selected without asking the user.
+	// Downloaded reports that the package is known only because its content was downloaded before, such as for an
+	// inspection. Neither a user nor an index recommends it, so it is not selected without asking the user.
 	Downloaded bool
 	// Source is the name of the source for messages, and Priority its position in the configuration: 0 is asked first.
 	Source   string
@@ -86,8 +86,8 @@ func (c Candidate) KindRef(version string) dependency.KindRef {
 	return dependency.KindRef{Name: c.Kind, Group: c.Group, Version: version}
 }
 
-// publisher identifies the publisher for comparisons. Authors can claim any name, but they cannot push to the repositories
-// of other organisations.
+// publisher identifies the publisher for comparisons. Authors can claim any name, but they cannot push to the
+// repositories of other organisations.
 func (c Candidate) publisher() string {
 	if c.Verified {
 		return "verified " + c.Publisher

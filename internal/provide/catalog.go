@@ -81,8 +81,9 @@ func (s Catalog) removedKinds(kind dependency.KindRef) []Candidate {
 	return out
 }
 
-// nameOf reports whether a reference names a kind in a history, which does not have the names of the resource, and returns the plural name
-// if the reference has it. The content of the package is read before it is selected, and decides.
+// nameOf reports whether a reference names a kind in a history, which does not have the names of the resource, and
+// returns the plural name if the reference has it. The content of the package is read before it is selected, and
+// decides.
 func nameOf(kind dependency.KindRef, k catalog.KindHistory) (plural string, isNamed bool) {
 	if kind.Group != k.Group || kind.Name == "" || k.Kind == "" {
 		return "", false
@@ -94,7 +95,8 @@ func nameOf(kind dependency.KindRef, k catalog.KindHistory) (plural string, isNa
 	for _, ending := range []string{last + "s", last + "es", "ies"} {
 		isRegular := ending != "ies" || strings.EqualFold(last, "y")
 		at := len(stem)
-		if isRegular && len(kind.Name) == at+len(ending) && strings.EqualFold(kind.Name[:at], stem) && strings.EqualFold(kind.Name[at:], ending) {
+		if isRegular && len(kind.Name) == at+len(ending) && strings.EqualFold(kind.Name[:at], stem) &&
+			strings.EqualFold(kind.Name[at:], ending) {
 			return strings.ToLower(kind.Name), true
 		}
 	}
@@ -121,7 +123,8 @@ func servedBy(h *catalog.History, k catalog.KindHistory, tag string) []string {
 
 // isDuplicate reports whether a package lists the kind before in another role.
 func isDuplicate(kinds []catalog.Kind, i int) bool {
-	return i > 0 && kinds[i-1].Repository == kinds[i].Repository && kinds[i-1].Kind == kinds[i].Kind && kinds[i-1].Group == kinds[i].Group
+	return i > 0 && kinds[i-1].Repository == kinds[i].Repository && kinds[i-1].Kind == kinds[i].Kind &&
+		kinds[i-1].Group == kinds[i].Group
 }
 
 // Group implements [Source].
@@ -135,8 +138,9 @@ func (s Catalog) Group(group string) []Candidate {
 	return append(out, s.formerKinds(group, out)...)
 }
 
-// formerKinds returns the kinds of an API group that the newest versions of packages do not have, and the owner that the index states if it
-// has none of the current ones: a publisher does not lose a group to another one by moving its kinds.
+// formerKinds returns the kinds of an API group that the newest versions of packages do not have, and the owner that
+// the index states if it has none of the current ones: a publisher does not lose a group to another one by moving its
+// kinds.
 func (s Catalog) formerKinds(group string, current []Candidate) []Candidate {
 	type key struct{ repository, kind string }
 	known, isOwnerKnown := map[key]bool{}, false
@@ -160,7 +164,9 @@ func (s Catalog) formerKinds(group string, current []Candidate) []Candidate {
 		}
 	}
 	if owner, stated := s.Config.GroupOwner(group); stated && !isOwnerKnown {
-		out = append(out, Candidate{Repository: owner.Owner, Group: group, Role: Former, OwnsGroup: true, Source: s.Name, Priority: s.Priority})
+		out = append(out, Candidate{
+			Repository: owner.Owner, Group: group, Role: Former, OwnsGroup: true, Source: s.Name, Priority: s.Priority,
+		})
 	}
 	return out
 }
@@ -254,8 +260,8 @@ func (s Catalog) digest(repository, tag string) oci.Digest {
 	return oci.Digest{}
 }
 
-// selectVersion selects the newest version of the package that serves an API version of the kind, and the constraint for all
-// of them. Without a history, it selects the newest version of the package.
+// selectVersion selects the newest version of the package that serves an API version of the kind, and the constraint
+// for all of them. Without a history, it selects the newest version of the package.
 func (s Catalog) selectVersion(c *Candidate, apiVersion string) {
 	h := s.History(c.Repository)
 	if h == nil {
@@ -340,7 +346,8 @@ func within(h *catalog.History, intervals []catalog.Interval, tag string) bool {
 	})
 }
 
-// constraintOf returns the constraint that accepts the versions of the intervals. It accepts at least the selected version.
+// constraintOf returns the constraint that accepts the versions of the intervals. It accepts at least the selected
+// version.
 func constraintOf(intervals []catalog.Interval, selected string) string {
 	var out []string
 	for _, i := range intervals {

@@ -70,7 +70,9 @@ type Ambiguity struct {
 func (a *Ambiguity) Error() string {
 	var texts []string
 	for _, o := range a.Options {
-		text := fmt.Sprintf("%s %s by %s (%s, schema %s)", o.Repository, o.Version, o.Publisher, wording.Count(o.Cost, "kind"), o.Schema)
+		text := fmt.Sprintf(
+			"%s %s by %s (%s, schema %s)", o.Repository, o.Version, o.Publisher, wording.Count(o.Cost, "kind"), o.Schema,
+		)
 		if o.Deprecated {
 			text += ", deprecated"
 		}

@@ -42,14 +42,14 @@ func (d *definition) serves(version string) bool {
 	return false
 }
 
-// DefinesKind reports whether the content of a package defines a kind and serves its version. A Function defines none: its CRDs
-// describe its input.
+// DefinesKind reports whether the content of a package defines a kind and serves its version. A Function defines none:
+// its CRDs describe its input.
 func DefinesKind(pkg *xpkg.Package, ref dependency.KindRef) bool {
 	return pkg.Meta.Kind != xpkg.Function && findDefinition(pkg, ref) != nil
 }
 
-// CheckSelected fails with KindNotProvided if the content of a package does not define the kinds for which it was selected: an
-// index, and a name in a cache, are only claims.
+// CheckSelected fails with KindNotProvided if the content of a package does not define the kinds for which it was
+// selected: an index, and a name in a cache, are only claims.
 func CheckSelected(reference string, content *xpkg.Package, kinds ...dependency.KindRef) error {
 	if k, lacks := lacking(content, kinds); lacks {
 		return notProvided(reference, k)
@@ -68,7 +68,9 @@ func lacking(content *xpkg.Package, kinds []dependency.KindRef) (dependency.Kind
 }
 
 func notProvided(reference string, kind dependency.KindRef) error {
-	return ErrNotProvided.New(nil, "%s was selected for %s, but its content does not define the kind or its version", reference, kind)
+	return ErrNotProvided.New(
+		nil, "%s was selected for %s, but its content does not define the kind or its version", reference, kind,
+	)
 }
 
 // findDefinition returns the definition of a kind, or nil.

@@ -39,8 +39,8 @@ func (s Packages) ForCrossplane(fits func(constraint string) bool) Source {
 	return s
 }
 
-// Candidates implements [Source]. Of several versions of a package, it returns the newest one that can be installed and serves the
-// required API version.
+// Candidates implements [Source]. Of several versions of a package, it returns the newest one that can be installed and
+// serves the required API version.
 func (s Packages) Candidates(kind dependency.KindRef) []Candidate {
 	var out []Candidate
 	for _, c := range s.candidates(kind) {
@@ -64,8 +64,8 @@ func preferVersion(a, b Candidate, apiVersion string) int {
 	)
 }
 
-// compareVersions orders candidates that a user has added before those that were downloaded, releases before prereleases, and newer
-// versions before older ones. Tags that are not versions, and digests, come last.
+// compareVersions orders candidates that a user has added before those that were downloaded, releases before
+// prereleases, and newer versions before older ones. Tags that are not versions, and digests, come last.
 func compareVersions(a, b Candidate) int {
 	v, w := version.Parse(a.Version), version.Parse(b.Version)
 	return cmp.Or(
@@ -118,8 +118,9 @@ func (d *definition) served() []string {
 
 func (s Packages) candidate(p Package, n names, group string) Candidate {
 	c := Candidate{
-		Repository: p.Repository, Version: p.Version, Digest: p.Digest, Kind: n.Kind, Group: group, Plural: n.Plural, Singular: n.Singular,
-		Type: string(p.Content.Meta.Kind), Cost: len(definitions(p.Content, "")), Source: s.Name, Priority: s.Priority,
+		Repository: p.Repository, Version: p.Version, Digest: p.Digest, Kind: n.Kind, Group: group, Plural: n.Plural,
+		Singular: n.Singular,
+		Type:     string(p.Content.Meta.Kind), Cost: len(definitions(p.Content, "")), Source: s.Name, Priority: s.Priority,
 		Downloaded: p.Downloaded,
 	}
 	if p.Content.Meta.Kind == xpkg.Function {
@@ -146,7 +147,9 @@ func definitions(pkg *xpkg.Package, group string) []string {
 }
 
 func isDefinition(kind string) bool {
-	return slices.Contains([]string{"CustomResourceDefinition", "CompositeResourceDefinition", "ManagedResourceDefinition"}, kind)
+	return slices.Contains(
+		[]string{"CustomResourceDefinition", "CompositeResourceDefinition", "ManagedResourceDefinition"}, kind,
+	)
 }
 
 // Group implements [Source].
@@ -154,7 +157,8 @@ func (s Packages) Group(group string) []Candidate {
 	var out []Candidate
 	for _, p := range s.All {
 		for _, o := range p.Content.Objects {
-			if plural, ok := strings.CutSuffix(o.Name, "."+group); !ok || strings.Contains(plural, ".") || !isDefinition(o.GVK.Kind) {
+			if plural, ok := strings.CutSuffix(o.Name, "."+group); !ok || strings.Contains(plural, ".") ||
+				!isDefinition(o.GVK.Kind) {
 				continue
 			}
 			text, err := o.JSON()
@@ -187,8 +191,8 @@ func (s Packages) Kinds() []dependency.KindRef {
 	return out
 }
 
-// CompareSchemas compares the schema of a kind in a package with its schema in another one, in the required version or the
-// first common one.
+// CompareSchemas compares the schema of a kind in a package with its schema in another one, in the required version or
+// the first common one.
 func CompareSchemas(first, other *xpkg.Package, kind dependency.KindRef) Difference {
 	a, b := findDefinition(first, kind), findDefinition(other, kind)
 	if a == nil || b == nil {
@@ -283,8 +287,8 @@ func containsElements(all, some []any) bool {
 	return true
 }
 
-// sameRequired reports whether a schema with more fields requires no other fields, so that objects of the first schema stay
-// valid.
+// sameRequired reports whether a schema with more fields requires no other fields, so that objects of the first schema
+// stay valid.
 func sameRequired(a, b any) bool {
 	m, ok := b.(map[string]any)
 	if !ok {
@@ -293,7 +297,8 @@ func sameRequired(a, b any) bool {
 	n, _ := a.(map[string]any)
 	for key, value := range m {
 		_, isList := value.([]any)
-		if has, ok := n[key]; isList && (key == "required" || key == "x-kubernetes-validations") && (!ok || !contains(has, value)) && n != nil {
+		if has, ok := n[key]; isList && (key == "required" || key == "x-kubernetes-validations") &&
+			(!ok || !contains(has, value)) && n != nil {
 			return false
 		} else if ok && !sameRequired(has, value) {
 			return false

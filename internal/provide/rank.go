@@ -40,7 +40,8 @@ const (
 	OwnsGroup Reason = "its publisher owns the API group"
 	// OnlyProvider means that no other package, and no other publisher, provides the kind.
 	OnlyProvider Reason = "it is the only package that provides the kind"
-	// OnlyTogether means that no other package that provides the kind can be installed beside the packages for other kinds.
+	// OnlyTogether means that no other package that provides the kind can be installed beside the packages for other
+	// kinds.
 	OnlyTogether Reason = "it is the only package that can be installed with the packages for the other kinds"
 )
 
@@ -59,10 +60,11 @@ type Ranking struct {
 	Dropped []Dropped
 	// Decided is the reason why the first candidate is selected without asking the user; empty if the user must decide.
 	Decided Reason
-	// Alternatives is the number of further candidates that may be selected for the same reason, such as another package of
-	// the owner of the API group.
+	// Alternatives is the number of further candidates that may be selected for the same reason, such as another package
+	// of the owner of the API group.
 	Alternatives int
-	// Conflicting reports that the packages that provide the kind define CRDs of packages that are selected for other kinds.
+	// Conflicting reports that the packages that provide the kind define CRDs of packages that are selected for other
+	// kinds.
 	Conflicting bool
 
 	// publishers are the publishers of the candidates and of the group.
@@ -76,8 +78,9 @@ type Ranking struct {
 //
 // A package that was selected before stays selected. A package that is present takes precedence. Otherwise the first
 // candidate is selected only if its publisher owns the API group, or if it is the only one, and all known kinds of the
-// group have the same publisher; content that was only downloaded is not selected. Candidates that were dropped because of a conflict count as alternatives: a conflict must
-// not turn the package of another publisher into the only candidate.
+// group have the same publisher; content that was only downloaded is not selected. Candidates that were dropped because
+// of a conflict count as alternatives: a conflict must not turn the package of another publisher into the only
+// candidate.
 func Rank(q Request, candidates []Candidate) Ranking {
 	q = q.located()
 	out := Ranking{Kind: q.Kind}
@@ -118,7 +121,8 @@ func Rank(q Request, candidates []Candidate) Ranking {
 	return out
 }
 
-// dropRemoved drops the packages that do not define the kind any more if another package of the publisher does: the kind has moved to it.
+// dropRemoved drops the packages that do not define the kind any more if another package of the publisher does: the
+// kind has moved to it.
 func (q Request) dropRemoved(usable []group, out *Ranking) []group {
 	return slices.DeleteFunc(slices.Clone(usable), func(g group) bool {
 		if !g[0].Removed || q.isPresent(g) || q.isRecorded(g[0]) {
@@ -130,7 +134,9 @@ func (q Request) dropRemoved(usable []group, out *Ranking) []group {
 		if at < 0 {
 			return false
 		}
-		out.Dropped = append(out.Dropped, Dropped{g[0], "its newest version does not define the kind, and " + usable[at][0].Repository + " of the same publisher does"})
+		out.Dropped = append(out.Dropped, Dropped{
+			g[0], "its newest version does not define the kind, and " + usable[at][0].Repository + " of the same publisher does",
+		})
 		return true
 	})
 }
@@ -198,8 +204,8 @@ func (q Request) located() Request {
 	return q
 }
 
-// refuse returns the reason why a candidate cannot be selected, or "". Final reports that it does not provide the kind at
-// all, so that it does not count as an alternative.
+// refuse returns the reason why a candidate cannot be selected, or "". Final reports that it does not provide the kind
+// at all, so that it does not count as an alternative.
 func (q Request) refuse(c Candidate) (why string, final bool) {
 	switch {
 	case c.Role == Input:
@@ -211,7 +217,8 @@ func (q Request) refuse(c Candidate) (why string, final bool) {
 	case c.Version == "":
 		return cmp.Or(c.Unusable, "it has no version that can be installed"), true
 	case q.Kind.Version != "" && !slices.Contains(c.Served, q.Kind.Version):
-		return fmt.Sprintf("its version %s serves %s, not %s", c.Version, strings.Join(c.Served, " and "), q.Kind.Version), true
+		return fmt.Sprintf("its version %s serves %s, not %s", c.Version, strings.Join(c.Served, " and "), q.Kind.Version),
+			true
 	}
 	for _, crd := range c.CRDs {
 		if holder, held := q.Holders[crd]; held && !oci.SameRepository(holder, c.Repository) {
@@ -256,10 +263,12 @@ func (q Request) decide(out *Ranking, usable []group, publishers []string) {
 	}
 }
 
-// Publishers returns the publishers of candidates for Request.GroupPublishers. Candidates that neither define their kinds nor did in another
-// version do not count, and neither do copies of a package whose publisher is known.
+// Publishers returns the publishers of candidates for Request.GroupPublishers. Candidates that neither define their
+// kinds nor did in another version do not count, and neither do copies of a package whose publisher is known.
 func Publishers(all []Candidate) []string {
-	defining := mergeSources(slices.DeleteFunc(slices.Clone(all), func(c Candidate) bool { return c.Role != Defines && c.Role != Former }))
+	defining := mergeSources(slices.DeleteFunc(
+		slices.Clone(all), func(c Candidate) bool { return c.Role != Defines && c.Role != Former },
+	))
 	var out []string
 	for _, c := range defining[min(len(defining), maxCandidates):] {
 		out = append(out, c.publisher())

@@ -27,8 +27,8 @@ func mergeSources(all []Candidate) []Candidate {
 	return out
 }
 
-// mergeNames groups the candidates that are one package: equal content, a package and the package that it was renamed to,
-// and packages that name each other as aliases. A name that only one of two packages claims does not count.
+// mergeNames groups the candidates that are one package: equal content, a package and the package that it was renamed
+// to, and packages that name each other as aliases. A name that only one of two packages claims does not count.
 func mergeNames(all []Candidate) []group {
 	same := make([]int, len(all)) // the first member of the group of each candidate
 	for i := range all {
@@ -83,8 +83,8 @@ func isSame(a, b Candidate) bool {
 		slices.Contains(a.Aliases, b.Repository) && slices.Contains(b.Aliases, a.Repository)
 }
 
-// publishers returns the publishers of all names of the package, unless its first name belongs to a publisher that is known:
-// copies by others then do not matter.
+// publishers returns the publishers of all names of the package, unless its first name belongs to a publisher that is
+// known: copies by others then do not matter.
 func (g group) publishers() []string {
 	if g[0].OwnsGroup || g[0].Verified {
 		return []string{g[0].publisher()}

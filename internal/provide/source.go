@@ -19,8 +19,8 @@ import (
 type Source interface {
 	// Candidates returns the candidates whose names the kind matches.
 	Candidates(kind dependency.KindRef) []Candidate
-	// Group returns all kinds of an API group, one candidate for each package and kind, including those with the role Former. Versions are
-	// not selected.
+	// Group returns all kinds of an API group, one candidate for each package and kind, including those with the role
+	// Former. Versions are not selected.
 	Group(group string) []Candidate
 	// Kinds returns all kinds, for suggestions.
 	Kinds() []dependency.KindRef
@@ -39,12 +39,12 @@ type Finder struct {
 	Sources []Source
 	// Load returns further sources at the first use; nil means none.
 	Load func(ctx context.Context) ([]Source, error)
-	// Crossplane returns a function that reports whether a constraint accepts the version of Crossplane that runs, or nil to
-	// accept every constraint, at the first use. It may be nil.
+	// Crossplane returns a function that reports whether a constraint accepts the version of Crossplane that runs, or nil
+	// to accept every constraint, at the first use. It may be nil.
 	Crossplane func(ctx context.Context) (fits func(constraint string) bool, err error)
-	// Held returns the names of the CRDs of an API group that exist in the cluster, with the repositories of the packages that
-	// hold them, or "" for a CRD that no package holds. It may be nil. The publishers of the packages count among those of the
-	// group, and a CRD that no package holds counts as another publisher.
+	// Held returns the names of the CRDs of an API group that exist in the cluster, with the repositories of the packages
+	// that hold them, or "" for a CRD that no package holds. It may be nil. The publishers of the packages count among
+	// those of the group, and a CRD that no package holds counts as another publisher.
 	Held func(ctx context.Context, group string) (map[string]string, error)
 	// Holders and Present are as in Request.
 	Holders map[string]string
@@ -150,8 +150,8 @@ func (f *Finder) Rank(ctx context.Context, q Request) (Ranking, error) {
 	return Rank(q, all), nil
 }
 
-// holders returns the publishers of the packages that hold CRDs, and the CRDs that no package holds. A repository that is among the
-// candidates has their publisher.
+// holders returns the publishers of the packages that hold CRDs, and the CRDs that no package holds. A repository that
+// is among the candidates has their publisher.
 func holders(held map[string]string, known []Candidate) []string {
 	var out []string
 	for crd, repository := range held {
@@ -168,8 +168,8 @@ func holders(held map[string]string, known []Candidate) []string {
 	return out
 }
 
-// withoutDownloads returns the candidates that an index or a user has named, or that are present or recorded. Content that was
-// only downloaded is used if there are no others, so that a download never changes a selection.
+// withoutDownloads returns the candidates that an index or a user has named, or that are present or recorded. Content
+// that was only downloaded is used if there are no others, so that a download never changes a selection.
 func withoutDownloads(all []Candidate, q Request) []Candidate {
 	return slices.DeleteFunc(slices.Clone(all), func(c Candidate) bool {
 		return c.Downloaded && !q.has(c) && !q.isRecorded(c)
@@ -178,7 +178,10 @@ func withoutDownloads(all []Candidate, q Request) []Candidate {
 
 // Err returns the error of a ranking that is not decided, or nil.
 func (f *Finder) Err(ctx context.Context, r Ranking) error {
-	d := Describe{Command: func(c Candidate) string { return f.command(r.Kind, c) }, Alike: f.alike, Unrecorded: f.Unrecorded, Unindexed: f.Unindexed}
+	d := Describe{
+		Command: func(c Candidate) string { return f.command(r.Kind, c) }, Alike: f.alike, Unrecorded: f.Unrecorded,
+		Unindexed: f.Unindexed,
+	}
 	if f.Schemas != nil && r.Decided == "" && len(r.Order) > 1 {
 		d.Schemas = f.Schemas(ctx, r.Kind, r.Order[:min(len(r.Order), maxOptions)])
 	}
@@ -194,7 +197,9 @@ func (f *Finder) command(kind dependency.KindRef, c Candidate) string {
 
 // InstallCommand returns the command that installs a candidate by its name.
 func InstallCommand(c Candidate) string {
-	return strings.Join(slices.DeleteFunc([]string{"xpkg install", strings.ToLower(c.Type), wording.ShellWord(c.Ref())}, func(s string) bool { return s == "" }), " ")
+	return strings.Join(slices.DeleteFunc(
+		[]string{"xpkg install", strings.ToLower(c.Type), wording.ShellWord(c.Ref())}, func(s string) bool { return s == "" },
+	), " ")
 }
 
 func (f *Finder) alike(k dependency.KindRef) []string {
@@ -239,7 +244,9 @@ func (f *Finder) Providers(ctx context.Context, q resolver.KindQuery) (resolver.
 }
 
 // rankEach ranks the candidates of the kinds of a query together. A resolver asks for each of the kinds.
-func (f *Finder) rankEach(ctx context.Context, q resolver.KindQuery, recorded func(dependency.KindRef) string) ([]Ranking, error) {
+func (f *Finder) rankEach(
+	ctx context.Context, q resolver.KindQuery, recorded func(dependency.KindRef) string,
+) ([]Ranking, error) {
 	kinds := q.Together
 	if !slices.Contains(kinds, q.Kind) {
 		kinds = append(slices.Clip(kinds), q.Kind)
@@ -262,9 +269,9 @@ func (f *Finder) rankEach(ctx context.Context, q resolver.KindQuery, recorded fu
 	return f.last.rankings, nil
 }
 
-// RankTogether ranks the candidates of kinds that are required together: all of them are to be installed beside each other; see
-// [Together]. It replaces a reference to all kinds of a group by the known kinds, without those whose packages conflict with
-// packages for other kinds. The request has no kind.
+// RankTogether ranks the candidates of kinds that are required together: all of them are to be installed beside each
+// other; see [Together]. It replaces a reference to all kinds of a group by the known kinds, without those whose
+// packages conflict with packages for other kinds. The request has no kind.
 func (f *Finder) RankTogether(ctx context.Context, kinds []dependency.KindRef, q Request) ([]Ranking, error) {
 	var all []Ranking
 	groups := map[string]bool{} // the groups of which all kinds are required
@@ -360,9 +367,11 @@ func recorded(sources []Source, kind dependency.KindRef, selected map[dependency
 	return slices.Min(found)
 }
 
-// Expand implements [resolver.Kinds]. If the owner of the group is known, the reference means the kinds of its packages, and those
-// for which another package was selected before: no other publisher can add a kind to it.
-func (f *Finder) Expand(ctx context.Context, ref dependency.KindRef, recorded map[dependency.KindRef]string) ([]dependency.KindRef, error) {
+// Expand implements [resolver.Kinds]. If the owner of the group is known, the reference means the kinds of its
+// packages, and those for which another package was selected before: no other publisher can add a kind to it.
+func (f *Finder) Expand(
+	ctx context.Context, ref dependency.KindRef, recorded map[dependency.KindRef]string,
+) ([]dependency.KindRef, error) {
 	sources, err := f.sources(ctx)
 	if err != nil {
 		return nil, err
@@ -399,8 +408,9 @@ func (f *Finder) Expand(ctx context.Context, ref dependency.KindRef, recorded ma
 	return slices.Compact(out), nil
 }
 
-// settleOwners removes the ownership of an API group from the candidates in lists that the sources with the highest priority of those that know an owner do not
-// confirm: another source cannot claim the group. If these sources name different owners, none is proven. The candidates of the group are those of all sources.
+// settleOwners removes the ownership of an API group from the candidates in lists that the sources with the highest
+// priority of those that know an owner do not confirm: another source cannot claim the group. If these sources name
+// different owners, none is proven. The candidates of the group are those of all sources.
 func settleOwners(group []Candidate, lists ...[]Candidate) {
 	owners := slices.DeleteFunc(slices.Clone(group), func(c Candidate) bool { return !c.OwnsGroup })
 	if len(owners) == 0 {
@@ -432,8 +442,8 @@ func settleOwners(group []Candidate, lists ...[]Candidate) {
 	}
 }
 
-// ownership returns a function that reports whether a candidate is a package of the owner of the group, or nil if the owner is not
-// known. The source with the highest priority decides, so that another one cannot claim the group.
+// ownership returns a function that reports whether a candidate is a package of the owner of the group, or nil if the
+// owner is not known. The source with the highest priority decides, so that another one cannot claim the group.
 func ownership(group []Candidate) func(Candidate) bool {
 	if len(group) == 0 {
 		return nil

@@ -7,13 +7,15 @@ import (
 	"strings"
 )
 
-// Together refines the rankings of kinds that are required together: the packages that are selected for them can be installed
-// beside each other, because no two of them define the same CRD. Defined maps repositories to the names of the CRDs that their
-// packages define. The rankings stay in their order, and neither their order nor the order of candidates matters.
+// Together refines the rankings of kinds that are required together: the packages that are selected for them can be
+// installed beside each other, because no two of them define the same CRD. Defined maps repositories to the names of
+// the CRDs that their packages define. The rankings stay in their order, and neither their order nor the order of
+// candidates matters.
 //
 // Among the sets of packages that provide all kinds, the first in the order of candidates is selected; the kinds of all
-// packages of a set count. A kind that was not decided is decided if every set has the same package for it, unless several
-// publishers have kinds of the group. If there is no set, packages are dropped that define a CRD of a preferred package.
+// packages of a set count. A kind that was not decided is decided if every set has the same package for it, unless
+// several publishers have kinds of the group. If there is no set, packages are dropped that define a CRD of a preferred
+// package.
 func Together(rankings []Ranking, defined map[string][]string) []Ranking {
 	t := newTogether(rankings, defined)
 	for _, part := range t.parts() {
@@ -67,8 +69,8 @@ func newTogether(rankings []Ranking, defined map[string][]string) *together {
 	return t
 }
 
-// crdIn returns the name of the CRD of the kind in a candidate, or "" if it is not known. A package that was selected before, and that
-// no source knows, defines the same CRD as the other candidates.
+// crdIn returns the name of the CRD of the kind in a candidate, or "" if it is not known. A package that was selected
+// before, and that no source knows, defines the same CRD as the other candidates.
 func (r Ranking) crdIn(c Candidate) string {
 	if c.Plural != "" {
 		return c.CRD()
@@ -100,8 +102,8 @@ func (t *together) conflict(a, b string) string {
 	return ""
 }
 
-// parts returns the kinds, as positions, in groups whose selections depend on each other: they have a candidate in common, or
-// candidates that define the same CRD. The kinds with the fewest candidates come first.
+// parts returns the kinds, as positions, in groups whose selections depend on each other: they have a candidate in
+// common, or candidates that define the same CRD. The kinds with the fewest candidates come first.
 func (t *together) parts() [][]int {
 	same := make([]int, len(t.domains))
 	byKey := map[string]int{}
@@ -133,7 +135,10 @@ func (t *together) parts() [][]int {
 	for i := range same {
 		if part := parts[i]; len(part) > 0 {
 			slices.SortFunc(part, func(a, b int) int {
-				return cmp.Or(cmp.Compare(len(t.domains[a]), len(t.domains[b])), cmp.Compare(t.rankings[a].Kind.String(), t.rankings[b].Kind.String()))
+				return cmp.Or(
+					cmp.Compare(len(t.domains[a]), len(t.domains[b])),
+					cmp.Compare(t.rankings[a].Kind.String(), t.rankings[b].Kind.String()),
+				)
 			})
 			out = append(out, part)
 		}
@@ -220,7 +225,8 @@ func (s *setSearch) factsOf(set []string) setFacts {
 	out := setFacts{owned: true, verified: true}
 	for i, repository := range set {
 		c := s.facts[repository]
-		out.owned, out.verified, out.deprecated = out.owned && c.OwnsGroup, out.verified && c.Verified, out.deprecated || c.Deprecated
+		out.owned, out.verified, out.deprecated = out.owned && c.OwnsGroup, out.verified && c.Verified, out.deprecated ||
+			c.Deprecated
 		out.priority, out.cost = max(out.priority, c.Priority), out.cost+c.Cost
 		if i == 0 || c.Updated < out.updated {
 			out.updated = c.Updated
@@ -252,12 +258,15 @@ func (t *together) selectSet(part []int, s *setSearch) {
 		kept := []Candidate{*t.providedBy(i, best)}
 		if r.Decided == "" {
 			for _, set := range s.sets[1:] {
-				if c := t.providedBy(i, set); !slices.ContainsFunc(kept, func(k Candidate) bool { return k.Repository == c.Repository }) {
+				if c := t.providedBy(
+					i, set,
+				); !slices.ContainsFunc(kept, func(k Candidate) bool { return k.Repository == c.Repository }) {
 					kept = append(kept, *c)
 				}
 			}
 		}
-		if r.Decided == "" && len(kept) == 1 && len(r.Order) > 1 && !kept[0].Downloaded && !kept[0].Removed && s.complete() && (len(r.publishers) == 1 || t.pinned[kept[0].Repository]) {
+		if r.Decided == "" && len(kept) == 1 && len(r.Order) > 1 && !kept[0].Downloaded && !kept[0].Removed && s.complete() &&
+			(len(r.publishers) == 1 || t.pinned[kept[0].Repository]) {
 			r.Decided = OnlyTogether
 		}
 		t.keep(r, kept, best)
@@ -289,7 +298,9 @@ func (t *together) keep(r *Ranking, kept []Candidate, selected []string) {
 
 // hasChoice reports whether a user must select one of several packages for a kind of a part.
 func (t *together) hasChoice(part []int) bool {
-	return slices.ContainsFunc(part, func(i int) bool { return t.rankings[i].Decided == "" && len(t.rankings[i].Order) > 1 })
+	return slices.ContainsFunc(
+		part, func(i int) bool { return t.rankings[i].Decided == "" && len(t.rankings[i].Order) > 1 },
+	)
 }
 
 // dropConflicts drops the candidates of a part that define a CRD of a preferred one.
@@ -303,12 +314,15 @@ func (t *together) dropConflicts(part []int) {
 	})
 	var accepted []string
 	for _, c := range all {
-		if t.pinned[c.Repository] || !slices.ContainsFunc(accepted, func(other string) bool { return t.conflict(c.Repository, other) != "" }) {
+		if t.pinned[c.Repository] ||
+			!slices.ContainsFunc(accepted, func(other string) bool { return t.conflict(c.Repository, other) != "" }) {
 			accepted = append(accepted, c.Repository)
 		}
 	}
 	for _, i := range part {
-		kept := slices.DeleteFunc(slices.Clone(t.domains[i]), func(c Candidate) bool { return !slices.Contains(accepted, c.Repository) })
+		kept := slices.DeleteFunc(
+			slices.Clone(t.domains[i]), func(c Candidate) bool { return !slices.Contains(accepted, c.Repository) },
+		)
 		t.keep(&t.rankings[i], kept, accepted)
 	}
 }

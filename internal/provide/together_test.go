@@ -39,7 +39,9 @@ func reefs(t testing.TB, owner string, texts ...string) *Finder {
 }
 
 // selection returns the selected packages as "KIND=REPOSITORY …", and the errors of the other kinds.
-func selection(t testing.TB, f *Finder, present map[string]bool, kinds ...dependency.KindRef) (selected, failed string) {
+func selection(
+	t testing.TB, f *Finder, present map[string]bool, kinds ...dependency.KindRef,
+) (selected, failed string) {
 	t.Helper()
 	all, err := f.RankTogether(t.Context(), kinds, Request{Present: present})
 	if err != nil {
@@ -69,47 +71,81 @@ func TestKindsAreSelectedFromPackagesWithoutConflicts(t *testing.T) {
 		// failed are parts of the errors.
 		failed []string
 	}{
-		"one package instead of two that conflict": {owner: "acme", packages: []string{"acme/tides: Tide Wave Spring", "acme/waves: Wave"}, want: "Spring=acme/tides Tide=acme/tides Wave=acme/tides"},
-		"kinds that are named":                     {owner: "acme", packages: []string{"acme/tides: Tide Wave Spring", "acme/waves: Wave"}, kinds: "Wave Tide", want: "Tide=acme/tides Wave=acme/tides"},
-		"one kind":                                 {owner: "acme", packages: []string{"acme/tides: Tide Wave Spring", "acme/waves: Wave"}, kinds: "Wave", want: "Wave=acme/waves"},
-		"without an owner":                         {packages: []string{"acme/tides: Tide Wave Spring", "acme/waves: Wave"}, want: "Spring=acme/tides Tide=acme/tides Wave=acme/tides"},
-		"two packages beside each other":           {owner: "acme", packages: []string{"acme/tides: Tide Spring", "acme/waves: Wave"}, want: "Spring=acme/tides Tide=acme/tides Wave=acme/waves"},
-		"the fewest kinds":                         {owner: "acme", packages: []string{"acme/all: Tide Wave Spring Other", "acme/tides: Tide", "acme/waves: Wave Spring"}, kinds: "Tide Wave", want: "Tide=acme/tides Wave=acme/waves"},
-		"the fewest packages":                      {owner: "acme", packages: []string{"acme/all: Tide Wave", "acme/tides: Tide", "acme/waves: Wave"}, want: "Tide=acme/all Wave=acme/all"},
-		"the owner's packages":                     {owner: "acme", packages: []string{"acme/all: Tide Wave Spring", "other/small: Tide Wave Spring"}, want: "Spring=acme/all Tide=acme/all Wave=acme/all"},
+		"one package instead of two that conflict": {
+			owner: "acme", packages: []string{"acme/tides: Tide Wave Spring", "acme/waves: Wave"},
+			want: "Spring=acme/tides Tide=acme/tides Wave=acme/tides",
+		},
+		"kinds that are named": {
+			owner: "acme", packages: []string{"acme/tides: Tide Wave Spring", "acme/waves: Wave"}, kinds: "Wave Tide",
+			want: "Tide=acme/tides Wave=acme/tides",
+		},
+		"one kind": {
+			owner: "acme", packages: []string{"acme/tides: Tide Wave Spring", "acme/waves: Wave"}, kinds: "Wave",
+			want: "Wave=acme/waves",
+		},
+		"without an owner": {
+			packages: []string{"acme/tides: Tide Wave Spring", "acme/waves: Wave"},
+			want:     "Spring=acme/tides Tide=acme/tides Wave=acme/tides",
+		},
+		"two packages beside each other": {
+			owner: "acme", packages: []string{"acme/tides: Tide Spring", "acme/waves: Wave"},
+			want: "Spring=acme/tides Tide=acme/tides Wave=acme/waves",
+		},
+		"the fewest kinds": {
+			owner: "acme", packages: []string{"acme/all: Tide Wave Spring Other", "acme/tides: Tide", "acme/waves: Wave Spring"},
+			kinds: "Tide Wave", want: "Tide=acme/tides Wave=acme/waves",
+		},
+		"the fewest packages": {
+			owner: "acme", packages: []string{"acme/all: Tide Wave", "acme/tides: Tide", "acme/waves: Wave"},
+			want: "Tide=acme/all Wave=acme/all",
+		},
+		"the owner's packages": {
+			owner: "acme", packages: []string{"acme/all: Tide Wave Spring", "other/small: Tide Wave Spring"},
+			want: "Spring=acme/all Tide=acme/all Wave=acme/all",
+		},
 		"several sets without an owner": {
 			packages: []string{"acme/all: Tide Wave Spring", "acme/tides: Tide Spring", "acme/waves: Wave"},
-			failed:   []string{"Tide: AmbiguousKind: 2 packages provide Tide." + reef + "/v1", "`xpkg install provider xpkg.test/acme/all:v1.0.0`", "`xpkg install provider xpkg.test/acme/tides:v1.0.0`"},
+			failed: []string{"Tide: AmbiguousKind: 2 packages provide Tide." + reef +
+				"/v1", "`xpkg install provider xpkg.test/acme/all:v1.0.0`", "`xpkg install provider xpkg.test/acme/tides:v1.0.0`"},
 		},
 		"a set that the user has begun": {
-			packages: []string{"acme/all: Tide Wave Spring", "acme/tides: Tide Spring", "acme/waves: Wave"}, present: []string{"acme/tides"},
-			want: "Spring=acme/tides Tide=acme/tides Wave=acme/waves",
+			packages: []string{"acme/all: Tide Wave Spring", "acme/tides: Tide Spring", "acme/waves: Wave"},
+			present:  []string{"acme/tides"},
+			want:     "Spring=acme/tides Tide=acme/tides Wave=acme/waves",
 		},
 		"another publisher in the group": {
 			packages: []string{"acme/tides: Tide Wave Spring", "evil/waves: Wave"},
 			failed:   []string{"Wave: AmbiguousKind", "it is not certain that the publisher", "Tide: AmbiguousKind"},
 		},
 		"a package that conflicts with an installed one": {
-			owner: "acme", packages: []string{"acme/tides: Tide Wave", "acme/waves: Wave"}, kinds: "Tide Wave", present: []string{"acme/waves"}, want: "Wave=acme/waves",
-			failed: []string{"Tide: NoProvider: ", "xpkg.test/acme/tides: it also defines waves." + reef + ", which xpkg.test/acme/waves provides"},
+			owner: "acme", packages: []string{"acme/tides: Tide Wave", "acme/waves: Wave"}, kinds: "Tide Wave",
+			present: []string{"acme/waves"}, want: "Wave=acme/waves",
+			failed: []string{"Tide: NoProvider: ", "xpkg.test/acme/tides: it also defines waves." + reef +
+				", which xpkg.test/acme/waves provides"},
 		},
 		"all kinds without those of a package that conflicts with an installed one": {
-			owner: "acme", packages: []string{"acme/tides: Tide Wave", "acme/waves: Wave"}, present: []string{"acme/waves"}, want: "Wave=acme/waves",
+			owner: "acme", packages: []string{"acme/tides: Tide Wave", "acme/waves: Wave"}, present: []string{"acme/waves"},
+			want: "Wave=acme/waves",
 		},
 		"all kinds without those of a package that conflicts with the owner's": {
-			owner: "acme", packages: []string{"acme/tides: Tide Wave", "evil/waves: Wave Trap"}, want: "Tide=acme/tides Wave=acme/tides",
+			owner: "acme", packages: []string{"acme/tides: Tide Wave", "evil/waves: Wave Trap"},
+			want: "Tide=acme/tides Wave=acme/tides",
 		},
 		"the owner's kinds without those that another publisher adds": {
-			owner: "acme", packages: []string{"acme/tides: Tide Wave", "evil/trap: Trap"}, want: "Tide=acme/tides Wave=acme/tides",
+			owner: "acme", packages: []string{"acme/tides: Tide Wave", "evil/trap: Trap"},
+			want: "Tide=acme/tides Wave=acme/tides",
 		},
 		"a kind that another publisher adds to a group without an owner": {
-			packages: []string{"acme/tides: Tide Wave", "evil/trap: Trap"}, failed: []string{"Tide: AmbiguousKind", "Wave: AmbiguousKind", "Trap: AmbiguousKind"},
+			packages: []string{"acme/tides: Tide Wave", "evil/trap: Trap"},
+			failed:   []string{"Tide: AmbiguousKind", "Wave: AmbiguousKind", "Trap: AmbiguousKind"},
 		},
 		"more kinds of another publisher in a group without an owner": {
-			packages: []string{"acme/waves: Wave", "evil/all: Wave Tide Spring Neap"}, failed: []string{"Wave: AmbiguousKind", "Tide: AmbiguousKind"},
+			packages: []string{"acme/waves: Wave", "evil/all: Wave Tide Spring Neap"},
+			failed:   []string{"Wave: AmbiguousKind", "Tide: AmbiguousKind"},
 		},
 		"no set, and no order": {
-			packages: []string{"acme/tides: Tide Wave", "acme/waves: Wave Spring"}, want: "Spring=acme/waves Tide=acme/tides", failed: []string{"Wave: AmbiguousKind"},
+			packages: []string{"acme/tides: Tide Wave", "acme/waves: Wave Spring"}, want: "Spring=acme/waves Tide=acme/tides",
+			failed: []string{"Wave: AmbiguousKind"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -139,7 +175,9 @@ func TestKindsAreSelectedFromPackagesWithoutConflicts(t *testing.T) {
 // randomReef returns the texts of an index with packages of random kinds, and its owner.
 func randomReef(t *rapid.T) (owner string, texts []string) {
 	for _, name := range []string{"a/x", "a/y", "a/z", "b/x", "b/y"} {
-		kinds := rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"Tide", "Wave", "Spring", "Neap"}), 0, 4, rapid.ID[string]).Draw(t, name)
+		kinds := rapid.SliceOfNDistinct(
+			rapid.SampledFrom([]string{"Tide", "Wave", "Spring", "Neap"}), 0, 4, rapid.ID[string],
+		).Draw(t, name)
 		if len(kinds) > 0 {
 			texts = append(texts, name+": "+strings.Join(kinds, " "))
 		}
@@ -153,7 +191,9 @@ func TestNoTwoSelectedPackagesDefineTheSameCRD(outer *testing.T) {
 		present := map[string]bool{"xpkg.test/" + rapid.SampledFrom([]string{"", "a/y", "b/x"}).Draw(t, "present"): true}
 		kinds := []dependency.KindRef{kindRef(outer, "*."+reef+"/v1")}
 		if rapid.Bool().Draw(t, "named") {
-			kinds = []dependency.KindRef{kindRef(outer, "Wave."+reef+"/v1"), kindRef(outer, "tides."+reef), kindRef(outer, "Neap."+reef)}
+			kinds = []dependency.KindRef{
+				kindRef(outer, "Wave."+reef+"/v1"), kindRef(outer, "tides."+reef), kindRef(outer, "Neap."+reef),
+			}
 		}
 		selected, failed := selection(outer, reefs(outer, owner, texts...), present, kinds...)
 
@@ -173,7 +213,10 @@ func TestNoTwoSelectedPackagesDefineTheSameCRD(outer *testing.T) {
 				}
 			}
 		}
-		again, failedAgain := selection(outer, reefs(outer, owner, rapid.Permutation(texts).Draw(t, "order")...), present, rapid.Permutation(kinds).Draw(t, "kinds")...)
+		again, failedAgain := selection(
+			outer, reefs(outer, owner, rapid.Permutation(texts).Draw(t, "order")...), present,
+			rapid.Permutation(kinds).Draw(t, "kinds")...,
+		)
 		if again != selected || failedAgain != failed {
 			t.Errorf("got %s\n%s\nand in another order %s\n%s", selected, failed, again, failedAgain)
 		}
@@ -200,10 +243,13 @@ func TestAResolverAsksForKindsTogether(t *testing.T) {
 		t.Errorf("%+v, %v", alone, err)
 	}
 	with, err := f.Providers(t.Context(), resolver.KindQuery{Kind: wave, Together: []dependency.KindRef{tide, wave}})
-	if err != nil || len(with.Candidates) != 1 || with.Candidates[0].Repository != "xpkg.test/acme/tides" || !slices.Equal(with.Others, []string{"xpkg.test/acme/waves"}) {
+	if err != nil || len(with.Candidates) != 1 || with.Candidates[0].Repository != "xpkg.test/acme/tides" ||
+		!slices.Equal(with.Others, []string{"xpkg.test/acme/waves"}) {
 		t.Errorf("%+v, %v", with, err)
 	}
-	conflicting, err := f.Providers(t.Context(), resolver.KindQuery{Kind: tide, Together: []dependency.KindRef{tide, wave}, Present: map[string]bool{"xpkg.test/acme/waves": true}})
+	conflicting, err := f.Providers(t.Context(), resolver.KindQuery{
+		Kind: tide, Together: []dependency.KindRef{tide, wave}, Present: map[string]bool{"xpkg.test/acme/waves": true},
+	})
 	if !errors.Is(err, ErrNoProvider) || !conflicting.Conflicting {
 		t.Errorf("%+v, %v", conflicting, err)
 	}
@@ -213,19 +259,24 @@ func TestAResolverAsksForKindsTogether(t *testing.T) {
 func TestAPackageForAKindDoesNotConflictWithRecordedOnes(t *testing.T) {
 	f := reefs(t, "acme", "acme/tides: Tide Wave", "acme/small: Tide")
 	wave, tide := kindRef(t, "Wave."+reef+"/v1"), kindRef(t, "Tide."+reef+"/v1")
-	all, err := f.RankTogether(t.Context(), []dependency.KindRef{tide, wave}, Request{RecordedKinds: map[dependency.KindRef]string{wave: "xpkg.test/private/waves"}})
-	if err != nil || len(all) != 2 || all[0].Order[0].Repository != "xpkg.test/acme/small" || all[1].Order[0].Repository != "xpkg.test/private/waves" {
+	all, err := f.RankTogether(t.Context(), []dependency.KindRef{tide, wave}, Request{
+		RecordedKinds: map[dependency.KindRef]string{wave: "xpkg.test/private/waves"},
+	})
+	if err != nil || len(all) != 2 || all[0].Order[0].Repository != "xpkg.test/acme/small" ||
+		all[1].Order[0].Repository != "xpkg.test/private/waves" {
 		t.Errorf("%+v, %v", all, err)
 	}
 	f = reefs(t, "acme", "acme/tides: Tide Wave")
-	all, err = f.RankTogether(t.Context(), []dependency.KindRef{tide, wave}, Request{RecordedKinds: map[dependency.KindRef]string{wave: "xpkg.test/private/waves"}})
+	all, err = f.RankTogether(t.Context(), []dependency.KindRef{tide, wave}, Request{
+		RecordedKinds: map[dependency.KindRef]string{wave: "xpkg.test/private/waves"},
+	})
 	if err != nil || !all[0].Conflicting {
 		t.Errorf("%+v, %v", all, err)
 	}
 }
 
-// All kinds of a group are those of its owner, and those for which a package of another publisher was selected before. A source of a
-// lower priority cannot claim the group.
+// All kinds of a group are those of its owner, and those for which a package of another publisher was selected before.
+// A source of a lower priority cannot claim the group.
 func TestAllKindsOfAGroupAreThoseOfItsOwner(t *testing.T) {
 	all, trap := kindRef(t, "*."+reef+"/v1"), kindRef(t, "traps."+reef+"/v1")
 	expanded := func(f *Finder, recorded map[dependency.KindRef]string) string {

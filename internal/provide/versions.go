@@ -10,8 +10,9 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
-// DefiningVersions is a registry without the versions whose content does not define a kind for which they were selected. The
-// selection of a provider is a claim about a package, and a version of it is selected before its content is read.
+// DefiningVersions is a registry without the versions whose content does not define a kind for which they were
+// selected. The selection of a provider is a claim about a package, and a version of it is selected before its content
+// is read.
 type DefiningVersions struct {
 	resolver.Registry
 	excluded map[string]error
@@ -25,9 +26,11 @@ func ExcludeVersions(r *resolver.Resolver) *DefiningVersions {
 	return v
 }
 
-// Check returns the error KindNotProvided if the content of a selected version does not define the kinds for which it was selected. It
-// excludes the version, and reports false if it was excluded before.
-func (v *DefiningVersions) Check(version oci.Reference, content *xpkg.Package, kinds ...dependency.KindRef) (excluded bool, err error) {
+// Check returns the error KindNotProvided if the content of a selected version does not define the kinds for which it
+// was selected. It excludes the version, and reports false if it was excluded before.
+func (v *DefiningVersions) Check(
+	version oci.Reference, content *xpkg.Package, kinds ...dependency.KindRef,
+) (excluded bool, err error) {
 	k, lacks := lacking(content, kinds)
 	if !lacks {
 		return false, nil
@@ -61,8 +64,8 @@ func (l *lacksKind) WhyNot() string {
 	return "its content does not define " + l.kind.String() + ", for which it would be selected"
 }
 
-// Explain returns the reason of the first exclusion for the error of a resolution that has no solution without the excluded versions,
-// and any other error as it is.
+// Explain returns the reason of the first exclusion for the error of a resolution that has no solution without the
+// excluded versions, and any other error as it is.
 func (v *DefiningVersions) Explain(err error) error {
 	if err != nil && v.first != nil && errcode.From(err).Code.Class != errcode.Interrupted {
 		return v.first
@@ -86,16 +89,26 @@ func withoutDigest(ref oci.Reference) string {
 	return ref.String()
 }
 
-// NotEstablished returns the error KindHeld for a kind that an installed package defines, and that the API server does not serve yet.
-// Installed is the package as KIND/NAME.
+// NotEstablished returns the error KindHeld for a kind that an installed package defines, and that the API server does
+// not serve yet. Installed is the package as KIND/NAME.
 func NotEstablished(installed string, kind dependency.KindRef) error {
-	return ErrKindHeld.New(nil, "%s, which is installed, defines %s, and the API server does not serve it yet", installed, kind).
-		WithDo("Wait until it is established; no other version is needed. `xpkg describe %s` shows the state of the package. The kinds of a CompositeResourceDefinition are established by Crossplane, which must run.", installed)
+	return ErrKindHeld.New(
+		nil, "%s, which is installed, defines %s, and the API server does not serve it yet", installed, kind,
+	).
+		WithDo(
+			"Wait until it is established; no other version is needed. `xpkg describe %s` shows the state of the package. The kinds of a CompositeResourceDefinition are established by Crossplane, which must run.",
+			installed,
+		)
 }
 
-// OtherVersion returns the error KindHeld for a ranking whose first candidate is an installed package in a version that does not provide
-// the kind. Installed is the package as KIND/NAME.
+// OtherVersion returns the error KindHeld for a ranking whose first candidate is an installed package in a version that
+// does not provide the kind. Installed is the package as KIND/NAME.
 func OtherVersion(installed string, r Ranking) error {
-	return ErrKindHeld.New(nil, "%s, which is installed, provides %s only in another version, or is not established yet", installed, r.Canonical()).
-		WithDo("Run `xpkg describe %s`, or update the package with `xpkg update %s %s`.", installed, installed, r.Order[0].Version)
+	return ErrKindHeld.New(
+		nil, "%s, which is installed, provides %s only in another version, or is not established yet", installed,
+		r.Canonical(),
+	).
+		WithDo(
+			"Run `xpkg describe %s`, or update the package with `xpkg update %s %s`.", installed, installed, r.Order[0].Version,
+		)
 }

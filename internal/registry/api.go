@@ -49,7 +49,9 @@ func (s *Server) serveSearch(w http.ResponseWriter, r *http.Request) {
 	}
 	hits := []searchHit{}
 	for _, h := range found {
-		hit := searchHit{Repository: h.Package.Repository, Latest: h.Package.Latest, Type: h.Package.Type, Title: h.Package.Title, Why: h.Why}
+		hit := searchHit{
+			Repository: h.Package.Repository, Latest: h.Package.Latest, Type: h.Package.Type, Title: h.Package.Title, Why: h.Why,
+		}
 		if h.Kind != nil {
 			hit.Kind, hit.Group, hit.Versions = h.Kind.Kind, h.Kind.Group, h.Kind.Served
 		}

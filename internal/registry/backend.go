@@ -51,8 +51,8 @@ type backendSession struct {
 	since     time.Time
 }
 
-// sessionLife is the time for which a session is used. The library renews tokens, but not credentials that have changed. The token
-// of the identity of a cloud is valid for three more minutes when a session gets it.
+// sessionLife is the time for which a session is used. The library renews tokens, but not credentials that have
+// changed. The token of the identity of a cloud is valid for three more minutes when a session gets it.
 const sessionLife = 2 * time.Minute
 
 // BackendOptions configure the access to a registry of another project.
@@ -63,8 +63,8 @@ type BackendOptions struct {
 	Repositories []string
 	// PublishIndex publishes the index of the public packages in the registry, as index:main.
 	PublishIndex bool
-	// Cluster is the cluster in which several servers agree, of which one publishes the index; nil means that this is the only
-	// server in front of the registry.
+	// Cluster is the cluster in which several servers agree, of which one publishes the index; nil means that this is the
+	// only server in front of the registry.
 	Cluster *cluster.Config
 	// Remote configures the connection.
 	Remote remote.Options
@@ -83,7 +83,10 @@ func openBackend(o BackendOptions, log *slog.Logger) (*backend, error) {
 	if err != nil {
 		return nil, ErrServer.New(err, "%q is not the host of a registry", o.Host)
 	}
-	b := &backend{host: o.Host, options: o, client: remote.New(o.Remote), log: log, registry: registry, id: rand.Text(), sessions: map[string]backendSession{}}
+	b := &backend{
+		host: o.Host, options: o, client: remote.New(o.Remote), log: log, registry: registry, id: rand.Text(),
+		sessions: map[string]backendSession{},
+	}
 	next := o.Transport
 	if next == nil {
 		next = http.DefaultTransport
@@ -93,7 +96,9 @@ func openBackend(o BackendOptions, log *slog.Logger) (*backend, error) {
 		r.Header.Add(viaHeader, "1.1 "+b.id)
 		return next.RoundTrip(r)
 	})
-	b.proxy = &httputil.ReverseProxy{Rewrite: b.rewrite, Transport: roundTripper(b.roundTrip), ModifyResponse: b.modify, ErrorHandler: b.failed}
+	b.proxy = &httputil.ReverseProxy{
+		Rewrite: b.rewrite, Transport: roundTripper(b.roundTrip), ModifyResponse: b.modify, ErrorHandler: b.failed,
+	}
 	return b, nil
 }
 
@@ -105,13 +110,16 @@ func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { retur
 // viaHeader names the servers that have forwarded a request (RFC 9110, section 7.6.3).
 const viaHeader = "Via"
 
-// isOwn reports whether this server has forwarded a request: the backend is the server itself, or forwards requests to it.
+// isOwn reports whether this server has forwarded a request: the backend is the server itself, or forwards requests to
+// it.
 func (b *backend) isOwn(r *http.Request) bool {
 	return slices.ContainsFunc(r.Header.Values(viaHeader), func(via string) bool { return strings.Contains(via, b.id) })
 }
 
 // forwardedHeaders are the headers of requests that the backend receives.
-var forwardedHeaders = []string{viaHeader, "Accept", "Content-Type", "Content-Length", "Content-Range", "Range", "If-None-Match", "User-Agent"}
+var forwardedHeaders = []string{
+	viaHeader, "Accept", "Content-Type", "Content-Length", "Content-Range", "Range", "If-None-Match", "User-Agent",
+}
 
 func (b *backend) rewrite(r *httputil.ProxyRequest) {
 	r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = b.registry.Scheme(), b.registry.RegistryStr(), ""
@@ -183,8 +191,8 @@ func (b *backend) session(ctx context.Context, scope string) (http.RoundTripper,
 	return t, nil
 }
 
-// modify makes the addresses in a response relative to this server, and replaces the bodies of responses for missing content,
-// which may contain names.
+// modify makes the addresses in a response relative to this server, and replaces the bodies of responses for missing
+// content, which may contain names.
 func (b *backend) modify(resp *http.Response) error {
 	header := resp.Header
 	header.Del("WWW-Authenticate")
@@ -195,8 +203,12 @@ func (b *backend) modify(resp *http.Response) error {
 	}
 	switch resp.StatusCode {
 	case http.StatusUnauthorized, http.StatusForbidden:
-		b.log.Warn("the backend rejects the credentials of this server", "path", resp.Request.URL.Path, "status", resp.StatusCode)
-		return replaceBody(resp, http.StatusBadGateway, protocol.CodeDenied, "the registry behind this server rejects its credentials")
+		b.log.Warn(
+			"the backend rejects the credentials of this server", "path", resp.Request.URL.Path, "status", resp.StatusCode,
+		)
+		return replaceBody(
+			resp, http.StatusBadGateway, protocol.CodeDenied, "the registry behind this server rejects its credentials",
+		)
 	case http.StatusRequestedRangeNotSatisfiable:
 		// The length in the header can be that of the blob, which the body does not have (CNCF distribution).
 		sizes := header.Values("Content-Range")
@@ -205,7 +217,8 @@ func (b *backend) modify(resp *http.Response) error {
 		return err
 	case http.StatusNotFound:
 		code := missingCode(resp.Request.URL.Path)
-		if api, _ := protocol.Parse(resp.Request.URL.Path); api.Endpoint == protocol.Referrers && !statesNameUnknown(resp.Body) {
+		if api, _ := protocol.Parse(resp.Request.URL.Path); api.Endpoint == protocol.Referrers &&
+			!statesNameUnknown(resp.Body) {
 			code = protocol.CodeUnsupported
 		}
 		return replaceBody(resp, http.StatusNotFound, code, "not found")
@@ -213,8 +226,9 @@ func (b *backend) modify(resp *http.Response) error {
 	return nil
 }
 
-// statesNameUnknown reports whether a response states that a repository does not exist. A registry without lists of referrers responds with 404, too, and clients then
-// read the list in the tag for it unless the code states that the repository does not exist.
+// statesNameUnknown reports whether a response states that a repository does not exist. A registry without lists of
+// referrers responds with 404, too, and clients then read the list in the tag for it unless the code states that the
+// repository does not exist.
 func statesNameUnknown(body io.Reader) bool {
 	var found struct{ Errors []struct{ Code string } }
 	const most = 64 << 10
@@ -257,19 +271,23 @@ func (b *backend) failed(w http.ResponseWriter, r *http.Request, err error) {
 	if !errors.Is(err, context.Canceled) { // The client has disconnected.
 		b.log.Warn("cannot forward a request to the backend", "path", r.URL.Path, "error", err)
 	}
-	protocol.WriteError(w, r, http.StatusBadGateway, protocol.CodeUnsupported, "the request cannot be forwarded to the registry behind this server; the log of the server has the cause")
+	protocol.WriteError(
+		w, r, http.StatusBadGateway, protocol.CodeUnsupported,
+		"the request cannot be forwarded to the registry behind this server; the log of the server has the cause",
+	)
 }
 
 // ServeHTTP implements images.
 func (b *backend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if api, ok := protocol.Parse(r.URL.Path); ok && !protocol.IsRead(r) && api.Endpoint == protocol.Manifest && b.written != nil {
+	if api, ok := protocol.Parse(r.URL.Path); ok && !protocol.IsRead(r) && api.Endpoint == protocol.Manifest &&
+		b.written != nil {
 		defer b.written(api.Repository, api.Reference)
 	}
 	b.proxy.ServeHTTP(w, withManifestTypes(r))
 }
 
-// withManifestTypes returns a request that accepts the types of manifests by their names, if it accepts them by a wildcard or accepts all
-// types, because registries know no wildcards.
+// withManifestTypes returns a request that accepts the types of manifests by their names, if it accepts them by a
+// wildcard or accepts all types, because registries know no wildcards.
 func withManifestTypes(r *http.Request) *http.Request {
 	if api, _ := protocol.Parse(r.URL.Path); api.Endpoint != protocol.Manifest || !protocol.IsRead(r) {
 		return r
@@ -350,7 +368,8 @@ func (b *backend) listPage(ctx context.Context, path string) (names []string, ne
 	var list struct {
 		Repositories []string `json:"repositories"`
 	}
-	if err := json.NewDecoder(io.LimitReader(resp.Body, protocol.LargestManifest)).Decode(&list); err != nil || resp.StatusCode != http.StatusOK {
+	if err := json.NewDecoder(io.LimitReader(resp.Body, protocol.LargestManifest)).Decode(&list); err != nil ||
+		resp.StatusCode != http.StatusOK {
 		return nil, "", ErrServer.New(err, "%s does not list its repositories (status %d)", b.host, resp.StatusCode).
 			WithDo("Name the repositories with --repository.")
 	}

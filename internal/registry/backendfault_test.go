@@ -19,7 +19,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 )
 
-// TestALoginPageInsteadOfTagsIsNoFaultOfThePusher pushes to a backend that responds with a page to the request for the tags.
+// TestALoginPageInsteadOfTagsIsNoFaultOfThePusher pushes to a backend that responds with a page to the request for the
+// tags.
 func TestALoginPageInsteadOfTagsIsNoFaultOfThePusher(t *testing.T) {
 	images := localregistry.New(t)
 	address := strings.TrimPrefix(port.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -35,13 +36,15 @@ func TestALoginPageInsteadOfTagsIsNoFaultOfThePusher(t *testing.T) {
 	})
 	resp := s.do(t, http.MethodPut, "/v2/acme/provider-boats/manifests/v1.0.0", s.admin, strings.NewReader("{}"))
 	body, err := io.ReadAll(resp.Body)
-	if err != nil || resp.StatusCode != http.StatusBadGateway || !strings.Contains(string(body), "instead of a list of tags") || strings.Contains(string(body), "MANIFEST_INVALID") {
+	if err != nil || resp.StatusCode != http.StatusBadGateway ||
+		!strings.Contains(string(body), "instead of a list of tags") || strings.Contains(string(body), "MANIFEST_INVALID") {
 		t.Errorf("%d %s, %v", resp.StatusCode, body, err)
 	}
 }
 
-// TestReferrersOfABackendWithoutTheirAPI asks for referrers: a client reads the tag with their list if the registry has no API for them, unless the response states that the
-// repository does not exist. A repository that the client may not read looks as one that does not exist.
+// TestReferrersOfABackendWithoutTheirAPI asks for referrers: a client reads the tag with their list if the registry has
+// no API for them, unless the response states that the repository does not exist. A repository that the client may not
+// read looks as one that does not exist.
 func TestReferrersOfABackendWithoutTheirAPI(t *testing.T) {
 	for body, want := range map[string]string{
 		"404 page not found\n": "UNSUPPORTED",
@@ -55,7 +58,9 @@ func TestReferrersOfABackendWithoutTheirAPI(t *testing.T) {
 		})).URL, "http://")
 		s := start(t, func(o *registry.Options) {
 			o.Backend = &registry.BackendOptions{Host: address, PlainHTTP: true, Repositories: []string{"acme/boats"}}
-			if err := os.WriteFile(filepath.Join(o.Dir, "access.yaml"), []byte("rules: [{prefix: secret, private: true}]\n"), 0o600); err != nil {
+			if err := os.WriteFile(
+				filepath.Join(o.Dir, "access.yaml"), []byte("rules: [{prefix: secret, private: true}]\n"), 0o600,
+			); err != nil {
 				t.Fatal(err)
 			}
 		})
@@ -83,7 +88,8 @@ func TestBackendWithoutReadableCredentials(t *testing.T) {
 	address := strings.TrimPrefix(port.Serve(t, localregistry.New(t)).URL, "http://")
 	s := start(t, func(o *registry.Options) {
 		o.Backend = &registry.BackendOptions{
-			Host: address, PlainHTTP: true, Repositories: []string{"acme/boats"}, Remote: remote.Options{Keychain: brokenKeychain{}},
+			Host: address, PlainHTTP: true, Repositories: []string{"acme/boats"},
+			Remote: remote.Options{Keychain: brokenKeychain{}},
 		}
 	})
 	s.mustPush(t, "acme/boats:v1.0.0", "Boat")

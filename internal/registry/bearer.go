@@ -17,7 +17,8 @@ import (
 )
 
 const (
-	// bearerLife is the lifetime of a bearer token. Clients then request another one, so that a changed policy takes effect.
+	// bearerLife is the lifetime of a bearer token. Clients then request another one, so that a changed policy takes
+	// effect.
 	bearerLife = 5 * time.Minute
 	// keyLength is the length of the key that authenticates bearer tokens.
 	keyLength = 32
@@ -26,10 +27,12 @@ const (
 )
 
 // errTooManyGroups is the error for a subject whose bearer token would be longer than the server accepts.
-var errTooManyGroups = errors.New("the identity has too many groups; let the issuer leave out those that the rules of the server do not name")
+var errTooManyGroups = errors.New(
+	"the identity has too many groups; let the issuer leave out those that the rules of the server do not name",
+)
 
-// bearerTokens issues and verifies bearer tokens: claims with an authentication code. Servers that share the key accept the
-// tokens of each other.
+// bearerTokens issues and verifies bearer tokens: claims with an authentication code. Servers that share the key accept
+// the tokens of each other.
 type bearerTokens struct {
 	key []byte
 	now func() time.Time
@@ -46,7 +49,8 @@ type bearerClaims struct {
 	// Requested is the scope that the client requested; see [access.Subject].
 	Requested *[]access.Scope `json:"requested,omitempty"`
 	Expires   int64           `json:"exp"`
-	// Token is the hash of the token for which the bearer token was issued. Once that is revoked, the bearer token is not valid.
+	// Token is the hash of the token for which the bearer token was issued. Once that is revoked, the bearer token is not
+	// valid.
 	Token string `json:"token,omitempty"`
 }
 
@@ -56,7 +60,9 @@ func (b *bearerTokens) issue(l login, life time.Duration) (string, time.Duration
 		life = left
 	}
 	s := l.subject
-	raw, err := json.Marshal(bearerClaims{s.User, s.Groups, s.Grants, s.Limits, s.Origins, s.Requested, b.now().Add(life).Unix(), l.token})
+	raw, err := json.Marshal(bearerClaims{
+		s.User, s.Groups, s.Grants, s.Limits, s.Origins, s.Requested, b.now().Add(life).Unix(), l.token,
+	})
 	if err != nil {
 		return "", 0, err
 	}
@@ -74,9 +80,11 @@ func (b *bearerTokens) code(claims string) string {
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// verify returns the subject and the end of a bearer token, and false if the token is not valid now. The function exists reports
-// whether the token with a hash still exists.
-func (b *bearerTokens) verify(bearer string, exists func(hash string) bool, policy *access.Policy) (access.Subject, time.Time, bool) {
+// verify returns the subject and the end of a bearer token, and false if the token is not valid now. The function
+// exists reports whether the token with a hash still exists.
+func (b *bearerTokens) verify(
+	bearer string, exists func(hash string) bool, policy *access.Policy,
+) (access.Subject, time.Time, bool) {
 	claims, code, ok := strings.Cut(bearer, ".")
 	if !ok || len(bearer) > longestBearer || !hmac.Equal([]byte(code), []byte(b.code(claims))) {
 		return access.Subject{}, time.Time{}, false
@@ -89,7 +97,9 @@ func (b *bearerTokens) verify(bearer string, exists func(hash string) bool, poli
 	if json.Unmarshal(raw, &c) != nil || b.now().Unix() >= c.Expires || c.Token != "" && !exists(c.Token) {
 		return access.Subject{}, time.Time{}, false
 	}
-	s := access.Subject{User: c.User, Groups: c.Groups, Grants: c.Grants, Limits: c.Limits, Origins: c.Origins, Requested: c.Requested}
+	s := access.Subject{
+		User: c.User, Groups: c.Groups, Grants: c.Grants, Limits: c.Limits, Origins: c.Origins, Requested: c.Requested,
+	}
 	return s, time.Unix(c.Expires, 0), policy.Accepts(s)
 }
 

@@ -28,8 +28,8 @@ func (s *server) bearer(t testing.TB, token, scope string) string {
 	return got.Token
 }
 
-// A bearer token is limited to the scope and the time for which it was issued, and ends with its token: no other one is issued for it, neither as a password
-// nor as a bearer token.
+// A bearer token is limited to the scope and the time for which it was issued, and ends with its token: no other one is
+// issued for it, neither as a password nor as a bearer token.
 func TestABearerTokenIsNotExchangedForAnother(t *testing.T) {
 	s := start(t, nil)
 	s.mustPush(t, "acme/provider-boats:v1.0.0", "Boat")
@@ -60,7 +60,9 @@ func TestABearerTokenIsNotExchangedForAnother(t *testing.T) {
 			}
 		}
 	}
-	if resp := s.do(t, http.MethodGet, "/v2/acme/provider-rafts/tags/list", bearer, nil); resp.StatusCode != http.StatusUnauthorized {
+	if resp := s.do(
+		t, http.MethodGet, "/v2/acme/provider-rafts/tags/list", bearer, nil,
+	); resp.StatusCode != http.StatusUnauthorized {
 		t.Errorf("after the revocation: %d", resp.StatusCode)
 	}
 }
@@ -69,8 +71,11 @@ func TestABearerTokenIsNotExchangedForAnother(t *testing.T) {
 func TestABearerTokenEndsWithThePassword(t *testing.T) {
 	i, now := startIssuer(t), newClock()
 	s := start(t, func(o *registry.Options) { o.Now = now.read })
-	s.configure(t, policy+"issuers:\n- url: "+i.url+"\n  audience: "+host+"\n  identities:\n  - claims: {sub: ci}\n    repository: acme/provider-boats\n")
-	token := i.token(t, map[string]any{"iss": i.url, "aud": host, "sub": "ci", "exp": now.read().Add(time.Hour).Unix(), "iat": now.read().Unix()})
+	s.configure(t, policy+"issuers:\n- url: "+i.url+"\n  audience: "+host+
+		"\n  identities:\n  - claims: {sub: ci}\n    repository: acme/provider-boats\n")
+	token := i.token(t, map[string]any{
+		"iss": i.url, "aud": host, "sub": "ci", "exp": now.read().Add(time.Hour).Unix(), "iat": now.read().Unix(),
+	})
 	s.waitPolicy(t, token)
 	_, password, _ := s.exchange(t, token)
 	now.add(14 * time.Minute)

@@ -57,7 +57,8 @@ func clientsOf(t testing.TB, c *cluster.Config) *kubernetes.Clientset {
 // claimsIn returns the claims of a repository.
 func claimsIn(t testing.TB, c *cluster.Config, repository string) []coordinationv1.Lease {
 	t.Helper()
-	leases, err := clientsOf(t, c).CoordinationV1().Leases(c.Namespace).List(t.Context(), metav1.ListOptions{LabelSelector: cluster.LabelClaim})
+	leases, err := clientsOf(t, c).CoordinationV1().Leases(c.Namespace).
+		List(t.Context(), metav1.ListOptions{LabelSelector: cluster.LabelClaim})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,7 +193,8 @@ func TestOneContentOfAVersionWinsInEveryServer(t *testing.T) {
 				statuses := pushAtOnce(t, servers, func(i int) (string, string) { return repository, spellings[i] })
 				var published []string
 				for _, spelling := range spellings[:2] {
-					if resp := servers[0].do(t, http.MethodHead, "/v2/"+repository+"/manifests/"+spelling, servers[0].admin, nil); resp.StatusCode == http.StatusOK {
+					if resp := servers[0].do(t, http.MethodHead, "/v2/"+repository+"/manifests/"+
+						spelling, servers[0].admin, nil); resp.StatusCode == http.StatusOK {
 						published = append(published, spelling)
 					}
 				}
@@ -295,7 +297,8 @@ func TestALatePermitWritesNothing(t *testing.T) {
 	if status != http.StatusServiceUnavailable || !strings.Contains(body, "too slow") {
 		t.Errorf("a push after the end of the permit: %d %s", status, body)
 	}
-	if got := s.do(t, http.MethodHead, "/v2/"+repository+"/manifests/v1.0.0", s.admin, nil).StatusCode; got != http.StatusNotFound {
+	if got := s.do(t, http.MethodHead, "/v2/"+repository+"/manifests/v1.0.0", s.admin, nil).
+		StatusCode; got != http.StatusNotFound {
 		t.Errorf("the tag exists: %d", got)
 	}
 	if status := s.pushManifest(t.Context(), repository, "v1.0.0", "content"); status != http.StatusCreated {

@@ -30,7 +30,8 @@ func age(t *testing.T, dir string) {
 	}
 }
 
-// TestACollectionKeepsTheContentOfADamagedManifest collects the garbage of a repository with a missing or damaged manifest, and then restores the file.
+// TestACollectionKeepsTheContentOfADamagedManifest collects the garbage of a repository with a missing or damaged
+// manifest, and then restores the file.
 func TestACollectionKeepsTheContentOfADamagedManifest(t *testing.T) {
 	t.Parallel()
 	for name, damage := range map[string]func(path string) error{
@@ -90,7 +91,8 @@ func TestACollectionKeepsTheContentOfADamagedManifest(t *testing.T) {
 	}
 }
 
-// TestReferrersOfContentThatIsPushedAgain deletes a version with an artifact, collects the garbage, and pushes the same content again.
+// TestReferrersOfContentThatIsPushedAgain deletes a version with an artifact, collects the garbage, and pushes the same
+// content again.
 func TestReferrersOfContentThatIsPushedAgain(t *testing.T) {
 	t.Parallel()
 	first := start(t, nil)
@@ -100,16 +102,20 @@ func TestReferrersOfContentThatIsPushedAgain(t *testing.T) {
 	subject := oci.DigestOf([]byte(manifest))
 	empty := []byte("{}")
 	begun := first.do(t, http.MethodPost, "/v2/acme/boats/blobs/uploads/", first.admin, nil).Header.Get("Location")
-	if resp := first.do(t, http.MethodPut, begun+"&digest="+oci.DigestOf(empty).String(), first.admin, strings.NewReader("{}")); resp.StatusCode != http.StatusCreated {
+	if resp := first.do(t, http.MethodPut, begun+"&digest="+
+		oci.DigestOf(empty).String(), first.admin, strings.NewReader("{}")); resp.StatusCode != http.StatusCreated {
 		t.Fatal(resp.StatusCode)
 	}
 	referrer := fmt.Sprintf(`{"schemaVersion":2,"mediaType":%q,"artifactType":"application/example","config":{"mediaType":"application/vnd.oci.empty.v1+json","digest":%q,"size":2},`+
-		`"layers":[],"subject":{"mediaType":%[1]q,"digest":%[3]q,"size":%d}}`, oci.MediaTypeOCIManifest, oci.DigestOf(empty), subject, len(manifest))
+		`"layers":[],"subject":{"mediaType":%[1]q,"digest":%[3]q,"size":%d}}`, oci.MediaTypeOCIManifest, oci.DigestOf(empty),
+		subject, len(manifest))
 	digest := oci.DigestOf([]byte(referrer)).String()
-	if resp := first.do(t, http.MethodPut, "/v2/acme/boats/manifests/"+digest, first.admin, strings.NewReader(referrer)); resp.StatusCode != http.StatusCreated {
+	if resp := first.do(t, http.MethodPut, "/v2/acme/boats/manifests/"+
+		digest, first.admin, strings.NewReader(referrer)); resp.StatusCode != http.StatusCreated {
 		t.Fatal(resp.StatusCode)
 	}
-	if resp := first.do(t, http.MethodDelete, "/v2/acme/boats/manifests/"+subject.String(), first.admin, nil); resp.StatusCode != http.StatusAccepted {
+	if resp := first.do(t, http.MethodDelete, "/v2/acme/boats/manifests/"+
+		subject.String(), first.admin, nil); resp.StatusCode != http.StatusAccepted {
 		t.Fatal(resp.StatusCode)
 	}
 	first.stop()
@@ -147,8 +153,8 @@ func TestUploadsOfAKilledServerAreRemoved(t *testing.T) {
 	}
 }
 
-// TestACollectionKeepsTheContentOfADamagedReferrer collects the garbage of a repository with a missing or damaged manifest of an artifact. The content is in its folder,
-// or in one to which a symbolic link leads.
+// TestACollectionKeepsTheContentOfADamagedReferrer collects the garbage of a repository with a missing or damaged
+// manifest of an artifact. The content is in its folder, or in one to which a symbolic link leads.
 func TestACollectionKeepsTheContentOfADamagedReferrer(t *testing.T) {
 	t.Parallel()
 	for name, damage := range map[string]func(t *testing.T, path, blobs string) error{
@@ -179,7 +185,9 @@ func TestACollectionKeepsTheContentOfADamagedReferrer(t *testing.T) {
 			first.stop()
 			dir := filepath.Join(first.dir, "registry", "acme", "boats")
 			age(t, dir)
-			if err := damage(t, filepath.Join(dir, "blobs", "sha256", oci.DigestOf([]byte(artifact)).Hex()), filepath.Join(dir, "blobs")); err != nil {
+			if err := damage(
+				t, filepath.Join(dir, "blobs", "sha256", oci.DigestOf([]byte(artifact)).Hex()), filepath.Join(dir, "blobs"),
+			); err != nil {
 				t.Fatal(err)
 			}
 			second, _ := first.again(t)
@@ -193,7 +201,8 @@ func TestACollectionKeepsTheContentOfADamagedReferrer(t *testing.T) {
 	}
 }
 
-// TestARepositoryWithALinkedFolderIsServed replaces the folder of an algorithm by a symbolic link. A collection keeps its content.
+// TestARepositoryWithALinkedFolderIsServed replaces the folder of an algorithm by a symbolic link. A collection keeps
+// its content.
 func TestARepositoryWithALinkedFolderIsServed(t *testing.T) {
 	t.Parallel()
 	first := start(t, nil)

@@ -30,7 +30,8 @@ type Packages struct {
 	remote   remote.Options
 	// digest returns the digest of a tag whose manifest cannot be read; nil means that such a tag has none.
 	digest func(ctx context.Context, repository, tag string) (oci.Digest, error)
-	// digests returns the digests of the tags of a repository whose manifests can be read; nil asks the registry for each of them.
+	// digests returns the digests of the tags of a repository whose manifests can be read; nil asks the registry for each
+	// of them.
 	digests func(repository string) (map[string]oci.Digest, error)
 	// remembers makes updates of an index ask only for digests that are not known.
 	remembers bool
@@ -40,8 +41,8 @@ type Packages struct {
 	source *fetch.Source
 }
 
-// NewPackages returns the packages of the registry at a host, which a handler of this process serves without access control. Content is
-// cached in a folder.
+// NewPackages returns the packages of the registry at a host, which a handler of this process serves without access
+// control. Content is cached in a folder.
 func NewPackages(host, dir string, images http.Handler) *Packages {
 	requests := &inProcess{handler: images}
 	o := remote.Options{Transport: requests}
@@ -63,7 +64,8 @@ func (p *Packages) open() (*fetch.Source, error) {
 	return p.source, nil
 }
 
-// Close releases the resources. It waits for the handlers of canceled requests, so that the registry can be closed after it.
+// Close releases the resources. It waits for the handlers of canceled requests, so that the registry can be closed
+// after it.
 func (p *Packages) Close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -112,7 +114,8 @@ func (p *Packages) blob(ctx context.Context, repository string, d oci.Descriptor
 	return p.store.Get(ctx, d.Digest, d.Size)
 }
 
-// Examples returns the examples in a layer of the package with a digest; none if the layer is not valid. The error is that of reading it.
+// Examples returns the examples in a layer of the package with a digest; none if the layer is not valid. The error is
+// that of reading it.
 func (p *Packages) Examples(ctx context.Context, repository string, d oci.Digest) ([]docs.Example, error) {
 	if _, err := p.open(); err != nil {
 		return nil, err
@@ -131,7 +134,8 @@ func (p *Packages) Examples(ctx context.Context, repository string, d oci.Digest
 	}
 	stream, err := oci.Examples(ctx, a, m, oci.Limits{})
 	if err != nil {
-		if class := errcode.From(err).Code.Class; class == errcode.Unavailable || class == errcode.Timeout || ctx.Err() != nil {
+		if class := errcode.From(err).Code.Class; class == errcode.Unavailable || class == errcode.Timeout ||
+			ctx.Err() != nil {
 			return nil, err
 		}
 		return nil, nil
@@ -147,16 +151,20 @@ func (p *Packages) builder(texts bool) (*indexer.Builder, error) {
 		return nil, err
 	}
 	return indexer.NewBuilder(indexer.Options{
-		Remote: p.client, Source: source, Store: p.store, Texts: texts, Moved: true, Digests: p.digests, Remember: p.remembers, Parallel: runtime.GOMAXPROCS(0) * readsPerProcessor,
+		Remote: p.client, Source: source, Store: p.store, Texts: texts, Moved: true, Digests: p.digests,
+		Remember: p.remembers, Parallel: runtime.GOMAXPROCS(0) * readsPerProcessor,
 	}), nil
 }
 
 // readsPerProcessor is the number of versions that are read at the same time for each processor.
 const readsPerProcessor = 4
 
-// published returns the digests of the versions whose tags are selected, by tag, including those that were deleted and left a status. It reads the tags and
-// statuses of the repository and not the index, which may not include the latest change.
-func (p *Packages) published(ctx context.Context, repository string, selects func(tag string) bool) (map[string]oci.Digest, error) {
+// published returns the digests of the versions whose tags are selected, by tag, including those that were deleted and
+// left a status. It reads the tags and statuses of the repository and not the index, which may not include the latest
+// change.
+func (p *Packages) published(
+	ctx context.Context, repository string, selects func(tag string) bool,
+) (map[string]oci.Digest, error) {
 	ref, err := p.reference(repository)
 	if err != nil {
 		return nil, err
@@ -179,7 +187,8 @@ func (p *Packages) published(ctx context.Context, repository string, selects fun
 			case err != nil && errcode.From(err).Code.Class != errcode.Invalid:
 				return nil, err
 			case err == nil && s != nil && selects(s.Tag) && found[s.Tag].IsZero():
-				// A version that has a status but no tag was deleted, whatever the status: several servers can change it at the same time.
+				// A version that has a status but no tag was deleted, whatever the status: several servers can change it at the
+				// same time.
 				found[s.Tag] = digest
 			}
 			continue
@@ -203,8 +212,11 @@ func (p *Packages) published(ctx context.Context, repository string, selects fun
 	return found, nil
 }
 
-// status returns the status of a version, whose artifact has a digest; zero if it is not known. It returns nil if the version has none.
-func (p *Packages) status(ctx context.Context, ref oci.Reference, version, artifact oci.Digest) (*catalog.VersionStatus, error) {
+// status returns the status of a version, whose artifact has a digest; zero if it is not known. It returns nil if the
+// version has none.
+func (p *Packages) status(
+	ctx context.Context, ref oci.Reference, version, artifact oci.Digest,
+) (*catalog.VersionStatus, error) {
 	if artifact.IsZero() {
 		return packagestatus.Read(ctx, p.client, ref.WithDigest(version))
 	}

@@ -56,7 +56,8 @@ const largeBlob = 20 << 20
 func (s benchmarked) pushBlob(b *testing.B, content []byte) string {
 	b.Helper()
 	d := oci.DigestOf(content).String()
-	location := s.request(b, http.MethodPost, "/v2/acme/boats/blobs/uploads/", nil, http.StatusAccepted).Header.Get("Location")
+	location := s.request(b, http.MethodPost, "/v2/acme/boats/blobs/uploads/", nil, http.StatusAccepted).
+		Header.Get("Location")
 	s.request(b, http.MethodPut, location+"&digest="+d, bytes.NewReader(content), http.StatusCreated)
 	return "/v2/acme/boats/blobs/" + d
 }

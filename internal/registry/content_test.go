@@ -10,7 +10,8 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/testing/publish"
 )
 
-// TestErrorsOfContentNameItsDigestOnly reads a package that is not valid: the error names no tag, for which the caller did not ask.
+// TestErrorsOfContentNameItsDigestOnly reads a package that is not valid: the error names no tag, for which the caller
+// did not ask.
 func TestErrorsOfContentNameItsDigestOnly(t *testing.T) {
 	images := localregistry.New(t)
 	address := strings.TrimPrefix(port.Serve(t, images).URL, "http://")
@@ -24,7 +25,8 @@ func TestErrorsOfContentNameItsDigestOnly(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	if _, err := packages.Read(t.Context(), "acme/boats", d); err == nil || strings.Contains(err.Error(), "latest") || !strings.Contains(err.Error(), "acme/boats@"+d.String()) {
+	if _, err := packages.Read(t.Context(), "acme/boats", d); err == nil || strings.Contains(err.Error(), "latest") ||
+		!strings.Contains(err.Error(), "acme/boats@"+d.String()) {
 		t.Error(err)
 	}
 }

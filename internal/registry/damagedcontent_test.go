@@ -47,7 +47,9 @@ func testDamagedContent(t *testing.T, part string, damage func([]byte) []byte, i
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := map[string]oci.Digest{"manifest": content.Root().Digest, "config": m.Config.Digest, "layer": m.Layers[0].Digest}[part]
+	d := map[string]oci.Digest{
+		"manifest": content.Root().Digest, "config": m.Config.Digest, "layer": m.Layers[0].Digest,
+	}[part]
 	targets := []string{"/v2/acme/boats/blobs/" + d.String()}
 	if part == "manifest" {
 		targets = []string{"/v2/acme/boats/manifests/v1.0.0", "/v2/acme/boats/manifests/" + d.String()}
@@ -97,7 +99,8 @@ func testDamagedContent(t *testing.T, part string, damage func([]byte) []byte, i
 	}
 }
 
-// TestDeletionOfADamagedVersion leaves the status of a version whose manifest is damaged, so that it cannot get other content.
+// TestDeletionOfADamagedVersion leaves the status of a version whose manifest is damaged, so that it cannot get other
+// content.
 func TestDeletionOfADamagedVersion(t *testing.T) {
 	t.Parallel()
 	for name, damage := range map[string]func(path string) error{
@@ -163,8 +166,10 @@ func TestASlowReaderOfAManifestDoesNotDelayACollection(t *testing.T) {
 			t.Fatal(err)
 		}
 		header := w.Header()
-		if w.Code != c.status || w.Body.String() != string(whole[c.first:c.first+c.size]) || header.Get("Docker-Content-Digest") != content.Root().Digest.String() ||
-			header.Get("Content-Type") != string(oci.MediaTypeOCIManifest) || c.size == 0 && header.Get("Content-Length") != strconv.FormatInt(content.Root().Size, 10) {
+		if w.Code != c.status || w.Body.String() != string(whole[c.first:c.first+c.size]) ||
+			header.Get("Docker-Content-Digest") != content.Root().Digest.String() ||
+			header.Get("Content-Type") != string(oci.MediaTypeOCIManifest) ||
+			c.size == 0 && header.Get("Content-Length") != strconv.FormatInt(content.Root().Size, 10) {
 			t.Errorf("%s %s: %d %v %s", c.method, c.part, w.Code, header, w.Body)
 		}
 	}

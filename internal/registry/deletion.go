@@ -46,12 +46,15 @@ func (p *push) checkDeletion(ctx context.Context) error {
 		return err
 	}
 	versions, err := p.versionsOf(ctx, ref, target)
-	isOtherTag := storage.IsTag(p.api.Reference) && !slices.Contains(versions, p.api.Reference) // Only this tag is deleted.
+	// Only this tag is deleted.
+	isOtherTag := storage.IsTag(p.api.Reference) && !slices.Contains(versions, p.api.Reference)
 	switch {
 	case err != nil || len(versions) == 0 || isOtherTag:
 		return err
 	case len(versions) > 1:
-		return ErrPublished.New(nil, "several versions of %s have this content: %s", p.api.Repository, wording.Few(versions, 5, ", "))
+		return ErrPublished.New(
+			nil, "several versions of %s have this content: %s", p.api.Repository, wording.Few(versions, 5, ", "),
+		)
 	}
 	p.withStatus = target
 	return p.leaveStatus(ctx, ref.WithTag(versions[0]), target)
@@ -82,9 +85,9 @@ func isTemporary(ctx context.Context, err error) bool {
 	return class == errcode.Unavailable || class == errcode.Timeout || ctx.Err() != nil
 }
 
-// keepRemoved writes the status of the version of a change again if the version does not exist any more and has another status: through another server in
-// front of the registry, a client can change the status while this one deletes the version, or the other way round. The server whose change is the last one
-// sees both.
+// keepRemoved writes the status of the version of a change again if the version does not exist any more and has another
+// status: through another server in front of the registry, a client can change the status while this one deletes the
+// version, or the other way round. The server whose change is the last one sees both.
 func (p *push) keepRemoved(ctx context.Context) {
 	if p.options.Backend == nil || p.withStatus.IsZero() {
 		return
@@ -102,7 +105,9 @@ func (p *push) keepRemoved(ctx context.Context) {
 		}
 	}
 	if err != nil {
-		p.log.Error("cannot write that a version was deleted", "repository", p.api.Repository, "digest", p.withStatus, "error", err)
+		p.log.Error(
+			"cannot write that a version was deleted", "repository", p.api.Repository, "digest", p.withStatus, "error", err,
+		)
 	}
 }
 
@@ -124,15 +129,16 @@ func (p *push) forwardDeletion(w http.ResponseWriter, r *http.Request) {
 	answer.send(w)
 }
 
-// refuses reports whether the response refuses a deletion: then it has not happened, and does not happen later. A backend that rejects the credentials of
-// this server refuses it, too.
+// refuses reports whether the response refuses a deletion: then it has not happened, and does not happen later. A
+// backend that rejects the credentials of this server refuses it, too.
 func (a *manifestAnswer) refuses() bool {
 	switch a.status {
 	case http.StatusNotFound, http.StatusRequestTimeout, http.StatusTooManyRequests:
 		return false
 	case http.StatusBadGateway:
 		var body struct{ Errors []struct{ Code string } }
-		return json.Unmarshal(a.body.Bytes(), &body) == nil && len(body.Errors) > 0 && body.Errors[0].Code == protocol.CodeDenied
+		return json.Unmarshal(a.body.Bytes(), &body) == nil && len(body.Errors) > 0 &&
+			body.Errors[0].Code == protocol.CodeDenied
 	}
 	return a.status >= http.StatusBadRequest && a.status < http.StatusInternalServerError
 }
@@ -142,7 +148,10 @@ func (p *push) restoreStatus(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), clearingTime)
 	defer cancel()
 	if err := packagestatus.Restore(ctx, p.packages.client, p.left.version, p.left.former); err != nil {
-		p.log.Error("a version was not deleted, but its status states that it was; withdraw the status with `xpkg registry unyank`", "version", p.left.version, "error", err)
+		p.log.Error(
+			"a version was not deleted, but its status states that it was; withdraw the status with `xpkg registry unyank`",
+			"version", p.left.version, "error", err,
+		)
 	}
 	p.changed(p.api.Repository)
 }
@@ -155,8 +164,8 @@ func (p *push) target(ctx context.Context) (oci.Digest, error) {
 	return p.images.digest(ctx, p.api.Repository, p.api.Reference)
 }
 
-// versionsOf returns the tags of the versions with a digest. It fails if the content is a part of a version, or the status of one that was
-// deleted.
+// versionsOf returns the tags of the versions with a digest. It fails if the content is a part of a version, or the
+// status of one that was deleted.
 func (p *push) versionsOf(ctx context.Context, ref oci.Reference, target oci.Digest) ([]string, error) {
 	tags, err := p.packages.client.ExistingTags(ctx, ref)
 	if err != nil {
@@ -197,7 +206,8 @@ func (p *push) versionsOf(ctx context.Context, ref oci.Reference, target oci.Dig
 	return versions, nil
 }
 
-// checkStatus fails for the status of a version that was deleted, which states that the version cannot be published again.
+// checkStatus fails for the status of a version that was deleted, which states that the version cannot be published
+// again.
 func (p *push) checkStatus(ctx context.Context, ref oci.Reference, subject oci.Digest) error {
 	s, err := packagestatus.Read(ctx, p.packages.client, ref.WithDigest(subject))
 	if err != nil && isTemporary(ctx, err) {
@@ -232,8 +242,8 @@ func (p *push) leaveStatus(ctx context.Context, version oci.Reference, d oci.Dig
 	return err
 }
 
-// checkAge checks that a version is new enough to be deleted and that no package depends on it. Administrators can delete all
-// content.
+// checkAge checks that a version is new enough to be deleted and that no package depends on it. Administrators can
+// delete all content.
 func (p *push) checkAge() error {
 	if p.policy().IsAdministrator(p.subject) {
 		return nil
@@ -259,11 +269,13 @@ func (p *push) checkAge() error {
 
 // fullView returns the view of all packages.
 func (s *Server) fullView() *View {
-	return s.site.view(access.Subject{User: defaultAdministrator, Grants: []access.Scope{{Repositories: []string{"*"}, Actions: []access.Action{access.Read}}}})
+	return s.site.view(access.Subject{User: defaultAdministrator, Grants: []access.Scope{{
+		Repositories: []string{"*"}, Actions: []access.Action{access.Read},
+	}}})
 }
 
-// checkDependents checks that no newest version of a package depends on a version. The error names no dependents, because the client
-// may not be allowed to read them.
+// checkDependents checks that no newest version of a package depends on a version. The error names no dependents,
+// because the client may not be allowed to read them.
 func checkDependents(view *View, repository string, v catalog.Version) error {
 	for _, d := range view.Dependents(repository) {
 		if version.ParseConstraint(d.Constraint).Accepts(v.Tag) {

@@ -28,8 +28,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 )
 
-// A client that deletes a version with nothing but the distribution API leaves the status with which the version cannot be published with
-// other content, and it cannot remove or replace this status.
+// A client that deletes a version with nothing but the distribution API leaves the status with which the version cannot
+// be published with other content, and it cannot remove or replace this status.
 func TestADeletionByAnyClientLeavesTheStatus(t *testing.T) {
 	s := start(t, nil)
 	s.mustPush(t, "acme/provider-boats:v1.0.0", "Boat")
@@ -58,11 +58,15 @@ func TestADeletionByAnyClientLeavesTheStatus(t *testing.T) {
 	if err := owner.Delete(t.Context(), ref.WithDigest(status.Digest)); !errors.Is(err, remote.ErrRefused) {
 		t.Errorf("the deletion of the status: %v", err)
 	}
-	available, err := packagestatus.NewArtifact(version.Root(), catalog.VersionStatus{Status: catalog.Status{State: catalog.Available}, Tag: "v1.1.0", Digest: digest})
+	available, err := packagestatus.NewArtifact(version.Root(), catalog.VersionStatus{
+		Status: catalog.Status{State: catalog.Available}, Tag: "v1.1.0", Digest: digest,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := owner.Push(t.Context(), ref.WithTag(catalog.StatusTag(digest)), available); !errors.Is(err, remote.ErrImmutable) {
+	if _, err := owner.Push(
+		t.Context(), ref.WithTag(catalog.StatusTag(digest)), available,
+	); !errors.Is(err, remote.ErrImmutable) {
 		t.Errorf("another status: %v", err)
 	}
 	if err := push(); !errors.Is(err, remote.ErrImmutable) {
@@ -71,15 +75,20 @@ func TestADeletionByAnyClientLeavesTheStatus(t *testing.T) {
 	s.checkTombstone(t, ref.WithDigest(digest), "v1.1.0")
 }
 
-// TestRetentionKeepsWhatPrivatePackagesRequire asks the server, whose published index does not have the private packages.
+// TestRetentionKeepsWhatPrivatePackagesRequire asks the server, whose published index does not have the private
+// packages.
 func TestRetentionKeepsWhatPrivatePackagesRequire(t *testing.T) {
 	s := start(t, nil)
 	for i := range 4 {
 		s.mustPush(t, fmt.Sprintf("acme/provider-boats:v1.0.0-rc.%d", i), fmt.Sprintf("Boat%d", i))
 	}
 	for name, constraint := range map[string]string{"provider-exact": "=v1.0.0-rc.1", "provider-range": "<v1.0.0-rc.3"} {
-		stream := bytes.Replace(packageYAML(name, "Plan"), []byte("spec:\n"), []byte("spec:\n  dependsOn: [{provider: "+host+"/acme/provider-boats, version: '"+constraint+"'}]\n"), 1)
-		if _, err := s.client(t, s.admin).Push(t.Context(), oci.MustParseReference(host+"/acme/secret/"+name+":v1.0.0"), build(t, stream)); err != nil {
+		stream := bytes.Replace(
+			packageYAML(name, "Plan"), []byte("spec:\n"),
+			[]byte("spec:\n  dependsOn: [{provider: "+host+"/acme/provider-boats, version: '"+constraint+"'}]\n"), 1,
+		)
+		if _, err := s.client(t, s.admin).
+			Push(t.Context(), oci.MustParseReference(host+"/acme/secret/"+name+":v1.0.0"), build(t, stream)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -88,7 +97,9 @@ func TestRetentionKeepsWhatPrivatePackagesRequire(t *testing.T) {
 	reader := s.client(t, s.token(t, "eve", []string{"acme/*"}, access.Read))
 	for i, want := range []bool{false, true, true, false} {
 		ref := oci.MustParseReference(fmt.Sprintf("%s/acme/provider-boats:v1.0.0-rc.%d", host, i))
-		for name, client := range map[string]*remote.Client{"administrator": s.client(t, s.admin), "owner": owner, "reader": reader, "anonymous": s.plainClient(t, nil)} {
+		for name, client := range map[string]*remote.Client{
+			"administrator": s.client(t, s.admin), "owner": owner, "reader": reader, "anonymous": s.plainClient(t, nil),
+		} {
 			got, err := client.IsRequired(t.Context(), ref)
 			if mayKnow := name == "administrator" || name == "owner"; err != nil || got != (want && mayKnow) {
 				t.Errorf("%s: %s is required: %t, %v", name, ref, got, err)
@@ -107,12 +118,17 @@ func TestRetentionKeepsWhatPrivatePackagesRequire(t *testing.T) {
 	}
 }
 
-// The question whether a version is required needs credentials also for a repository that every client reads, to which clients send none.
+// The question whether a version is required needs credentials also for a repository that every client reads, to which
+// clients send none.
 func TestTheQuestionForARequiredVersionIsAskedWithCredentials(t *testing.T) {
 	s := start(t, nil)
 	s.mustPush(t, "acme/provider-boats:v1.0.0-rc.1", "Boat")
-	stream := bytes.Replace(packageYAML("provider-plans", "Plan"), []byte("spec:\n"), []byte("spec:\n  dependsOn: [{provider: "+host+"/acme/provider-boats, version: '=v1.0.0-rc.1'}]\n"), 1)
-	if _, err := s.client(t, s.admin).Push(t.Context(), oci.MustParseReference(host+"/acme/secret/provider-plans:v1.0.0"), build(t, stream)); err != nil {
+	stream := bytes.Replace(
+		packageYAML("provider-plans", "Plan"), []byte("spec:\n"),
+		[]byte("spec:\n  dependsOn: [{provider: "+host+"/acme/provider-boats, version: '=v1.0.0-rc.1'}]\n"), 1,
+	)
+	if _, err := s.client(t, s.admin).
+		Push(t.Context(), oci.MustParseReference(host+"/acme/secret/provider-plans:v1.0.0"), build(t, stream)); err != nil {
 		t.Fatal(err)
 	}
 	s.waitUntil(t, "all packages are indexed", func() bool { return s.indexed(t) == 2 })
@@ -123,10 +139,14 @@ func TestTheQuestionForARequiredVersionIsAskedWithCredentials(t *testing.T) {
 	}
 }
 
-// plainClient returns a client that sends the credentials of a keychain when the server asks for them, to addresses without TLS.
+// plainClient returns a client that sends the credentials of a keychain when the server asks for them, to addresses
+// without TLS.
 func (s *server) plainClient(t testing.TB, keychain authn.Keychain) *remote.Client {
 	t.Helper()
-	c := remote.New(remote.Options{Transport: direct{handler: s}, Attempts: 1, Hosts: map[string]remote.HostOptions{host: {PlainHTTP: true}}, Keychain: keychain})
+	c := remote.New(remote.Options{
+		Transport: direct{handler: s}, Attempts: 1, Hosts: map[string]remote.HostOptions{host: {PlainHTTP: true}},
+		Keychain: keychain,
+	})
 	t.Cleanup(c.Close)
 	return c
 }
@@ -144,18 +164,28 @@ func TestARefusedDeletionKeepsTheStatus(t *testing.T) {
 	s := start(t, nil)
 	s.mustPush(t, "acme/provider-boats:v1.0.0", "Boat")
 	s.mustPush(t, "acme/provider-boats:v1.1.0", "Raft")
-	stream := bytes.Replace(packageYAML("provider-plans", "Plan"), []byte("spec:\n"), []byte("spec:\n  dependsOn: [{provider: "+host+"/acme/provider-boats, version: '>=v1.0.0'}]\n"), 1)
-	if _, err := s.client(t, s.admin).Push(t.Context(), oci.MustParseReference(host+"/acme/secret/provider-plans:v1.0.0"), build(t, stream)); err != nil {
+	stream := bytes.Replace(
+		packageYAML("provider-plans", "Plan"), []byte("spec:\n"),
+		[]byte("spec:\n  dependsOn: [{provider: "+host+"/acme/provider-boats, version: '>=v1.0.0'}]\n"), 1,
+	)
+	if _, err := s.client(t, s.admin).
+		Push(t.Context(), oci.MustParseReference(host+"/acme/secret/provider-plans:v1.0.0"), build(t, stream)); err != nil {
 		t.Fatal(err)
 	}
 	s.waitUntil(t, "all packages are indexed", func() bool { return s.indexed(t) == 2 })
 	owner := s.client(t, s.token(t, "alice", []string{"acme/*"}, access.Yank, access.Delete))
 	yanked := oci.MustParseReference(host + "/acme/provider-boats:v1.1.0")
-	if _, err := packagestatus.Write(t.Context(), owner, yanked, catalog.Status{State: catalog.Yanked, Reason: catalog.Broken, Message: "loses data"}); err != nil {
+	if _, err := packagestatus.Write(t.Context(), owner, yanked, catalog.Status{
+		State: catalog.Yanked, Reason: catalog.Broken, Message: "loses data",
+	}); err != nil {
 		t.Fatal(err)
 	}
-	for ref, want := range map[oci.Reference]catalog.State{oci.MustParseReference(host + "/acme/provider-boats:v1.0.0"): catalog.Available, yanked: catalog.Yanked} {
-		digest, err := packagestatus.Delete(t.Context(), owner, ref, catalog.Status{State: catalog.Removed, Reason: catalog.Licence})
+	for ref, want := range map[oci.Reference]catalog.State{
+		oci.MustParseReference(host + "/acme/provider-boats:v1.0.0"): catalog.Available, yanked: catalog.Yanked,
+	} {
+		digest, err := packagestatus.Delete(t.Context(), owner, ref, catalog.Status{
+			State: catalog.Removed, Reason: catalog.Licence,
+		})
 		if !errors.Is(err, remote.ErrRefused) {
 			t.Errorf("%s: %v", ref, err)
 		}
@@ -166,8 +196,8 @@ func TestARefusedDeletionKeepsTheStatus(t *testing.T) {
 	}
 }
 
-// A registry behind the server can refuse deletions, as CNCF distribution does by default, or the credentials of the server. The status is that of before then,
-// also for a client that deletes with nothing but the distribution API.
+// A registry behind the server can refuse deletions, as CNCF distribution does by default, or the credentials of the
+// server. The status is that of before then, also for a client that deletes with nothing but the distribution API.
 func TestADeletionThatTheBackendRefusesKeepsTheStatus(t *testing.T) {
 	images := localregistry.New(t)
 	var code atomic.Int64
@@ -186,23 +216,29 @@ func TestADeletionThatTheBackendRefusesKeepsTheStatus(t *testing.T) {
 	s.mustPush(t, "acme/provider-boats:v1.1.0", "Raft")
 	owner := s.client(t, s.admin)
 	yanked := oci.MustParseReference(host + "/acme/provider-boats:v1.1.0")
-	if _, err := packagestatus.Write(t.Context(), owner, yanked, catalog.Status{State: catalog.Yanked, Reason: catalog.Broken, Message: "loses data"}); err != nil {
+	if _, err := packagestatus.Write(t.Context(), owner, yanked, catalog.Status{
+		State: catalog.Yanked, Reason: catalog.Broken, Message: "loses data",
+	}); err != nil {
 		t.Fatal(err)
 	}
-	for ref, want := range map[oci.Reference]catalog.State{oci.MustParseReference(host + "/acme/provider-boats:v1.0.0"): catalog.Available, yanked: catalog.Yanked} {
+	for ref, want := range map[oci.Reference]catalog.State{
+		oci.MustParseReference(host + "/acme/provider-boats:v1.0.0"): catalog.Available, yanked: catalog.Yanked,
+	} {
 		version, err := owner.Resolve(t.Context(), ref)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for refusal, state := range map[int]catalog.State{
-			http.StatusMethodNotAllowed: want, http.StatusForbidden: want, http.StatusServiceUnavailable: catalog.Removed, // It can happen later.
+			// It can happen later.
+			http.StatusMethodNotAllowed: want, http.StatusForbidden: want, http.StatusServiceUnavailable: catalog.Removed,
 		} {
 			code.Store(int64(refusal))
 			before, err := packagestatus.Read(t.Context(), owner, ref.WithDigest(version.Digest))
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := s.do(t, http.MethodDelete, "/v2/acme/provider-boats/manifests/"+version.Digest.String(), s.admin, nil).StatusCode; got < http.StatusBadRequest {
+			if got := s.do(t, http.MethodDelete, "/v2/acme/provider-boats/manifests/"+version.Digest.String(), s.admin, nil).
+				StatusCode; got < http.StatusBadRequest {
 				t.Fatalf("%s: the status is %d", ref, got)
 			}
 			got, err := packagestatus.Read(t.Context(), owner, ref.WithDigest(version.Digest))
@@ -216,7 +252,8 @@ func TestADeletionThatTheBackendRefusesKeepsTheStatus(t *testing.T) {
 	}
 }
 
-// Parts of a version are not deleted before it: its blobs, the images of an index, and content that is another version, too.
+// Parts of a version are not deleted before it: its blobs, the images of an index, and content that is another version,
+// too.
 func TestPartsOfAVersionAreNotDeleted(t *testing.T) {
 	s := start(t, nil)
 	owner := s.client(t, s.admin)
@@ -242,7 +279,8 @@ func TestPartsOfAVersionAreNotDeleted(t *testing.T) {
 	if err := owner.Delete(t.Context(), ref.WithDigest(child)); !errors.Is(err, remote.ErrRefused) {
 		t.Errorf("an image of an index: %v", err)
 	}
-	if got := s.do(t, http.MethodDelete, "/v2/acme/provider-boats/blobs/"+child.String(), s.admin, nil).StatusCode; got != http.StatusMethodNotAllowed {
+	if got := s.do(t, http.MethodDelete, "/v2/acme/provider-boats/blobs/"+child.String(), s.admin, nil).
+		StatusCode; got != http.StatusMethodNotAllowed {
 		t.Errorf("a blob: %d", got)
 	}
 	if _, err := owner.Push(t.Context(), ref.WithTag("v1.0.1"), index); err != nil {
@@ -255,7 +293,8 @@ func TestPartsOfAVersionAreNotDeleted(t *testing.T) {
 	if _, err := owner.Push(t.Context(), ref.WithTag("v2.0.0"), publish.Index(t, publish.Index(t, other))); err != nil {
 		t.Fatal(err)
 	}
-	if err := owner.Delete(t.Context(), ref.WithDigest(other.Root().Digest)); !errors.Is(err, remote.ErrRefused) || !strings.Contains(err.Error(), "is a part of acme/provider-boats:v2.0.0") {
+	if err := owner.Delete(t.Context(), ref.WithDigest(other.Root().Digest)); !errors.Is(err, remote.ErrRefused) ||
+		!strings.Contains(err.Error(), "is a part of acme/provider-boats:v2.0.0") {
 		t.Errorf("an image of a nested index: %v", err)
 	}
 	if _, err := owner.Artifact(t.Context(), ref.WithDigest(child)); err != nil {
@@ -274,11 +313,14 @@ func TestTheDeletionOfAnotherTagKeepsTheVersion(t *testing.T) {
 	token := s.token(t, "alice", []string{"acme/*"}, access.Delete)
 	for _, tag := range []string{"acme/provider-boats:latest", "acme/provider-boats:v1", "acme/provider-rafts:latest"} {
 		repository, tag, _ := strings.Cut(tag, ":")
-		if got := s.do(t, http.MethodDelete, "/v2/"+repository+"/manifests/"+tag, token, nil).StatusCode; got != http.StatusAccepted {
+		if got := s.do(t, http.MethodDelete, "/v2/"+repository+"/manifests/"+tag, token, nil).
+			StatusCode; got != http.StatusAccepted {
 			t.Errorf("the deletion of %s:%s: %d", repository, tag, got)
 		}
 	}
-	for repository, want := range map[string][]string{"acme/provider-boats": {"1.0.0", "v1.0.0"}, "acme/provider-rafts": {"v1.0.0"}} {
+	for repository, want := range map[string][]string{"acme/provider-boats": {"1.0.0", "v1.0.0"}, "acme/provider-rafts": {
+		"v1.0.0",
+	}} {
 		// A status would have a tag.
 		if got := s.tags(t, repository); !slices.Equal(got, want) {
 			t.Errorf("the tags of %s are %q, want %q", repository, got, want)
@@ -286,7 +328,8 @@ func TestTheDeletionOfAnotherTagKeepsTheVersion(t *testing.T) {
 	}
 }
 
-// The server completes a deletion whose client disconnects once the status is written, and withdraws a status that it could not write completely.
+// The server completes a deletion whose client disconnects once the status is written, and withdraws a status that it
+// could not write completely.
 func TestAnInterruptedDeletionIsCompleteOrHasNoEffect(t *testing.T) {
 	images := localregistry.New(t)
 	var afterStatus atomic.Value
@@ -301,7 +344,8 @@ func TestAnInterruptedDeletionIsCompleteOrHasNoEffect(t *testing.T) {
 	})).URL, "http://")
 	const repository = "acme/provider-boats"
 	s := start(t, func(o *registry.Options) {
-		o.Indexer, o.Backend = noIndexer{}, &registry.BackendOptions{Host: address, PlainHTTP: true, Repositories: []string{repository}}
+		o.Indexer, o.Backend = noIndexer{},
+			&registry.BackendOptions{Host: address, PlainHTTP: true, Repositories: []string{repository}}
 	})
 	client := s.client(t, s.admin)
 	deleteVersion := func(ctx context.Context, tag, kind string) oci.Reference {
@@ -321,7 +365,8 @@ func TestAnInterruptedDeletionIsCompleteOrHasNoEffect(t *testing.T) {
 	afterStatus.Store(func() int { disconnect(); return http.StatusCreated })
 	deleted := deleteVersion(ctx, "v1.0.0", "Boat")
 	s.checkTombstone(t, deleted, "v1.0.0")
-	if got := s.do(t, http.MethodGet, "/v2/"+repository+"/manifests/v1.0.0", s.admin, nil).StatusCode; got != http.StatusNotFound {
+	if got := s.do(t, http.MethodGet, "/v2/"+repository+"/manifests/v1.0.0", s.admin, nil).
+		StatusCode; got != http.StatusNotFound {
 		t.Errorf("the version whose client disconnects: %d", got)
 	}
 
@@ -333,10 +378,12 @@ func TestAnInterruptedDeletionIsCompleteOrHasNoEffect(t *testing.T) {
 		return http.StatusCreated
 	})
 	kept := deleteVersion(t.Context(), "v1.1.0", "Raft")
-	if got := s.do(t, http.MethodGet, "/v2/"+repository+"/manifests/v1.1.0", s.admin, nil).StatusCode; got != http.StatusOK {
+	if got := s.do(t, http.MethodGet, "/v2/"+repository+"/manifests/v1.1.0", s.admin, nil).
+		StatusCode; got != http.StatusOK {
 		t.Errorf("the version whose status could not be written: %d", got)
 	}
-	if got, err := packagestatus.Read(t.Context(), client, kept); err != nil || got == nil || got.State != catalog.Available {
+	if got, err := packagestatus.Read(t.Context(), client, kept); err != nil || got == nil ||
+		got.State != catalog.Available {
 		t.Errorf("its status is %+v, %v", got, err)
 	}
 }
@@ -355,7 +402,8 @@ func TestAStatusThatCannotBeReadIsNotReplaced(t *testing.T) {
 	})).URL, "http://")
 	const repository = "acme/provider-boats"
 	s := start(t, func(o *registry.Options) {
-		o.Indexer, o.Backend = noIndexer{}, &registry.BackendOptions{Host: address, PlainHTTP: true, Repositories: []string{repository}}
+		o.Indexer, o.Backend = noIndexer{},
+			&registry.BackendOptions{Host: address, PlainHTTP: true, Repositories: []string{repository}}
 	})
 	s.mustPush(t, repository+":v1.0.0", "Boat")
 	s.mustPush(t, repository+":v1.1.0", "Raft")
@@ -364,7 +412,9 @@ func TestAStatusThatCannotBeReadIsNotReplaced(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := packagestatus.Delete(t.Context(), s.client(t, s.admin), version, catalog.Status{State: catalog.Removed}); err != nil {
+	if _, err := packagestatus.Delete(t.Context(), s.client(t, s.admin), version, catalog.Status{
+		State: catalog.Removed,
+	}); err != nil {
 		t.Fatal(err)
 	}
 	target := "/v2/" + repository + "/manifests/" + catalog.StatusTag(subject.Digest)
@@ -374,7 +424,8 @@ func TestAStatusThatCannotBeReadIsNotReplaced(t *testing.T) {
 	}
 	available := s.uploadStatus(t, repository, "v1.1.0", catalog.Available, subject)
 	unreadable.Store(doc.Layers[0].Digest.String())
-	if got := s.do(t, http.MethodPut, target, s.admin, bytes.NewReader(available)).StatusCode; got < http.StatusInternalServerError {
+	if got := s.do(t, http.MethodPut, target, s.admin, bytes.NewReader(available)).
+		StatusCode; got < http.StatusInternalServerError {
 		t.Errorf("a push while the status cannot be read: %d", got)
 	}
 	unreadable.Store("none")

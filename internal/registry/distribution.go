@@ -18,8 +18,13 @@ import (
 func (s *Server) serveDistribution(w http.ResponseWriter, r *http.Request) {
 	isolate(w.Header())
 	if b, ok := s.images.(*backend); ok && b.isOwn(r) {
-		s.log.Error("the registry behind this server is the server itself, or forwards requests to it; start the server with the host of another registry", "backend", b.host)
-		protocol.WriteError(w, r, http.StatusLoopDetected, protocol.CodeUnsupported, "the registry behind this server is the server itself")
+		s.log.Error(
+			"the registry behind this server is the server itself, or forwards requests to it; start the server with the host of another registry",
+			"backend", b.host,
+		)
+		protocol.WriteError(
+			w, r, http.StatusLoopDetected, protocol.CodeUnsupported, "the registry behind this server is the server itself",
+		)
 		return
 	}
 	api, ok := protocol.Parse(r.URL.Path)
@@ -44,16 +49,18 @@ func (s *Server) serveDistribution(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// isolate makes browsers run nothing in a response: publishers push the content, a registry behind the server selects its type, and the pages, for which the browser
-// keeps a token, have the same origin.
+// isolate makes browsers run nothing in a response: publishers push the content, a registry behind the server selects
+// its type, and the pages, for which the browser keeps a token, have the same origin.
 func isolate(header http.Header) {
 	header.Set("Content-Security-Policy", "sandbox; default-src 'none'")
 	header.Set("X-Content-Type-Options", "nosniff")
 }
 
-// read serves a read. A repository that the subject may not read has the responses of a repository that does not exist. A client
-// without credentials gets a challenge in both cases.
-func (s *Server) read(w http.ResponseWriter, r *http.Request, api protocol.Request, subject access.Subject, found credentials) {
+// read serves a read. A repository that the subject may not read has the responses of a repository that does not exist.
+// A client without credentials gets a challenge in both cases.
+func (s *Server) read(
+	w http.ResponseWriter, r *http.Request, api protocol.Request, subject access.Subject, found credentials,
+) {
 	policy := s.policy()
 	allowed := policy.May(subject, api.Repository, access.Read)
 	if !allowed && policy.May(subject.WithoutRequested(), api.Repository, access.Read) {
@@ -94,13 +101,16 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request, api protocol.Reque
 	s.images.ServeHTTP(w, withPath(r, api))
 }
 
-// absentRepository is the repository for which the responses for repositories are made that a client may not read. No client can create it.
+// absentRepository is the repository for which the responses for repositories are made that a client may not read. No
+// client can create it.
 const absentRepository = "none"
 
-// readNothing serves a read of a repository that does not exist, or that the sender may not read. Both take the same time: nothing is read for the name
-// in the request.
+// readNothing serves a read of a repository that does not exist, or that the sender may not read. Both take the same
+// time: nothing is read for the name in the request.
 func (s *Server) readNothing(w http.ResponseWriter, r *http.Request, api protocol.Request) {
-	s.images.ServeHTTP(w, withPath(r, protocol.Request{Endpoint: api.Endpoint, Repository: absentRepository, Reference: api.Reference}))
+	s.images.ServeHTTP(w, withPath(r, protocol.Request{
+		Endpoint: api.Endpoint, Repository: absentRepository, Reference: api.Reference,
+	}))
 }
 
 // withPath returns a request for a path, without the credentials of the client.
@@ -113,7 +123,9 @@ func withPath(r *http.Request, api protocol.Request) *http.Request {
 }
 
 // write serves a change.
-func (s *Server) write(w http.ResponseWriter, r *http.Request, api protocol.Request, subject access.Subject, found credentials) {
+func (s *Server) write(
+	w http.ResponseWriter, r *http.Request, api protocol.Request, subject access.Subject, found credentials,
+) {
 	push := &push{Server: s, api: api, subject: subject}
 	actions := push.actions(r)
 	if actions == nil {
@@ -151,10 +163,14 @@ func (s *Server) changesNeedToken(repository string, actions []access.Action) st
 	if !slices.Contains(actions, action) {
 		action = actions[0]
 	}
-	return fmt.Sprintf("pushes and deletes need a token; %s, and log in with `xpkg login %s`", createToken(repository, action), s.options.Host)
+	return fmt.Sprintf(
+		"pushes and deletes need a token; %s, and log in with `xpkg login %s`", createToken(repository, action),
+		s.options.Host,
+	)
 }
 
-// createToken returns the advice to create a token for an action on a repository. A client does not learn the folder of the server.
+// createToken returns the advice to create a token for an action on a repository. A client does not learn the folder of
+// the server.
 func createToken(repository string, action access.Action) string {
 	return fmt.Sprintf("on the machine of the server, create one with `xpkg registry token create --dir DIR --repository %s --action %s`, where DIR is the folder of the server",
 		wording.ShellWord(repository), action)
@@ -165,25 +181,31 @@ func (s *Server) mayAny(subject access.Subject, repository string, actions []acc
 	return slices.ContainsFunc(actions, func(a access.Action) bool { return policy.May(subject, repository, a) })
 }
 
-// refuse responds to a change that the policy does not allow. The response does not depend on the existence of a repository that
-// the subject cannot read.
-func (s *Server) refuse(w http.ResponseWriter, r *http.Request, api protocol.Request, subject access.Subject, found credentials, actions []access.Action) {
+// refuse responds to a change that the policy does not allow. The response does not depend on the existence of a
+// repository that the subject cannot read.
+func (s *Server) refuse(
+	w http.ResponseWriter, r *http.Request, api protocol.Request, subject access.Subject, found credentials,
+	actions []access.Action,
+) {
 	switch {
 	case found == noCredentials, s.mayAny(subject.WithoutRequested(), api.Repository, actions):
 		s.challenge(w, r, s.changesNeedToken(api.Repository, actions))
 	case subject.IsAnonymous():
-		protocol.WriteError(w, r, http.StatusForbidden, protocol.CodeDenied, s.changesNeedToken(api.Repository, actions)) // An anonymous bearer token.
+		// An anonymous bearer token.
+		protocol.WriteError(w, r, http.StatusForbidden, protocol.CodeDenied, s.changesNeedToken(api.Repository, actions))
 	default:
-		protocol.WriteError(w, r, http.StatusForbidden, protocol.CodeDenied, "the token does not allow this change of "+api.Repository)
+		protocol.WriteError(w, r, http.StatusForbidden, protocol.CodeDenied, "the token does not allow this change of "+
+			api.Repository)
 	}
 }
 
-// limitMount removes the request to mount a blob of another repository unless the subject may read that repository, and all of its blobs. The
-// client then uploads the blob.
+// limitMount removes the request to mount a blob of another repository unless the subject may read that repository, and
+// all of its blobs. The client then uploads the blob.
 func (s *Server) limitMount(r *http.Request, subject access.Subject) {
 	query := r.URL.Query()
 	from := query.Get("from")
-	isClear := len(query["mount"]) == 1 && len(query["from"]) == 1 // Registries do not all read the same one of several values.
+	// Registries do not all read the same one of several values.
+	isClear := len(query["mount"]) == 1 && len(query["from"]) == 1
 	if !query.Has("mount") || isClear && from != indexRepository && s.policy().May(subject, from, access.Read) {
 		return
 	}

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// TestARequestThatEndsEarlyIsNotAcknowledged ends requests while the backend processes them. A connection can still be open then.
+// TestARequestThatEndsEarlyIsNotAcknowledged ends requests while the backend processes them. A connection can still be
+// open then.
 func TestARequestThatEndsEarlyIsNotAcknowledged(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -17,7 +17,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 )
 
-// The index keeps its packages when the backend lists no repositories or tags for a moment, and loses them when it has none for longer.
+// The index keeps its packages when the backend lists no repositories or tags for a moment, and loses them when it has
+// none for longer.
 func TestAnEmptyListOfABackendKeepsTheIndex(t *testing.T) {
 	images := localregistry.New(t)
 	var list, tags atomic.Value
@@ -74,8 +75,8 @@ func TestAnEmptyListOfABackendKeepsTheIndex(t *testing.T) {
 	s.waitUntil(t, "the index is empty", func() bool { update(); return len(s.found(t, "", "kind:Boat")) == 0 })
 }
 
-// TestAServerThatStartsKeepsTheIndexOfAnEmptyList starts servers while their backend lists nothing: with the folder of a server that has indexed a package, and with a new
-// one, which finds the package in the published index.
+// TestAServerThatStartsKeepsTheIndexOfAnEmptyList starts servers while their backend lists nothing: with the folder of
+// a server that has indexed a package, and with a new one, which finds the package in the published index.
 func TestAServerThatStartsKeepsTheIndexOfAnEmptyList(t *testing.T) {
 	images := localregistry.New(t)
 	var list, tags atomic.Value
@@ -134,7 +135,9 @@ func TestAServerThatStartsKeepsTheIndexOfAnEmptyList(t *testing.T) {
 	private.waitUntil(t, "the index is ready", func() bool { return len(private.found(t, "", "kind:Boat")) == 1 })
 	private.stop()
 
-	for _, empty := range []struct{ list, tags string }{{`{"repositories":[]}`, ""}, {full, `{"name":"acme/provider-boats","tags":null}`}} {
+	for _, empty := range []struct{ list, tags string }{{`{"repositories":[]}`, ""}, {
+		full, `{"name":"acme/provider-boats","tags":null}`,
+	}} {
 		list.Store(empty.list)
 		tags.Store(empty.tags)
 		for name, dir := range map[string]string{"the folder of the server": first.dir, "a new folder": ""} {
@@ -153,7 +156,9 @@ func TestAServerThatStartsKeepsTheIndexOfAnEmptyList(t *testing.T) {
 		}
 		s.stop()
 		other := front("", false)
-		other.waitUntil(t, "a server that has recorded no package is ready", func() bool { return other.Site().Healthy() == nil })
+		other.waitUntil(
+			t, "a server that has recorded no package is ready", func() bool { return other.Site().Healthy() == nil },
+		)
 		other.stop()
 	}
 	s := front(first.dir, true)

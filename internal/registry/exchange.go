@@ -34,15 +34,18 @@ const (
 	issuerPause = 30 * time.Second
 	// discoveryLife is the time after which the discovery document of an issuer is read again.
 	discoveryLife = time.Hour
-	// refusalPause is the time after a logged refusal of a token in which no other one of its issuer is logged, because any client can send tokens.
+	// refusalPause is the time after a logged refusal of a token in which no other one of its issuer is logged, because
+	// any client can send tokens.
 	refusalPause = 10 * time.Second
-	// longestCause is the maximum length of a logged cause in bytes. It can contain claims of a token that is not verified.
+	// longestCause is the maximum length of a logged cause in bytes. It can contain claims of a token that is not
+	// verified.
 	longestCause = 500
 	// shortestKey is the least size of the RSA key of an issuer in bits.
 	shortestKey = 2048
 )
 
-// issuers verifies the tokens of OIDC issuers. It reads the discovery document of an issuer when its first token arrives.
+// issuers verifies the tokens of OIDC issuers. It reads the discovery document of an issuer when its first token
+// arrives.
 type issuers struct {
 	client *http.Client
 	now    func() time.Time
@@ -58,7 +61,8 @@ type issuers struct {
 	refusals map[string]time.Time
 }
 
-// discovery is an issuer with the time at which its discovery document was read; the zero value is one whose document was not read.
+// discovery is an issuer with the time at which its discovery document was read; the zero value is one whose document
+// was not read.
 type discovery struct {
 	provider *oidc.Provider
 	read     time.Time
@@ -87,8 +91,8 @@ func newIssuers(client *http.Client, now func() time.Time, log *slog.Logger) *is
 	}
 }
 
-// serveExchange exchanges the token of an OIDC issuer, the field "token" of a JSON object, for a bearer token: for 15 minutes and
-// one repository for a CI identity, for 8 hours for a user.
+// serveExchange exchanges the token of an OIDC issuer, the field "token" of a JSON object, for a bearer token: for 15
+// minutes and one repository for a CI identity, for 8 hours for a user.
 func (s *Server) serveExchange(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
@@ -99,17 +103,26 @@ func (s *Server) serveExchange(w http.ResponseWriter, r *http.Request) {
 	var body struct {
 		Token string `json:"token"`
 	}
-	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, largestExchange)).Decode(&body); err != nil || body.Token == "" {
-		protocol.WriteError(w, r, http.StatusBadRequest, protocol.CodeUnsupported, `the body must be a JSON object with the field "token"`)
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, largestExchange)).Decode(&body); err != nil ||
+		body.Token == "" {
+		protocol.WriteError(
+			w, r, http.StatusBadRequest, protocol.CodeUnsupported, `the body must be a JSON object with the field "token"`,
+		)
 		return
 	}
 	subject, err := s.issuers.verify(r.Context(), s.policy(), body.Token)
 	switch {
 	case errors.Is(err, errIssuer):
-		protocol.WriteError(w, r, http.StatusServiceUnavailable, protocol.CodeUnknown, "the issuer of the token cannot be reached, or its documents are not valid; the log of the server has the cause")
+		protocol.WriteError(
+			w, r, http.StatusServiceUnavailable, protocol.CodeUnknown,
+			"the issuer of the token cannot be reached, or its documents are not valid; the log of the server has the cause",
+		)
 		return
 	case err != nil:
-		protocol.WriteError(w, r, http.StatusUnauthorized, protocol.CodeUnauthorized, "no issuer and identity of the configuration matches the token, or it has expired; the log of the server has the cause")
+		protocol.WriteError(
+			w, r, http.StatusUnauthorized, protocol.CodeUnauthorized,
+			"no issuer and identity of the configuration matches the token, or it has expired; the log of the server has the cause",
+		)
 		return
 	}
 	life := loginLife
@@ -130,8 +143,8 @@ func (s *Server) serveExchange(w http.ResponseWriter, r *http.Request) {
 	protocol.WriteJSON(w, r, http.StatusOK, map[string]any{"token": bearer, "expires_in": int(life / time.Second)})
 }
 
-// errIssuer is the error for a token whose issuer cannot be asked for its keys, and errToken that for a token that is not valid or has no identity in the
-// policy.
+// errIssuer is the error for a token whose issuer cannot be asked for its keys, and errToken that for a token that is
+// not valid or has no identity in the policy.
 var (
 	errIssuer = errors.New("the issuer cannot be asked")
 	errToken  = errors.New("the token is not valid")
@@ -162,7 +175,8 @@ func (i *issuers) verify(ctx context.Context, policy *access.Policy, token strin
 	return access.Subject{}, errToken
 }
 
-// verifyAs returns the subject of a token of one entry of the configuration. It fails with errIssuer, or with the cause of a refusal.
+// verifyAs returns the subject of a token of one entry of the configuration. It fails with errIssuer, or with the cause
+// of a refusal.
 func (i *issuers) verifyAs(ctx context.Context, issuer access.Issuer, token string) (access.Subject, error) {
 	provider, err := i.provider(ctx, issuer.URL)
 	if err != nil {
@@ -200,12 +214,15 @@ func (i *issuers) logRefusal(issuer string, causes []error) {
 	}
 	i.mu.Unlock()
 	if isLate {
-		i.log.Warn("a token of an issuer is refused", "issuer", wording.Clip(issuer, longestCause), "error", wording.Clip(errors.Join(causes...).Error(), longestCause))
+		i.log.Warn(
+			"a token of an issuer is refused", "issuer", wording.Clip(issuer, longestCause), "error",
+			wording.Clip(errors.Join(causes...).Error(), longestCause),
+		)
 	}
 }
 
-// provider returns the keys and the endpoints of an issuer. The discovery document of an issuer is read once in a while, also if the client of the server has
-// gone. If it cannot be read again, the last one applies.
+// provider returns the keys and the endpoints of an issuer. The discovery document of an issuer is read once in a
+// while, also if the client of the server has gone. If it cannot be read again, the last one applies.
 func (i *issuers) provider(ctx context.Context, url string) (*oidc.Provider, error) {
 	unlock, err := i.discovering.Lock(ctx, url)
 	if err != nil {
@@ -239,7 +256,8 @@ func (i *issuers) provider(ctx context.Context, url string) (*oidc.Provider, err
 	return next.provider, nil
 }
 
-// discovered returns what is known of an issuer, and whether its discovery document need not be read now: it was read, or it could not be read, a short time ago.
+// discovered returns what is known of an issuer, and whether its discovery document need not be read now: it was read,
+// or it could not be read, a short time ago.
 func (i *issuers) discovered(url string) (known discovery, isCurrent bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -249,7 +267,8 @@ func (i *issuers) discovered(url string) (known discovery, isCurrent bool) {
 	return known, ok && now.Sub(failed) < issuerPause || known.provider != nil && now.Sub(known.read) < discoveryLife
 }
 
-// expire makes the next token of an issuer read its discovery document again, which can name another address of the keys now.
+// expire makes the next token of an issuer read its discovery document again, which can name another address of the
+// keys now.
 func (i *issuers) expire(url string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -267,7 +286,8 @@ func rsaBits(token string) int {
 		Algorithm string `json:"alg"`
 	}
 	text, err := base64.RawURLEncoding.DecodeString(encodedHeader)
-	if err != nil || json.Unmarshal(text, &header) != nil || !strings.HasPrefix(header.Algorithm, "RS") && !strings.HasPrefix(header.Algorithm, "PS") {
+	if err != nil || json.Unmarshal(text, &header) != nil ||
+		!strings.HasPrefix(header.Algorithm, "RS") && !strings.HasPrefix(header.Algorithm, "PS") {
 		return 0
 	}
 	const byteBits = 8

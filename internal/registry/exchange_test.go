@@ -48,18 +48,22 @@ func startIssuerWithKey(t testing.TB, bits int) *issuer {
 		t.Fatal(err)
 	}
 	i := &issuer{}
-	if i.signer, err = jose.NewSigner(jose.SigningKey{Algorithm: jose.RS256, Key: jose.JSONWebKey{Key: key, KeyID: "1"}}, nil); err != nil {
+	if i.signer, err = jose.NewSigner(
+		jose.SigningKey{Algorithm: jose.RS256, Key: jose.JSONWebKey{Key: key, KeyID: "1"}}, nil,
+	); err != nil {
 		t.Fatal(err)
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) {
 		_ = json.NewEncoder(w).Encode(map[string]any{ // The client reports a failure.
-			"issuer": i.url, "jwks_uri": i.url + "/keys", "authorization_endpoint": i.url + "/auth", "token_endpoint": i.url + "/token",
+			"issuer": i.url, "jwks_uri": i.url + "/keys", "authorization_endpoint": i.url + "/auth",
+			"token_endpoint":                        i.url + "/token",
 			"id_token_signing_alg_values_supported": []string{"RS256"},
 		})
 	})
 	mux.HandleFunc("/keys", func(w http.ResponseWriter, _ *http.Request) {
-		_ = json.NewEncoder(w).Encode(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: key.Public(), KeyID: "1", Algorithm: "RS256", Use: "sig"}}})
+		_ = json.NewEncoder(w).
+			Encode(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: key.Public(), KeyID: "1", Algorithm: "RS256", Use: "sig"}}})
 	})
 	i.url = port.Serve(t, mux).URL
 	return i
@@ -109,7 +113,8 @@ func TestACIIdentityMayPushToOneRepositoryFor15Minutes(t *testing.T) {
 	}
 	claims := func(change map[string]any) map[string]any {
 		out := map[string]any{
-			"iss": i.url, "aud": host, "sub": "ci", "exp": now.read().Add(time.Minute).Unix(), "iat": now.read().Unix(), "repository": "acme/boats", "ref": "refs/heads/main",
+			"iss": i.url, "aud": host, "sub": "ci", "exp": now.read().Add(time.Minute).Unix(), "iat": now.read().Unix(),
+			"repository": "acme/boats", "ref": "refs/heads/main",
 		}
 		for k, v := range change {
 			out[k] = v
@@ -124,7 +129,9 @@ func TestACIIdentityMayPushToOneRepositoryFor15Minutes(t *testing.T) {
 	if err := s.push(t, bearer, "acme/provider-boats:v1.0.0", "Boat"); err != nil {
 		t.Error(err)
 	}
-	for _, reference := range []string{"acme/provider-rafts:v1.0.0", "acme/provider-boats/more:v1.0.0", "acme/secret/provider-boats:v1.0.0"} {
+	for _, reference := range []string{
+		"acme/provider-rafts:v1.0.0", "acme/provider-boats/more:v1.0.0", "acme/secret/provider-boats:v1.0.0",
+	} {
 		if err := s.push(t, bearer, reference, "Boat"); !errors.Is(err, remote.ErrUnauthorized) {
 			t.Errorf("%s: %v", reference, err)
 		}
@@ -145,7 +152,8 @@ func TestACIIdentityMayPushToOneRepositoryFor15Minutes(t *testing.T) {
 		t.Errorf("a token that another key has signed: %d", status)
 	}
 	now.add(16 * time.Minute)
-	if got := s.do(t, http.MethodPost, "/v2/acme/provider-boats/blobs/uploads/", bearer, nil).StatusCode; got != http.StatusUnauthorized {
+	if got := s.do(t, http.MethodPost, "/v2/acme/provider-boats/blobs/uploads/", bearer, nil).
+		StatusCode; got != http.StatusUnauthorized {
 		t.Errorf("after 16 minutes: %d", got)
 	}
 }
@@ -167,7 +175,8 @@ func TestTheEndOfAnIssuerEndsItsBearerTokens(t *testing.T) {
 	}
 	token := func(claim, value string) string {
 		return i.token(t, map[string]any{
-			"iss": i.url, "aud": host, "sub": "x", "exp": time.Now().Add(time.Hour).Unix(), "iat": time.Now().Unix(), claim: value,
+			"iss": i.url, "aud": host, "sub": "x", "exp": time.Now().Add(time.Hour).Unix(), "iat": time.Now().Unix(),
+			claim: value,
 		})
 	}
 	configure(users + identity)
@@ -219,7 +228,8 @@ func TestAnIssuerDoesNotDisturbOthers(t *testing.T) {
 	var address string
 	document := func(name string) func(http.ResponseWriter, *http.Request) {
 		return func(w http.ResponseWriter, _ *http.Request) {
-			_ = json.NewEncoder(w).Encode(map[string]any{"issuer": address + name, "jwks_uri": address + name + "/keys"}) // The client reports a failure.
+			// The client reports a failure.
+			_ = json.NewEncoder(w).Encode(map[string]any{"issuer": address + name, "jwks_uri": address + name + "/keys"})
 		}
 	}
 	mux.HandleFunc("/slow/.well-known/openid-configuration", func(http.ResponseWriter, *http.Request) {
@@ -239,12 +249,15 @@ func TestAnIssuerDoesNotDisturbOthers(t *testing.T) {
 	t.Cleanup(sync.OnceFunc(func() { close(release) }))
 	s := start(t, nil)
 	configuration := policy + "issuers:\n"
-	for name, url := range map[string]string{"good": good.url, "slow": address + "/slow", "large": address + "/large", "other": address + "/other", "counted": address + "/counted"} {
+	for name, url := range map[string]string{"good": good.url, "slow": address + "/slow", "large": address +
+		"/large", "other": address + "/other", "counted": address + "/counted"} {
 		configuration += "- {name: " + name + ", url: '" + url + "', audience: " + host + ", userClaim: sub}\n"
 	}
 	s.configure(t, configuration)
 	token := func(issuer string) string {
-		return good.token(t, map[string]any{"iss": issuer, "aud": host, "sub": "x", "exp": time.Now().Add(time.Hour).Unix(), "iat": time.Now().Unix()})
+		return good.token(t, map[string]any{
+			"iss": issuer, "aud": host, "sub": "x", "exp": time.Now().Add(time.Hour).Unix(), "iat": time.Now().Unix(),
+		})
 	}
 	s.waitPolicy(t, token(good.url))
 	for _, name := range []string{"/large", "/other"} {
@@ -305,7 +318,8 @@ func TestASlowIssuerIsNotAWrongToken(t *testing.T) {
 	slow := port.Serve(t, mux)
 	t.Cleanup(func() { close(finish) })
 	mux.HandleFunc("/.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) {
-		_ = json.NewEncoder(w).Encode(map[string]any{"issuer": slow.URL, "jwks_uri": slow.URL + "/keys"}) // The client reports a failure.
+		// The client reports a failure.
+		_ = json.NewEncoder(w).Encode(map[string]any{"issuer": slow.URL, "jwks_uri": slow.URL + "/keys"})
 	})
 	mux.HandleFunc("/keys", func(http.ResponseWriter, *http.Request) {
 		end()
@@ -314,13 +328,16 @@ func TestASlowIssuerIsNotAWrongToken(t *testing.T) {
 	s := start(t, configured(t, policy+"issuers:\n- {url: "+slow.URL+", audience: "+host+", userClaim: email}\n"))
 	token := i.token(t, map[string]any{"iss": slow.URL, "aud": host, "sub": "x", "exp": time.Now().Add(time.Hour).Unix()})
 	w := httptest.NewRecorder()
-	s.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodPost, "/api/v1/token", strings.NewReader(`{"token":"`+token+`"}`)))
+	s.ServeHTTP(
+		w, httptest.NewRequestWithContext(ctx, http.MethodPost, "/api/v1/token", strings.NewReader(`{"token":"`+token+`"}`)),
+	)
 	if w.Code != http.StatusServiceUnavailable {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 }
 
-// TestKeysWithoutTLSAreNotRead names keys of an issuer at an address without TLS, in its discovery document and in a redirect.
+// TestKeysWithoutTLSAreNotRead names keys of an issuer at an address without TLS, in its discovery document and in a
+// redirect.
 func TestKeysWithoutTLSAreNotRead(t *testing.T) {
 	const keys = "http://issuer.example.org/keys"
 	i := startIssuer(t)
@@ -332,7 +349,8 @@ func TestKeysWithoutTLSAreNotRead(t *testing.T) {
 			if redirects {
 				address = served.URL + "/keys"
 			}
-			_ = json.NewEncoder(w).Encode(map[string]any{"issuer": served.URL, "jwks_uri": address}) // The client reports a failure.
+			// The client reports a failure.
+			_ = json.NewEncoder(w).Encode(map[string]any{"issuer": served.URL, "jwks_uri": address})
 		})
 		mux.Handle("/keys", http.RedirectHandler(keys, http.StatusFound))
 		var requested atomic.Bool
@@ -346,20 +364,24 @@ func TestKeysWithoutTLSAreNotRead(t *testing.T) {
 				return http.DefaultTransport.RoundTrip(r)
 			})}
 		})
-		token := i.token(t, map[string]any{"iss": served.URL, "aud": host, "sub": "x", "exp": time.Now().Add(time.Hour).Unix()})
+		token := i.token(t, map[string]any{
+			"iss": served.URL, "aud": host, "sub": "x", "exp": time.Now().Add(time.Hour).Unix(),
+		})
 		if status, _, _ := s.exchange(t, token); status != http.StatusServiceUnavailable || requested.Load() {
 			t.Errorf("%s: %d, requested: %t", name, status, requested.Load())
 		}
 	}
 }
 
-// TestTheLogHasTheCauseOfARefusal exchanges tokens that are refused. Of several at a time, one is logged for each issuer.
+// TestTheLogHasTheCauseOfARefusal exchanges tokens that are refused. Of several at a time, one is logged for each
+// issuer.
 func TestTheLogHasTheCauseOfARefusal(t *testing.T) {
 	i := startIssuer(t)
 	now := newClock()
 	log := &bytes.Buffer{}
 	s := start(t, func(o *registry.Options) {
-		configured(t, policy+"issuers:\n- url: "+i.url+"\n  audience: "+host+"\n  identities:\n  - {claims: {repository: acme/boats}, repository: acme/boats}\n")(o)
+		configured(t, policy+"issuers:\n- url: "+i.url+"\n  audience: "+host+
+			"\n  identities:\n  - {claims: {repository: acme/boats}, repository: acme/boats}\n")(o)
 		o.Now, o.Log = now.read, slog.New(slog.NewTextHandler(log, nil))
 	})
 	token := func(claims map[string]any) string {
@@ -407,7 +429,8 @@ func TestAnIssuerMovesItsKeys(t *testing.T) {
 		if hasMoved.Load() {
 			address = next.url + "/keys"
 		}
-		_ = json.NewEncoder(w).Encode(map[string]any{"issuer": moving.URL, "jwks_uri": address}) // The client reports a failure.
+		// The client reports a failure.
+		_ = json.NewEncoder(w).Encode(map[string]any{"issuer": moving.URL, "jwks_uri": address})
 	})
 	mux.HandleFunc("/keys", func(w http.ResponseWriter, r *http.Request) {
 		if hasMoved.Load() {
@@ -423,7 +446,9 @@ func TestAnIssuerMovesItsKeys(t *testing.T) {
 	check := func(by *issuer, want int) {
 		t.Helper()
 		now.add(time.Minute) // Documents are kept for a short time.
-		token := by.token(t, map[string]any{"iss": moving.URL, "aud": host, "sub": "x", "exp": now.read().Add(time.Hour).Unix()})
+		token := by.token(t, map[string]any{
+			"iss": moving.URL, "aud": host, "sub": "x", "exp": now.read().Add(time.Hour).Unix(),
+		})
 		if status, _, _ := s.exchange(t, token); status != want {
 			t.Errorf("the exchange: %d, want %d", status, want)
 		}
@@ -447,7 +472,9 @@ func TestATokenOfAShortKeyIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	token := func(i *issuer) string {
-		return i.token(t, map[string]any{"iss": i.url, "aud": host, "sub": "alice", "exp": time.Now().Add(time.Minute).Unix(), "iat": time.Now().Unix()})
+		return i.token(t, map[string]any{
+			"iss": i.url, "aud": host, "sub": "alice", "exp": time.Now().Add(time.Minute).Unix(), "iat": time.Now().Unix(),
+		})
 	}
 	s.waitPolicy(t, token(strong))
 	if status, _, _ := s.exchange(t, token(short)); status != http.StatusUnauthorized {
@@ -459,7 +486,8 @@ func TestATokenOfAShortKeyIsRefused(t *testing.T) {
 func TestAnIdentityWithTooManyGroupsGetsNoPassword(t *testing.T) {
 	i := startIssuer(t)
 	s := start(t, nil)
-	configuration := policy + "issuers:\n- url: " + i.url + "\n  audience: " + host + "\n  userClaim: sub\n  groupsClaim: groups\n"
+	configuration := policy + "issuers:\n- url: " + i.url + "\n  audience: " + host +
+		"\n  userClaim: sub\n  groupsClaim: groups\n"
 	if err := os.WriteFile(filepath.Join(s.dir, "access.yaml"), []byte(configuration), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -469,7 +497,8 @@ func TestAnIdentityWithTooManyGroupsGetsNoPassword(t *testing.T) {
 			groups[n] = "group-" + strconv.Itoa(n)
 		}
 		return i.token(t, map[string]any{
-			"iss": i.url, "aud": host, "sub": "alice", "exp": time.Now().Add(time.Minute).Unix(), "iat": time.Now().Unix(), "groups": groups,
+			"iss": i.url, "aud": host, "sub": "alice", "exp": time.Now().Add(time.Minute).Unix(), "iat": time.Now().Unix(),
+			"groups": groups,
 		})
 	}
 	const few, many = 10, 3000

@@ -18,7 +18,8 @@ func TestTheLogNamesExcludedPackages(t *testing.T) {
 	with := func(repository string, reason *catalog.IndexError) *catalog.Catalog {
 		return &catalog.Catalog{Packages: []catalog.Package{{Repository: repository, Error: reason}}}
 	}
-	large, failed := &catalog.IndexError{Code: catalog.ErrUnindexable.Name, Message: "it is too large"}, &catalog.IndexError{Code: "ServerError", Message: "it fails"}
+	large, failed := &catalog.IndexError{Code: catalog.ErrUnindexable.Name, Message: "it is too large"},
+		&catalog.IndexError{Code: "ServerError", Message: "it fails"}
 	for _, c := range []struct {
 		partition      string
 		previous, next *catalog.Catalog
@@ -35,7 +36,8 @@ func TestTheLogNamesExcludedPackages(t *testing.T) {
 		log.Reset()
 		x.logExcluded(c.partition, c.previous, c.next)
 		reason := c.next.Packages[0].Error
-		if isLogged := strings.Contains(log.String(), "r/boats"); isLogged != c.isLogged || isLogged && !strings.Contains(log.String(), reason.Message) {
+		if isLogged := strings.Contains(log.String(), "r/boats"); isLogged != c.isLogged ||
+			isLogged && !strings.Contains(log.String(), reason.Message) {
 			t.Errorf("partition %q, %+v after %+v: %s", c.partition, reason, c.previous.Packages, log)
 		}
 	}

@@ -17,7 +17,8 @@ func (s *Site) CheckAll() { s.checkAll() }
 // MostCompared is the number of tags of a repository that a round compares.
 const MostCompared = mostCompared
 
-// CompareTags compares the digests of the next tags of each repository with those of the backend, as the server does at each interval.
+// CompareTags compares the digests of the next tags of each repository with those of the backend, as the server does at
+// each interval.
 func (s *Server) CompareTags(ctx context.Context) {
 	s.options.Indexer.(*LocalIndexer).compareTags(ctx, s.site.Changed)
 }
@@ -58,7 +59,8 @@ func (s *Server) RefuseDeletions() {
 // SetPolicyClock sets the time that decides when the file with the policy is read again.
 func (s *Server) SetPolicyClock(now func() time.Time) { s.policies.now = now }
 
-// CurrentIndexIsChecked reports whether the server knows the packages in the current state of its index that are not public.
+// CurrentIndexIsChecked reports whether the server knows the packages in the current state of its index that are not
+// public.
 func (s *Server) CurrentIndexIsChecked(t testing.TB) bool {
 	t.Helper()
 	d, err := s.images.digest(t.Context(), indexRepository, indexTag)

@@ -27,8 +27,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 )
 
-// fleet are servers in a cluster in front of one registry in memory. A race decides which of the requests of its pushes the registry or
-// the API server serves next.
+// fleet are servers in a cluster in front of one registry in memory. A race decides which of the requests of its pushes
+// the registry or the API server serves next.
 type fleet struct {
 	backend http.Handler
 	servers []*server
@@ -60,8 +60,8 @@ const (
 
 var errLost = errors.New("the server has failed")
 
-// arrivalsKey is the key of the context of a race, whose value is the channel of the requests that wait. Without it, a request is
-// served at once. A request that a server abandons can arrive after the end of its race.
+// arrivalsKey is the key of the context of a race, whose value is the channel of the requests that wait. Without it, a
+// request is served at once. A request that a server abandons can arrive after the end of its race.
 type arrivalsKey struct{}
 
 // toFleet sends the requests of a server to the registry of a fleet, or to the API server.
@@ -104,14 +104,15 @@ func (x toFleet) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// matters reports whether the order of a request among those of other servers matters: it is a list of repositories or tags, reads or writes a
-// tag or a claim, or asks for or deletes a manifest.
+// matters reports whether the order of a request among those of other servers matters: it is a list of repositories or
+// tags, reads or writes a tag or a claim, or asks for or deletes a manifest.
 func matters(r *http.Request) bool {
 	repository, reference, isManifest := strings.Cut(r.URL.Path, "/manifests/")
 	if repository == "/v2/index" {
 		return false
 	}
-	return r.URL.Path == listPath || strings.HasSuffix(r.URL.Path, "/tags/list") || strings.Contains(r.URL.Path, "/leases") ||
+	return r.URL.Path == listPath || strings.HasSuffix(r.URL.Path, "/tags/list") ||
+		strings.Contains(r.URL.Path, "/leases") ||
 		isManifest && (!strings.Contains(reference, ":") || r.Method == http.MethodHead || r.Method == http.MethodDelete)
 }
 
@@ -135,13 +136,15 @@ func (f *fleet) serve(r *http.Request) *http.Response {
 		f.backend.ServeHTTP(w, r)
 	}
 	for _, endpoint := range []string{"/blobs/uploads/", "/manifests/"} {
-		if repository, _, ok := strings.Cut(strings.TrimPrefix(r.URL.Path, "/v2/"), endpoint); ok && r.Method == http.MethodPut {
+		if repository, _, ok := strings.Cut(strings.TrimPrefix(r.URL.Path, "/v2/"), endpoint); ok &&
+			r.Method == http.MethodPut {
 			f.repositories[repository] = true
 		}
 	}
 	resp := w.Result()
 	resp.Request = r
-	if tag := r.URL.Path; r.Method == http.MethodPut && strings.Contains(tag, "/manifests/") && resp.StatusCode == http.StatusCreated {
+	if tag := r.URL.Path; r.Method == http.MethodPut && strings.Contains(tag, "/manifests/") &&
+		resp.StatusCode == http.StatusCreated {
 		if f.written[tag] == nil {
 			f.written[tag] = map[string]bool{}
 		}
@@ -153,7 +156,9 @@ func (f *fleet) serve(r *http.Request) *http.Response {
 func newFleet(t *testing.T, n int) *fleet {
 	t.Helper()
 	images := localregistry.New(t)
-	f := &fleet{backend: images, config: inCluster(t), written: map[string]map[string]bool{}, repositories: map[string]bool{}}
+	f := &fleet{
+		backend: images, config: inCluster(t), written: map[string]map[string]bool{}, repositories: map[string]bool{},
+	}
 	for i := range n {
 		f.servers = append(f.servers, start(t, func(o *registry.Options) {
 			o.Indexer = noIndexer{}
@@ -187,7 +192,8 @@ type pushing struct {
 // manifestOf returns a manifest that differs for each content.
 func manifestOf(content string) []byte {
 	raw, err := json.Marshal(map[string]any{
-		"schemaVersion": 2, "mediaType": oci.MediaTypeOCIIndex, "manifests": []any{}, "annotations": map[string]string{"content": content},
+		"schemaVersion": 2, "mediaType": oci.MediaTypeOCIIndex, "manifests": []any{},
+		"annotations": map[string]string{"content": content},
 	})
 	if err != nil {
 		panic(err)
@@ -203,7 +209,8 @@ func (s *server) pushManifest(ctx context.Context, repository, tag, content stri
 
 // tryPush pushes content through a server, and returns the status and the body of the response.
 func (s *server) tryPush(ctx context.Context, repository, tag, content string) (status int, body string) {
-	r := httptest.NewRequestWithContext(ctx, http.MethodPut, "http://"+host+"/v2/"+repository+"/manifests/"+tag, bytes.NewReader(manifestOf(content)))
+	r := httptest.NewRequestWithContext(ctx, http.MethodPut, "http://"+host+"/v2/"+repository+"/manifests/"+
+		tag, bytes.NewReader(manifestOf(content)))
 	r.Header.Set("Content-Type", string(oci.MediaTypeOCIIndex))
 	r.Header.Set("Authorization", "Bearer "+s.admin)
 	w := httptest.NewRecorder()
@@ -211,7 +218,8 @@ func (s *server) tryPush(ctx context.Context, repository, tag, content string) (
 	return w.Code, w.Body.String()
 }
 
-// race runs pushes, one for each server, in an order of requests that choose draws. It ends servers at up to mostFailures requests.
+// race runs pushes, one for each server, in an order of requests that choose draws. It ends servers at up to
+// mostFailures requests.
 func (f *fleet) race(ctx context.Context, pushes []*pushing, choose func(n int, what string) int, mostFailures int) {
 	arrivals, done := make(chan *waiting), make(chan int)
 	ctx = context.WithValue(ctx, arrivalsKey{}, arrivals)
@@ -295,7 +303,9 @@ func (f *fleet) race(ctx context.Context, pushes []*pushing, choose func(n int, 
 }
 
 // checkRaces checks a property of races in numbered runs. The function choose draws a number below n.
-func checkRaces(t *testing.T, check func(t *testing.T, rt *rapid.T, f *fleet, run int, choose func(n int, what string) int)) {
+func checkRaces(
+	t *testing.T, check func(t *testing.T, rt *rapid.T, f *fleet, run int, choose func(n int, what string) int),
+) {
 	t.Helper()
 	f, run := newFleet(t, 4), 0
 	rapid.Check(t, func(rt *rapid.T) {
@@ -307,15 +317,16 @@ func checkRaces(t *testing.T, check func(t *testing.T, rt *rapid.T, f *fleet, ru
 	}
 }
 
-// TestOneOfSeveralContentsOfAVersionIsAccepted pushes several contents of one version through servers in front of one registry, whose
-// requests are served in any order, and of which some end at any request.
+// TestOneOfSeveralContentsOfAVersionIsAccepted pushes several contents of one version through servers in front of one
+// registry, whose requests are served in any order, and of which some end at any request.
 func TestOneOfSeveralContentsOfAVersionIsAccepted(t *testing.T) {
 	checkRaces(t, func(t *testing.T, rt *rapid.T, f *fleet, n int, choose func(n int, what string) int) {
 		repository, spellings := fmt.Sprintf("acme/provider-boat%d", n), []string{"v1.2.0", "1.2.0", "v1.02.0"}
 		var pushes []*pushing
 		for range 2 + choose(2, "pushes") {
 			pushes = append(pushes, &pushing{
-				repository: repository, tag: spellings[max(0, choose(6, "spelling")-3)], content: strconv.Itoa(choose(3, "content")),
+				repository: repository, tag: spellings[max(0, choose(6, "spelling")-3)],
+				content: strconv.Itoa(choose(3, "content")),
 			})
 		}
 		failures := choose(3, "failures")
@@ -387,7 +398,8 @@ func (f *fleet) check(t *testing.T, rt *rapid.T, repository string, spellings []
 // tags returns the tags of a repository of the registry.
 func (f *fleet) tags(t *testing.T, repository string) []string {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://backend.example.org/v2/"+repository+"/tags/list", nil)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://backend.example.org/v2/"+repository+
+		"/tags/list", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -399,8 +411,8 @@ func (f *fleet) tags(t *testing.T, repository string) []string {
 // firstTags are the tags of pushes to new repositories.
 var firstTags = []string{"v1.0.0", "v1.1.0"}
 
-// TestOneOfSeveralSimilarNamesIsAccepted creates several repositories with similar names through servers in front of one registry, whose
-// requests are served in any order, and of which some end at any request.
+// TestOneOfSeveralSimilarNamesIsAccepted creates several repositories with similar names through servers in front of
+// one registry, whose requests are served in any order, and of which some end at any request.
 func TestOneOfSeveralSimilarNamesIsAccepted(t *testing.T) {
 	checkRaces(t, func(t *testing.T, rt *rapid.T, f *fleet, n int, choose func(n int, what string) int) {
 		var names []string
@@ -410,7 +422,8 @@ func TestOneOfSeveralSimilarNamesIsAccepted(t *testing.T) {
 		var pushes []*pushing
 		for range 2 + choose(2, "pushes") {
 			pushes = append(pushes, &pushing{
-				repository: names[choose(len(names), "name")], tag: firstTags[choose(len(firstTags), "tag")], content: strconv.Itoa(choose(2, "content")),
+				repository: names[choose(len(names), "name")], tag: firstTags[choose(len(firstTags), "tag")],
+				content: strconv.Itoa(choose(2, "content")),
 			})
 		}
 		// The clients have uploaded the blobs.
@@ -460,16 +473,20 @@ func (f *fleet) checkNames(t *testing.T, rt *rapid.T, names []string, pushes []*
 		}
 	}
 	if !slices.Equal(tagged, slices.Sorted(maps.Keys(accepted))) || len(tagged) != 1 {
-		rt.Fatalf("the servers accept the names %q, and the registry has the tags of %q", slices.Sorted(maps.Keys(accepted)), tagged)
+		rt.Fatalf(
+			"the servers accept the names %q, and the registry has the tags of %q", slices.Sorted(maps.Keys(accepted)), tagged,
+		)
 	}
 	for _, tag := range firstTags { // Servers that failed have left claims of these versions.
-		if status := last.pushManifest(t.Context(), tagged[0], tag, "late"); status != http.StatusCreated && status != http.StatusConflict {
+		if status := last.pushManifest(t.Context(), tagged[0], tag, "late"); status != http.StatusCreated &&
+			status != http.StatusConflict {
 			rt.Fatalf("a later push of %s: status %d", tag, status)
 		}
 	}
 }
 
-// TestADeletedVersionStaysRemoved yanks and deletes a version through two servers, whose requests the registry serves in any order.
+// TestADeletedVersionStaysRemoved yanks and deletes a version through two servers, whose requests the registry serves
+// in any order.
 func TestADeletedVersionStaysRemoved(t *testing.T) {
 	f := newFleet(t, 2)
 	n, deleted := 0, 0
@@ -518,6 +535,8 @@ func (noIndexer) Load(context.Context, string) (*catalog.Catalog, error) {
 }
 
 // Update implements [registry.Indexer].
-func (noIndexer) Update(_ context.Context, _ string, previous *catalog.Catalog, _, _ []string) (*catalog.Catalog, error) {
+func (noIndexer) Update(
+	_ context.Context, _ string, previous *catalog.Catalog, _, _ []string,
+) (*catalog.Catalog, error) {
 	return previous, nil
 }

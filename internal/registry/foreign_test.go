@@ -48,7 +48,8 @@ func TestCraneLogsIn(t *testing.T) {
 		return ref
 	}
 	registryOf := reference("acme/provider-boats:v1.0.0").Context().Registry
-	if listed, err := crane.Catalog(t.Context(), registryOf); err != nil || !slices.Contains(listed, "acme/provider-boats") {
+	if listed, err := crane.Catalog(t.Context(), registryOf); err != nil ||
+		!slices.Contains(listed, "acme/provider-boats") {
 		t.Errorf("crane lists the repositories %q: %v", listed, err)
 	}
 	private := reference("acme/secret/image:v1")
@@ -84,7 +85,8 @@ func TestSkopeoLogsIn(t *testing.T) {
 	s.mustPush(t, "acme/secret/provider-boats:v1.0.0", "Boat")
 	token := s.token(t, "alice", []string{"acme/*"}, access.Create, access.Delete)
 	work := t.TempDir()
-	open, private := "docker://"+address+"/acme/provider-boats:v1.0.0", "docker://"+address+"/acme/secret/provider-boats:v1.0.0"
+	open, private := "docker://"+address+"/acme/provider-boats:v1.0.0", "docker://"+address+
+		"/acme/secret/provider-boats:v1.0.0"
 	for _, step := range []struct {
 		fails bool
 		args  []string
@@ -94,11 +96,16 @@ func TestSkopeoLogsIn(t *testing.T) {
 		{true, []string{"login", "--tls-verify=false", "-u", "any", "-p", "xpkg_wrong", address}},
 		{false, []string{"login", "--tls-verify=false", "-u", "any", "-p", token, address}},
 		{false, []string{"inspect", "--raw", "--tls-verify=false", private}},
-		{false, []string{"copy", "--src-tls-verify=false", "--dest-tls-verify=false", open, "docker://" + address + "/acme/copy:v1.0.0"}},
-		{true, []string{"copy", "--src-tls-verify=false", "--dest-tls-verify=false", open, "docker://" + address + "/other/copy:v1.0.0"}},
+		{false, []string{
+			"copy", "--src-tls-verify=false", "--dest-tls-verify=false", open, "docker://" + address + "/acme/copy:v1.0.0",
+		}},
+		{true, []string{
+			"copy", "--src-tls-verify=false", "--dest-tls-verify=false", open, "docker://" + address + "/other/copy:v1.0.0",
+		}},
 	} {
 		cmd := exec.CommandContext(t.Context(), program, append([]string{"--insecure-policy"}, step.args...)...)
-		cmd.Env = append(os.Environ(), "REGISTRY_AUTH_FILE="+filepath.Join(work, "auth.json"), "HOME="+work, "XDG_RUNTIME_DIR="+work)
+		cmd.Env = append(os.Environ(), "REGISTRY_AUTH_FILE="+filepath.Join(work, "auth.json"), "HOME="+
+			work, "XDG_RUNTIME_DIR="+work)
 		out, err := cmd.CombinedOutput()
 		if (err != nil) != step.fails {
 			t.Errorf("skopeo %q: %v\n%s", step.args, err, out)
@@ -129,7 +136,9 @@ func TestAServerInFrontOfAnotherRegistryAddsAccessControlAndSearch(t *testing.T)
 			t.Cleanup(direct.Close)
 			push := func(repository, kind string) {
 				short := repository[strings.LastIndexByte(repository, '/')+1:]
-				if _, err := direct.Push(t.Context(), oci.MustParseReference(address+"/"+repository+":v1.0.0"), build(t, packageYAML(short, kind))); err != nil {
+				if _, err := direct.Push(
+					t.Context(), oci.MustParseReference(address+"/"+repository+":v1.0.0"), build(t, packageYAML(short, kind)),
+				); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -139,7 +148,8 @@ func TestAServerInFrontOfAnotherRegistryAddsAccessControlAndSearch(t *testing.T)
 				o.Host = host
 				o.Backend = &registry.BackendOptions{
 					Host: address, PlainHTTP: true,
-					Repositories: []string{"acme/provider-boats", "acme/secret/provider-plans", "acme/provider-rafts"}, PublishIndex: true,
+					Repositories: []string{"acme/provider-boats", "acme/secret/provider-plans", "acme/provider-rafts"},
+					PublishIndex: true,
 				}
 			})
 			s.waitUntil(t, "the backend is indexed", func() bool { return s.indexed(t) >= 2 })
@@ -148,13 +158,15 @@ func TestAServerInFrontOfAnotherRegistryAddsAccessControlAndSearch(t *testing.T)
 			}
 			// A client may send the content with the first request.
 			blob := "blob"
-			one := s.do(t, http.MethodPost, "/v2/acme/provider-boats/blobs/uploads/?digest="+oci.DigestOf([]byte(blob)).String(), s.admin, strings.NewReader(blob))
+			one := s.do(t, http.MethodPost, "/v2/acme/provider-boats/blobs/uploads/?digest="+
+				oci.DigestOf([]byte(blob)).String(), s.admin, strings.NewReader(blob))
 			if one.StatusCode != http.StatusAccepted {
 				t.Errorf("an upload in one request: %d", one.StatusCode)
 			}
 			anonymous := s.bearer(t, "", "repository:acme/secret/provider-plans:pull")
 			missing := s.bearer(t, "", "repository:acme/secret/provider-never:pull")
-			for _, rest := range []string{"/tags/list", "/manifests/v1.0.0", "/referrers/" + oci.DigestOf(nil).String(), "/blobs/" + oci.DigestOf(nil).String()} {
+			for _, rest := range []string{"/tags/list", "/manifests/v1.0.0", "/referrers/" +
+				oci.DigestOf(nil).String(), "/blobs/" + oci.DigestOf(nil).String()} {
 				private := snapshot(t, s.do(t, http.MethodGet, "/v2/acme/secret/provider-plans"+rest, anonymous, nil))
 				absent := snapshot(t, s.do(t, http.MethodGet, "/v2/acme/secret/provider-never"+rest, missing, nil))
 				if private != absent {
@@ -167,7 +179,9 @@ func TestAServerInFrontOfAnotherRegistryAddsAccessControlAndSearch(t *testing.T)
 				t.Error("a version was changed")
 			}
 			ref := oci.MustParseReference(host + "/acme/provider-rafts:v1.0.0")
-			if _, err := packagestatus.Write(t.Context(), s.client(t, s.admin), ref, catalog.Status{State: catalog.Yanked}); err != nil {
+			if _, err := packagestatus.Write(t.Context(), s.client(t, s.admin), ref, catalog.Status{
+				State: catalog.Yanked,
+			}); err != nil {
 				t.Fatal(err)
 			}
 			s.waitUntil(t, "a yanked version is not the newest", func() bool { return len(s.found(t, "", "kind:Raft")) == 0 })
@@ -185,7 +199,8 @@ func TestAServerInFrontOfAnotherRegistryAddsAccessControlAndSearch(t *testing.T)
 }
 
 // A server in front of another server of xpkg indexes the repositories that this one lists.
-// TestBrowsersRunNothingOfTheDistributionAPI checks the responses of a registry that serves content with a type of its choice.
+// TestBrowsersRunNothingOfTheDistributionAPI checks the responses of a registry that serves content with a type of its
+// choice.
 func TestBrowsersRunNothingOfTheDistributionAPI(t *testing.T) {
 	backend := strings.TrimPrefix(port.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/html")
@@ -195,16 +210,19 @@ func TestBrowsersRunNothingOfTheDistributionAPI(t *testing.T) {
 		o.Backend = &registry.BackendOptions{Host: backend, PlainHTTP: true, Repositories: []string{"acme/provider-boats"}}
 	})
 	blob := oci.DigestOf(nil).String()
-	for _, path := range []string{"/v2/acme/provider-boats/blobs/" + blob, "/v2/acme/provider-boats/manifests/v1.0.0", "/v2/acme/provider-boats/tags/list", "/v2/", "/v2/<script>"} {
+	for _, path := range []string{"/v2/acme/provider-boats/blobs/" +
+		blob, "/v2/acme/provider-boats/manifests/v1.0.0", "/v2/acme/provider-boats/tags/list", "/v2/", "/v2/<script>"} {
 		resp := s.do(t, http.MethodGet, path, "", nil)
 		_ = resp.Body.Close()
-		if h := resp.Header; h.Get("Content-Security-Policy") != "sandbox; default-src 'none'" || h.Get("X-Content-Type-Options") != "nosniff" {
+		if h := resp.Header; h.Get("Content-Security-Policy") != "sandbox; default-src 'none'" ||
+			h.Get("X-Content-Type-Options") != "nosniff" {
 			t.Errorf("%s: %q, %q", path, h["Content-Security-Policy"], h["X-Content-Type-Options"])
 		}
 	}
 }
 
-// TestAServerInFrontOfItselfEndsRequests checks that a server whose backend is itself forwards no request again and again.
+// TestAServerInFrontOfItselfEndsRequests checks that a server whose backend is itself forwards no request again and
+// again.
 func TestAServerInFrontOfItselfEndsRequests(t *testing.T) {
 	var itself atomic.Pointer[registry.Server]
 	var requests atomic.Int64
@@ -217,7 +235,9 @@ func TestAServerInFrontOfItselfEndsRequests(t *testing.T) {
 	s := startPrepared(t, func(o *registry.Options) {
 		o.Backend = &registry.BackendOptions{Host: address, PlainHTTP: true}
 	}, func(s *registry.Server) { itself.Store(s) })
-	for _, path := range []string{"/v2/acme/provider-boats/tags/list", "/v2/acme/provider-boats/manifests/v1.0.0", "/v2/_catalog"} {
+	for _, path := range []string{
+		"/v2/acme/provider-boats/tags/list", "/v2/acme/provider-boats/manifests/v1.0.0", "/v2/_catalog",
+	} {
 		before := requests.Load()
 		resp := s.do(t, http.MethodGet, path, s.admin, nil)
 		_ = resp.Body.Close()
@@ -236,7 +256,9 @@ func TestAServerInFrontOfAServerFindsItsPackages(t *testing.T) {
 		o.Backend = &registry.BackendOptions{Host: address, PlainHTTP: true}
 	})
 	front.waitUntil(t, "the first index is ready", func() bool { return front.Site().Healthy() == nil })
-	if got := slices.Compact(front.found(t, front.admin, "type:Provider")); !slices.Equal(got, []string{"acme/provider-boats"}) {
+	if got := slices.Compact(front.found(t, front.admin, "type:Provider")); !slices.Equal(got, []string{
+		"acme/provider-boats",
+	}) {
 		t.Errorf("found %q", got)
 	}
 }
@@ -248,7 +270,9 @@ func TestAServerInFrontOfAServerPublishes(t *testing.T) {
 	var fronts []*server
 	for range 2 {
 		front := start(t, func(o *registry.Options) {
-			o.Backend = &registry.BackendOptions{Host: address, PlainHTTP: true, Remote: remote.Options{Keychain: credentialsOf(s.admin)}}
+			o.Backend = &registry.BackendOptions{Host: address, PlainHTTP: true, Remote: remote.Options{
+				Keychain: credentialsOf(s.admin),
+			}}
 		})
 		fronts = append(fronts, front)
 		address = strings.TrimPrefix(port.Serve(t, front).URL, "http://")
@@ -257,10 +281,14 @@ func TestAServerInFrontOfAServerPublishes(t *testing.T) {
 	fronts[0].mustPush(t, "acme/provider-boats:v1.0.0", "Boat")
 	fronts[1].mustPush(t, "acme/provider-boats:v1.1.0", "Boat")
 	fronts[1].mustPush(t, "acme/provider-planes:v1.0.0", "Plane")
-	if err := fronts[1].push(t, fronts[1].admin, "acme/provider-boats:v1.0.0", "Barge"); !errors.Is(err, remote.ErrImmutable) {
+	if err := fronts[1].push(
+		t, fronts[1].admin, "acme/provider-boats:v1.0.0", "Barge",
+	); !errors.Is(err, remote.ErrImmutable) {
 		t.Errorf("other content of a version was not refused: %v", err)
 	}
-	if status := fronts[0].pushManifest(t.Context(), "acme/provider_boats", "v1.0.0", "similar"); status != http.StatusConflict {
+	if status := fronts[0].pushManifest(
+		t.Context(), "acme/provider_boats", "v1.0.0", "similar",
+	); status != http.StatusConflict {
 		t.Errorf("a similar name: status %d", status)
 	}
 }

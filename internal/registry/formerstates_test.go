@@ -64,7 +64,8 @@ func (s *server) content(t testing.TB, target, token string) ([]byte, bool) {
 	return body, resp.StatusCode == http.StatusOK
 }
 
-// states returns the states of the index that a client can read, newest first: it follows the digests of the former states.
+// states returns the states of the index that a client can read, newest first: it follows the digests of the former
+// states.
 func (s *server) states(t testing.TB, token string) []servedState {
 	t.Helper()
 	var found []servedState
@@ -102,7 +103,8 @@ func (s *server) states(t testing.TB, token string) []servedState {
 	}
 }
 
-// checkHidden fails if a client can read a state with the package that became private, or a blob that only such states have.
+// checkHidden fails if a client can read a state with the package that became private, or a blob that only such states
+// have.
 func (s *server) checkHidden(t *testing.T, when string, former []servedState) {
 	t.Helper()
 	public := map[string]bool{}
@@ -134,7 +136,8 @@ func isPlans(name string) bool { return strings.HasSuffix(name, "/provider-plans
 func (s *server) publishes(t testing.TB, host string) bool {
 	t.Helper()
 	states := s.states(t, "")
-	return len(states) > 0 && slices.Equal(states[0].names, []string{host + "/acme/provider-boats", host + "/acme/provider-rafts"})
+	return len(states) > 0 &&
+		slices.Equal(states[0].names, []string{host + "/acme/provider-boats", host + "/acme/provider-rafts"})
 }
 
 // exists reports whether the registry has one of the states, which an administrator can read.
@@ -146,7 +149,8 @@ func (s *server) exists(t testing.TB, states []servedState) bool {
 	})
 }
 
-// publishThenHide publishes an index with three packages, one of which becomes private after the server has stopped. It returns the states with it.
+// publishThenHide publishes an index with three packages, one of which becomes private after the server has stopped. It
+// returns the states with it.
 func publishThenHide(t *testing.T, change func(*registry.Options)) (*server, []servedState) {
 	t.Helper()
 	s := start(t, change)
@@ -170,8 +174,8 @@ func publishThenHide(t *testing.T, change func(*registry.Options)) (*server, []s
 	return s, former
 }
 
-// TestFormerStatesStayHiddenAfterAnInterruption ends a server after it has published the index without a package that became private, and
-// before it removed the former states.
+// TestFormerStatesStayHiddenAfterAnInterruption ends a server after it has published the index without a package that
+// became private, and before it removed the former states.
 func TestFormerStatesStayHiddenAfterAnInterruption(t *testing.T) {
 	for name, mode := range indexModes() {
 		t.Run(name, func(t *testing.T) {
@@ -179,7 +183,9 @@ func TestFormerStatesStayHiddenAfterAnInterruption(t *testing.T) {
 			first, former := publishThenHide(t, change)
 			again := func(o *registry.Options) { change(o); o.Dir = first.dir }
 			interrupted := startPrepared(t, again, (*registry.Server).RefuseDeletions)
-			interrupted.waitUntil(t, "the index without the package is published", func() bool { return interrupted.publishes(t, host) })
+			interrupted.waitUntil(
+				t, "the index without the package is published", func() bool { return interrupted.publishes(t, host) },
+			)
 			interrupted.checkHidden(t, "before the removal", former)
 			interrupted.stop()
 
@@ -219,7 +225,8 @@ func TestFormerStatesAreRemovedWhenTheServerGetsAnotherName(t *testing.T) {
 	}
 }
 
-// TestFormerStatesStayHiddenInARegistryWithoutDeletions checks that the server does not serve what it cannot remove, and reports it once.
+// TestFormerStatesStayHiddenInARegistryWithoutDeletions checks that the server does not serve what it cannot remove,
+// and reports it once.
 func TestFormerStatesStayHiddenInARegistryWithoutDeletions(t *testing.T) {
 	for name, mode := range indexModes() {
 		t.Run(name, func(t *testing.T) {
@@ -260,8 +267,8 @@ func TestFormerStatesStayHiddenInARegistryWithoutDeletions(t *testing.T) {
 	}
 }
 
-// TestARefusedReadOfTheIndexStartsItsPublication changes the policy of a running server. The first client that reads the index is refused, and the index without
-// the package is published before the next check of all repositories.
+// TestARefusedReadOfTheIndexStartsItsPublication changes the policy of a running server. The first client that reads
+// the index is refused, and the index without the package is published before the next check of all repositories.
 func TestARefusedReadOfTheIndexStartsItsPublication(t *testing.T) {
 	for name, mode := range indexModes() {
 		t.Run(name, func(t *testing.T) {
@@ -273,7 +280,8 @@ func TestARefusedReadOfTheIndexStartsItsPublication(t *testing.T) {
 			}
 			s.waitUntil(t, "the packages are published", func() bool {
 				states := s.states(t, "")
-				return len(states) > 0 && len(slices.Compact(slices.Sorted(slices.Values(states[0].names)))) == len(indexRepositories)
+				return len(states) > 0 &&
+					len(slices.Compact(slices.Sorted(slices.Values(states[0].names)))) == len(indexRepositories)
 			})
 			former := s.states(t, "")
 			if err := os.WriteFile(filepath.Join(s.dir, "access.yaml"), []byte(laterPrivate), 0o600); err != nil {
@@ -287,8 +295,8 @@ func TestARefusedReadOfTheIndexStartsItsPublication(t *testing.T) {
 	}
 }
 
-// TestADeletedPackageThatBecomesPrivateLeavesTheJournal deletes a package in the backend before its part of the registry becomes private. The journal of the
-// current state names it, and the server still looks for its repository.
+// TestADeletedPackageThatBecomesPrivateLeavesTheJournal deletes a package in the backend before its part of the
+// registry becomes private. The journal of the current state names it, and the server still looks for its repository.
 func TestADeletedPackageThatBecomesPrivateLeavesTheJournal(t *testing.T) {
 	var address string
 	mode := indexModes()["backend"](t)
@@ -323,8 +331,8 @@ func TestADeletedPackageThatBecomesPrivateLeavesTheJournal(t *testing.T) {
 	s.checkHidden(t, "after the deletion", former)
 }
 
-// TestAServerServesNoIndexWithPackagesThatItHides starts two servers in front of one registry, of which the first one publishes the index. The policy of
-// the second one changes, and later that of the first one.
+// TestAServerServesNoIndexWithPackagesThatItHides starts two servers in front of one registry, of which the first one
+// publishes the index. The policy of the second one changes, and later that of the first one.
 func TestAServerServesNoIndexWithPackagesThatItHides(t *testing.T) {
 	for _, publishes := range []bool{true, false} {
 		name := "with an index of its own"
@@ -365,7 +373,8 @@ func TestAServerServesNoIndexWithPackagesThatItHides(t *testing.T) {
 				t.Error("the index is served")
 			}
 			user := second.token(t, "mallory", []string{"*"}, access.Read)
-			if got := second.do(t, http.MethodGet, "/v2/index/manifests/main", user, nil).StatusCode; got != http.StatusNotFound {
+			if got := second.do(t, http.MethodGet, "/v2/index/manifests/main", user, nil).
+				StatusCode; got != http.StatusNotFound {
 				t.Errorf("the index for a user who may not read the package: %d", got)
 			}
 			for _, token := range []string{second.admin, second.token(t, "alice", []string{"*"}, access.Read)} {
@@ -402,7 +411,8 @@ func TestAServerServesNoIndexWithPackagesThatItHides(t *testing.T) {
 	}
 }
 
-// TestTheCurrentStateIsCheckedBeforeItsFirstReader checks that the first client of a state does not wait until the server has read it.
+// TestTheCurrentStateIsCheckedBeforeItsFirstReader checks that the first client of a state does not wait until the
+// server has read it.
 func TestTheCurrentStateIsCheckedBeforeItsFirstReader(t *testing.T) {
 	s := start(t, nil)
 	s.waitUntil(t, "the index is ready", func() bool { return s.Site().Healthy() == nil })
@@ -422,7 +432,8 @@ func TestTheCurrentStateIsCheckedBeforeItsFirstReader(t *testing.T) {
 	}
 }
 
-// TestAServerServesOtherContentInTheRepositoryOfTheIndex pushes a package to the repository with the name of that of an index.
+// TestAServerServesOtherContentInTheRepositoryOfTheIndex pushes a package to the repository with the name of that of an
+// index.
 func TestAServerServesOtherContentInTheRepositoryOfTheIndex(t *testing.T) {
 	address := startRegistry(t)
 	s := start(t, func(o *registry.Options) {
@@ -430,7 +441,9 @@ func TestAServerServesOtherContentInTheRepositoryOfTheIndex(t *testing.T) {
 	})
 	backend := remote.New(remote.Options{})
 	t.Cleanup(backend.Close)
-	if _, err := backend.Push(t.Context(), oci.MustParseReference(address+"/index:v1.0.0"), build(t, packageYAML("provider-boats", "Boat"))); err != nil {
+	if _, err := backend.Push(
+		t.Context(), oci.MustParseReference(address+"/index:v1.0.0"), build(t, packageYAML("provider-boats", "Boat")),
+	); err != nil {
 		t.Fatal(err)
 	}
 	a, err := s.client(t, "").Artifact(t.Context(), oci.MustParseReference(host+"/index:v1.0.0"))
@@ -438,7 +451,8 @@ func TestAServerServesOtherContentInTheRepositoryOfTheIndex(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = oci.Walk(t.Context(), a, oci.Limits{}, func(_ context.Context, d oci.Descriptor, _ []byte) error {
-		if got := s.do(t, http.MethodGet, "/v2/index/blobs/"+d.Digest.String(), "", nil).StatusCode; d.Digest != a.Root().Digest && got != http.StatusOK {
+		if got := s.do(t, http.MethodGet, "/v2/index/blobs/"+d.Digest.String(), "", nil).StatusCode; d.Digest != a.Root().
+			Digest && got != http.StatusOK {
 			t.Errorf("the blob %s: %d", d.Digest, got)
 		}
 		return nil
@@ -448,7 +462,8 @@ func TestAServerServesOtherContentInTheRepositoryOfTheIndex(t *testing.T) {
 	}
 }
 
-// TestALookupOfABlobReadsNoStateTwice asks for blobs that do not exist, in front of a registry that keeps many former states, with their signatures.
+// TestALookupOfABlobReadsNoStateTwice asks for blobs that do not exist, in front of a registry that keeps many former
+// states, with their signatures.
 func TestALookupOfABlobReadsNoStateTwice(t *testing.T) {
 	images := localregistry.New(t)
 	var requests atomic.Int64
@@ -465,7 +480,9 @@ func TestALookupOfABlobReadsNoStateTwice(t *testing.T) {
 	var replaced indexer.Replaced
 	var configs []oci.Digest
 	for i := range int64(100) {
-		p := indexer.Publishing{Catalog: catalog.Catalog{Config: catalog.Config{Name: host}}, Created: time.Unix(1e9+i, 0), Replaced: replaced}
+		p := indexer.Publishing{
+			Catalog: catalog.Catalog{Config: catalog.Config{Name: host}}, Created: time.Unix(1e9+i, 0), Replaced: replaced,
+		}
 		image, _, err := p.Encode()
 		if err != nil {
 			t.Fatal(err)
@@ -489,7 +506,8 @@ func TestALookupOfABlobReadsNoStateTwice(t *testing.T) {
 		t.Helper()
 		now.add(time.Minute)
 		before := requests.Load()
-		if got := s.do(t, http.MethodGet, "/v2/index/blobs/"+oci.DigestOf([]byte("absent")).String(), "", nil).StatusCode; got != http.StatusUnauthorized {
+		if got := s.do(t, http.MethodGet, "/v2/index/blobs/"+oci.DigestOf([]byte("absent")).String(), "", nil).
+			StatusCode; got != http.StatusUnauthorized {
 			t.Errorf("an absent blob: %d", got)
 		}
 		return requests.Load() - before

@@ -11,8 +11,9 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 )
 
-// BenchmarkPushUntilFound measures the time from a push until the search finds the kind: of a server with its own content, also in the
-// published index that commands read, and of a server in front of another registry, to which the package was pushed.
+// BenchmarkPushUntilFound measures the time from a push until the search finds the kind: of a server with its own
+// content, also in the published index that commands read, and of a server in front of another registry, to which the
+// package was pushed.
 func BenchmarkPushUntilFound(b *testing.B) {
 	b.Run("embedded", func(b *testing.B) {
 		s := start(b, nil)

@@ -19,7 +19,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
-// TestGarbageCollectionKeepsWhatClientsPushAndPull pushes and pulls versions while the garbage collection runs all the time.
+// TestGarbageCollectionKeepsWhatClientsPushAndPull pushes and pulls versions while the garbage collection runs all the
+// time.
 func TestGarbageCollectionKeepsWhatClientsPushAndPull(t *testing.T) {
 	if testing.Short() {
 		t.Skip("pushes many packages")
@@ -70,7 +71,8 @@ func TestAStopKeepsNewContent(t *testing.T) {
 		t.Helper()
 		digest := oci.DigestOf([]byte(repository)).String()
 		begun := first.do(t, http.MethodPost, "/v2/"+repository+"/blobs/uploads/", first.admin, nil).Header.Get("Location")
-		if resp := first.do(t, http.MethodPut, begun+"&digest="+digest, first.admin, strings.NewReader(repository)); resp.StatusCode != http.StatusCreated {
+		if resp := first.do(t, http.MethodPut, begun+"&digest="+
+			digest, first.admin, strings.NewReader(repository)); resp.StatusCode != http.StatusCreated {
 			t.Fatalf("upload to %s: %d", repository, resp.StatusCode)
 		}
 		return "/v2/" + repository + "/blobs/" + digest
@@ -91,7 +93,9 @@ func TestAStopKeepsNewContent(t *testing.T) {
 	}
 	second.stop()
 	old := time.Now().Add(-2 * time.Hour)
-	file := filepath.Join(first.dir, "registry", "acme", "abandoned", "blobs", "sha256", oci.DigestOf([]byte("acme/abandoned")).Hex())
+	file := filepath.Join(
+		first.dir, "registry", "acme", "abandoned", "blobs", "sha256", oci.DigestOf([]byte("acme/abandoned")).Hex(),
+	)
 	if err := os.Chtimes(file, old, old); err != nil {
 		t.Fatal(err)
 	}
@@ -111,10 +115,12 @@ func TestAStopKeepsNewContent(t *testing.T) {
 // TestServerClosesAfterAnUploadThatCreatedNothing closes a server after requests for repositories that do not exist.
 func TestServerClosesAfterAnUploadThatCreatedNothing(t *testing.T) {
 	s := start(t, nil)
-	if got := s.do(t, http.MethodPut, "/v2/acme/nothing/manifests/v1.0.0", s.admin, strings.NewReader("{")).StatusCode; got != http.StatusBadRequest {
+	if got := s.do(t, http.MethodPut, "/v2/acme/nothing/manifests/v1.0.0", s.admin, strings.NewReader("{")).
+		StatusCode; got != http.StatusBadRequest {
 		t.Errorf("a malformed manifest: %d", got)
 	}
-	if got := s.do(t, http.MethodDelete, "/v2/acme/absent/manifests/v1.0.0", s.admin, nil).StatusCode; got != http.StatusNotFound {
+	if got := s.do(t, http.MethodDelete, "/v2/acme/absent/manifests/v1.0.0", s.admin, nil).
+		StatusCode; got != http.StatusNotFound {
 		t.Errorf("deletion in an absent repository: %d", got)
 	}
 	s.stop() // It fails the test if the server does not close.
@@ -127,12 +133,17 @@ func TestOldVersionsAndDependenciesAreNotDeleted(t *testing.T) {
 	s.mustPush(t, "acme/provider-rafts:v1.0.0", "Raft")
 	dependent := "apiVersion: meta.pkg.crossplane.io/v1\nkind: Configuration\nmetadata: {name: fleet}\nspec:\n  dependsOn:\n  - {apiVersion: pkg.crossplane.io/v1, kind: Provider, package: " +
 		host + "/acme/provider-boats, version: '>=v1.0.0'}\n"
-	if _, err := s.client(t, s.admin).Push(t.Context(), oci.MustParseReference(host+"/other/fleet:v1.0.0"), build(t, []byte(dependent))); err != nil {
+	if _, err := s.client(t, s.admin).
+		Push(t.Context(), oci.MustParseReference(host+"/other/fleet:v1.0.0"), build(t, []byte(dependent))); err != nil {
 		t.Fatal(err)
 	}
-	s.waitUntil(t, "all packages are indexed", func() bool { return len(s.found(t, "", "fleet")) == 1 && len(s.found(t, "", "kind:Raft")) == 1 })
+	s.waitUntil(t, "all packages are indexed", func() bool {
+		return len(s.found(t, "", "fleet")) == 1 &&
+			len(s.found(t, "", "kind:Raft")) == 1
+	})
 	owner := s.token(t, "alice", []string{"acme/*"}, access.Actions()...)
-	late, _, err := tokens.Open(s.dir, nil).Create("alice", "", access.Scope{Repositories: []string{"acme/*"}, Actions: access.Actions()}, 100*time.Hour)
+	late, _, err := tokens.Open(s.dir, nil).
+		Create("alice", "", access.Scope{Repositories: []string{"acme/*"}, Actions: access.Actions()}, 100*time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -94,7 +94,8 @@ func startPrepared(t testing.TB, change func(*registry.Options), prepare func(*r
 // token creates a token.
 func (s *server) token(t testing.TB, user string, repositories []string, actions ...access.Action) string {
 	t.Helper()
-	secret, _, err := tokens.Open(s.dir, nil).Create(user, "test", access.Scope{Repositories: repositories, Actions: actions}, time.Hour)
+	secret, _, err := tokens.Open(s.dir, nil).
+		Create(user, "test", access.Scope{Repositories: repositories, Actions: actions}, time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +146,8 @@ func (s *server) client(t testing.TB, token string) *remote.Client {
 
 // packageYAML returns a Provider with a kind.
 func packageYAML(name, kind string) []byte {
-	return []byte("apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata:\n  name: " + name + "\nspec:\n  controller: {image: example.org/x:v1}\n" +
+	return []byte("apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata:\n  name: " + name +
+		"\nspec:\n  controller: {image: example.org/x:v1}\n" +
 		publish.Definition(name+".example.org", kind, "A kind of a test."))
 }
 
@@ -266,14 +268,19 @@ func (s *server) uploadText(t *testing.T, repository, content string) (int, oci.
 // put pushes a manifest.
 func (s *server) put(t *testing.T, repository, reference, content string) int {
 	t.Helper()
-	return s.do(t, http.MethodPut, "/v2/"+repository+"/manifests/"+reference, s.admin, strings.NewReader(content)).StatusCode
+	return s.do(t, http.MethodPut, "/v2/"+repository+"/manifests/"+reference, s.admin, strings.NewReader(content)).
+		StatusCode
 }
 
 // subjectManifest returns a manifest with a configuration, a layer and perhaps a subject.
 func subjectManifest(config, layer oci.Digest, subject string) string {
 	if subject != "" {
-		subject = fmt.Sprintf(`,"subject":{"mediaType":%q,"digest":%q,"size":%d}`, oci.MediaTypeOCIManifest, oci.DigestOf([]byte(subject)), len(subject))
+		subject = fmt.Sprintf(
+			`,"subject":{"mediaType":%q,"digest":%q,"size":%d}`, oci.MediaTypeOCIManifest, oci.DigestOf([]byte(subject)),
+			len(subject),
+		)
 	}
 	return fmt.Sprintf(`{"schemaVersion":2,"mediaType":%q,"config":{"mediaType":"application/example","digest":%q,"size":1},`+
-		`"layers":[{"mediaType":"application/example","digest":%q,"size":1}]%s}`, oci.MediaTypeOCIManifest, config, layer, subject)
+		`"layers":[{"mediaType":"application/example","digest":%q,"size":1}]%s}`, oci.MediaTypeOCIManifest, config, layer,
+		subject)
 }

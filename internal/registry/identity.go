@@ -25,17 +25,19 @@ type Identifier struct {
 	policy func() *access.Policy
 }
 
-// login is an identity that can request bearer tokens: that of a token of the store, or of the password that an exchange has returned.
+// login is an identity that can request bearer tokens: that of a token of the store, or of the password that an
+// exchange has returned.
 type login struct {
 	subject access.Subject
 	// token is the hash of the token of the store, and empty for a password.
 	token string
-	// expires is the time until which a password is valid, and zero for a token of the store, which is looked up for each request.
+	// expires is the time until which a password is valid, and zero for a token of the store, which is looked up for each
+	// request.
 	expires time.Time
 }
 
-// subject returns the subject of a request. Wrong credentials are an anonymous subject for the caller that ignores the second
-// result, and never more.
+// subject returns the subject of a request. Wrong credentials are an anonymous subject for the caller that ignores the
+// second result, and never more.
 func (i *Identifier) subject(r *http.Request) (access.Subject, credentials) {
 	if scheme, secret, _ := strings.Cut(r.Header.Get("Authorization"), " "); strings.EqualFold(scheme, "Bearer") {
 		if s, _, ok := i.bearer.verify(secret, i.tokens.Valid, i.policy()); ok {
@@ -46,8 +48,8 @@ func (i *Identifier) subject(r *http.Request) (access.Subject, credentials) {
 	return l.subject, found
 }
 
-// login returns the identity of a request for a bearer token. A bearer token is none: it has the scope and the lifetime that its client requested,
-// and must not be exchanged for another one.
+// login returns the identity of a request for a bearer token. A bearer token is none: it has the scope and the lifetime
+// that its client requested, and must not be exchanged for another one.
 func (i *Identifier) login(r *http.Request) (login, credentials) {
 	if _, password, ok := r.BasicAuth(); ok {
 		// Clients without credentials send an empty password; skopeo does.

@@ -66,16 +66,19 @@ func (f *folder) hasTags(_ context.Context, repository string) (bool, error) {
 	return len(tags) > 0, err
 }
 
-// tags returns the digests of the tags of a repository, whether their manifests are missing or damaged or not; none if it does not exist.
+// tags returns the digests of the tags of a repository, whether their manifests are missing or damaged or not; none if
+// it does not exist.
 func (f *folder) tags(repository string) (map[string]storage.Digest, error) {
 	tags, _, err := f.store.Tags(repository)
 	switch {
 	case errors.Is(err, storage.ErrRepositoryUnknown):
 		return nil, nil
 	case errors.Is(err, storage.ErrDamaged):
-		return nil, ErrDamaged.New(nil, "the repository %s is damaged; the log of the server names the file and the remedy", repository)
+		return nil,
+			ErrDamaged.New(nil, "the repository %s is damaged; the log of the server names the file and the remedy", repository)
 	case err != nil:
-		return nil, ErrServer.New(nil, "the repository %s cannot be read now; the log of the server has the cause", repository)
+		return nil,
+			ErrServer.New(nil, "the repository %s cannot be read now; the log of the server has the cause", repository)
 	}
 	return tags, nil
 }
@@ -89,7 +92,8 @@ func (f *folder) probe() error {
 	switch {
 	case err == nil:
 		return content.Close()
-	case errors.Is(err, storage.ErrRepositoryUnknown), errors.Is(err, storage.ErrManifestUnknown), errors.Is(err, storage.ErrDamaged):
+	case errors.Is(err, storage.ErrRepositoryUnknown), errors.Is(err, storage.ErrManifestUnknown),
+		errors.Is(err, storage.ErrDamaged):
 		return nil // Damage is reported, and everything else is served.
 	}
 	return err
@@ -100,7 +104,8 @@ func (f *folder) repositories(ctx context.Context) ([]string, error) {
 	return repositoriesIn(ctx, f.store)
 }
 
-// repositoriesIn returns the names of the repositories in a store, sorted, including those that have content but no list of it.
+// repositoriesIn returns the names of the repositories in a store, sorted, including those that have content but no
+// list of it.
 func repositoriesIn(ctx context.Context, store *storage.Store) ([]string, error) {
 	found, err := store.Repositories(ctx)
 	if err != nil {
@@ -109,7 +114,8 @@ func repositoriesIn(ctx context.Context, store *storage.Store) ([]string, error)
 	return found, nil
 }
 
-// digest implements images. A tag keeps its digest while its manifest is missing or damaged, so that it cannot get other content.
+// digest implements images. A tag keeps its digest while its manifest is missing or damaged, so that it cannot get
+// other content.
 func (f *folder) digest(_ context.Context, repository, reference string) (oci.Digest, error) {
 	if storage.IsTag(reference) {
 		tags, err := f.tags(repository)
@@ -197,7 +203,8 @@ func headDigest(ctx context.Context, handler http.Handler, repository, tag strin
 // acceptedManifests returns the media types of manifests. Registries know no wildcard.
 func acceptedManifests() []string {
 	return []string{
-		string(oci.MediaTypeOCIManifest), string(oci.MediaTypeOCIIndex), string(oci.MediaTypeDockerManifest), string(oci.MediaTypeDockerList),
+		string(oci.MediaTypeOCIManifest), string(oci.MediaTypeOCIIndex), string(oci.MediaTypeDockerManifest),
+		string(oci.MediaTypeDockerList),
 	}
 }
 

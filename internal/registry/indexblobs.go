@@ -12,9 +12,9 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
-// indexBlobs selects the blobs of the published index that clients may read: those of its current state, of the former states that remain, and of
-// their signatures, if the client may read a manifest with the blob. The blobs of a removed state stay in the registry until it collects them, and can
-// name packages that are private now.
+// indexBlobs selects the blobs of the published index that clients may read: those of its current state, of the former
+// states that remain, and of their signatures, if the client may read a manifest with the blob. The blobs of a removed
+// state stay in the registry until it collects them, and can name packages that are private now.
 type indexBlobs struct {
 	packages *Packages
 	guard    *indexGuard
@@ -106,7 +106,8 @@ type lookup struct {
 	read map[oci.Digest]indexManifest
 }
 
-// states adds the current state and the former ones that clients compare with it. A registry without deletions has any number of older ones.
+// states adds the current state and the former ones that clients compare with it. A registry without deletions has any
+// number of older ones.
 func (l *lookup) states(ctx context.Context, current oci.Digest) error {
 	for range mostStates + 1 {
 		if current.IsZero() {

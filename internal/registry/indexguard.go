@@ -20,9 +20,10 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
-// indexGuard selects the states of the published index that a client may read: those of which it may read each package, in the rows and in the
-// journal, and each owner of an API group without packages, under the current policy of this server. Former states can name packages that are private now, and another server in front of the same
-// registry can publish packages that this one hides.
+// indexGuard selects the states of the published index that a client may read: those of which it may read each package,
+// in the rows and in the journal, and each owner of an API group without packages, under the current policy of this
+// server. Former states can name packages that are private now, and another server in front of the same registry can
+// publish packages that this one hides.
 type indexGuard struct {
 	packages *Packages
 	policy   func() *access.Policy
@@ -43,7 +44,8 @@ type indexGuard struct {
 // mostVerdicts limits the verdicts that are kept.
 const mostVerdicts = 10_000
 
-// mayRead reports whether a subject may read a manifest of the repository of the index. Manifests that are not of an index have no packages.
+// mayRead reports whether a subject may read a manifest of the repository of the index. Manifests that are not of an
+// index have no packages.
 func (g *indexGuard) mayRead(ctx context.Context, subject access.Subject, d oci.Digest) (bool, error) {
 	policy := g.policy()
 	hidden, err := g.hidden(ctx, policy, d)
@@ -52,15 +54,20 @@ func (g *indexGuard) mayRead(ctx context.Context, subject access.Subject, d oci.
 	}
 	if err != nil {
 		if ctx.Err() == nil {
-			g.log.Error("a state of the index is not served because its packages cannot be compared with the access configuration", "digest", d, "error", err)
+			g.log.Error(
+				"a state of the index is not served because its packages cannot be compared with the access configuration",
+				"digest", d, "error", err,
+			)
 		}
 		return false, ErrServer.New(nil, "the state of the index cannot be checked; the log of the server has the cause")
 	}
 	subject = subject.WithoutRequested()
-	return !slices.ContainsFunc(hidden, func(name string) bool { return !policy.May(subject, pathOf(name), access.Read) }), nil
+	return !slices.ContainsFunc(hidden, func(name string) bool { return !policy.May(subject, pathOf(name), access.Read) }),
+		nil
 }
 
-// hidden returns the packages of a state that not every client may read under a policy. It reads the state once for a policy.
+// hidden returns the packages of a state that not every client may read under a policy. It reads the state once for a
+// policy.
 func (g *indexGuard) hidden(ctx context.Context, policy *access.Policy, d oci.Digest) ([]string, error) {
 	if hidden, ok := g.known(policy, d); ok {
 		return hidden, nil
@@ -109,8 +116,8 @@ func (g *indexGuard) learn(policy *access.Policy, d oci.Digest, names []string) 
 	return hidden
 }
 
-// pathOf returns the repository of a package in an index, whatever its host is: the index can have the name of the backend, or a former name of this
-// server.
+// pathOf returns the repository of a package in an index, whatever its host is: the index can have the name of the
+// backend, or a former name of this server.
 func pathOf(name string) string {
 	_, path, _ := strings.Cut(name, "/")
 	return path
@@ -147,8 +154,8 @@ func (g *indexGuard) read(ctx context.Context, d oci.Digest) ([]string, error) {
 	return namesIn(r.Packages(), r.Events(), r.Config().Owners), nil
 }
 
-// namesIn returns the names of the packages in rows and in a journal, which also has packages without a row, and of the owners of API groups without packages in
-// the rows.
+// namesIn returns the names of the packages in rows and in a journal, which also has packages without a row, and of the
+// owners of API groups without packages in the rows.
 func namesIn(rows []catalog.Package, journal []catalog.Event, owners []catalog.GroupOwner) []string {
 	names := make([]string, 0, len(rows))
 	for i := range rows {
@@ -181,7 +188,10 @@ func (g *indexGuard) report(ctx context.Context, d oci.Digest) {
 	switch {
 	case isReported:
 	case g.corrects:
-		g.log.Warn("the published index names packages that are private now; it is not served until the next state is published", "packages", len(hidden), "first", hidden[0])
+		g.log.Warn(
+			"the published index names packages that are private now; it is not served until the next state is published",
+			"packages", len(hidden), "first", hidden[0],
+		)
 	default:
 		g.log.Error("the index in the registry behind this server names packages that the access configuration of this server hides, so this server does not serve it; "+
 			"give each server in front of the registry the same access.yaml, or publish an index without these packages with `xpkg index build`",
@@ -190,7 +200,9 @@ func (g *indexGuard) report(ctx context.Context, d oci.Digest) {
 }
 
 // readIndexManifest serves a manifest of the repository of the index. One that the subject may not read does not exist.
-func (s *Server) readIndexManifest(w http.ResponseWriter, r *http.Request, api protocol.Request, subject access.Subject) {
+func (s *Server) readIndexManifest(
+	w http.ResponseWriter, r *http.Request, api protocol.Request, subject access.Subject,
+) {
 	forwarded := withPath(r, api)
 	for _, name := range []string{"Range", "If-None-Match", "If-Modified-Since"} {
 		forwarded.Header.Del(name) // The whole manifest is checked.

@@ -2,6 +2,7 @@ package registry
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"sync"
@@ -10,10 +11,11 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/indexer"
 	"github.com/xpkg-dev/xpkg/internal/registry/access"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
-// LocalIndexer builds the indexes of a registry in this process with [indexer.Builder], like `xpkg index build`. Each version is read once,
-// into the cache of the packages.
+// LocalIndexer builds the indexes of a registry in this process with [indexer.Builder], like `xpkg index build`. Each
+// version is read once, into the cache of the packages.
 type LocalIndexer struct {
 	packages *Packages
 	name     string
@@ -29,7 +31,8 @@ type LocalIndexer struct {
 	now     func() time.Time
 	// recorded returns the packages that a partition had last, also in an earlier process. It is set if backend is.
 	recorded func(partition string) ([]string, error)
-	// changedTags are the changes that the server knows if backend is set. lastCompared are the tags that were compared last, by repository.
+	// changedTags are the changes that the server knows if backend is set. lastCompared are the tags that were compared
+	// last, by repository.
 	changedTags  changedTags
 	lastCompared map[string]string
 	// mu is held during an update. It protects the publication, built and versions.
@@ -42,8 +45,8 @@ type LocalIndexer struct {
 
 // built is the result of an update.
 type built struct {
-	// catalog is the catalog that the update returned. All is the catalog with the packages that do not fit into a published index, too, so that they are in
-	// the index as soon as there is space for them.
+	// catalog is the catalog that the update returned. All is the catalog with the packages that do not fit into a
+	// published index, too, so that they are in the index as soon as there is space for them.
 	catalog, all *catalog.Catalog
 	// states are the states of the repositories.
 	states indexer.States
@@ -51,7 +54,10 @@ type built struct {
 
 // NewLocalIndexer returns an indexer of packages. The name is the name of the indexes.
 func NewLocalIndexer(packages *Packages, name string) *LocalIndexer {
-	return &LocalIndexer{packages: packages, name: name, log: slog.New(slog.DiscardHandler), built: map[string]built{}, versions: map[string]*emptyList{}, lastCompared: map[string]string{}}
+	return &LocalIndexer{
+		packages: packages, name: name, log: slog.New(slog.DiscardHandler), built: map[string]built{},
+		versions: map[string]*emptyList{}, lastCompared: map[string]string{},
+	}
 }
 
 // Load implements Indexer.
@@ -59,8 +65,11 @@ func (x *LocalIndexer) Load(context.Context, string) (*catalog.Catalog, error) {
 	return &catalog.Catalog{Config: catalog.Config{Name: x.name}}, nil
 }
 
-// Update implements Indexer. A repository that cannot be read keeps its content, and is read again by the next update of all.
-func (x *LocalIndexer) Update(ctx context.Context, partition string, previous *catalog.Catalog, repositories, changed []string) (*catalog.Catalog, error) {
+// Update implements Indexer. A repository that cannot be read keeps its content, and is read again by the next update
+// of all.
+func (x *LocalIndexer) Update(
+	ctx context.Context, partition string, previous *catalog.Catalog, repositories, changed []string,
+) (*catalog.Catalog, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	builder, err := x.packages.builder(x.texts)
@@ -72,7 +81,9 @@ func (x *LocalIndexer) Update(ctx context.Context, partition string, previous *c
 		last = built{all: previous}
 	}
 	x.forget(last.states, changed)
-	all, states, problems, err := builder.UpdateRepositories(ctx, last.all, last.states, x.packages.names(repositories), x.packages.names(changed))
+	all, states, problems, err := builder.UpdateRepositories(
+		ctx, last.all, last.states, x.packages.names(repositories), x.packages.names(changed),
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -103,8 +114,11 @@ func (x *LocalIndexer) Update(ctx context.Context, partition string, previous *c
 	return &next, nil
 }
 
-// checkVersions fails if the registry behind the server lists all repositories of a partition, and no version of them any more, until it has done so for a while.
-func (x *LocalIndexer) checkVersions(ctx context.Context, partition string, previous, next *catalog.Catalog, repositories []string) error {
+// checkVersions fails if the registry behind the server lists all repositories of a partition, and no version of them
+// any more, until it has done so for a while.
+func (x *LocalIndexer) checkVersions(
+	ctx context.Context, partition string, previous, next *catalog.Catalog, repositories []string,
+) error {
 	if x.backend == "" {
 		return nil
 	}
@@ -144,8 +158,8 @@ func (x *LocalIndexer) hadPackages(ctx context.Context, partitions []string) (bo
 	return false, nil
 }
 
-// formerPackages returns the packages that the index of a partition had before this process: those that the server has recorded, otherwise those of the published
-// index, if the server publishes it. The mutex is held.
+// formerPackages returns the packages that the index of a partition had before this process: those that the server has
+// recorded, otherwise those of the published index, if the server publishes it. The mutex is held.
 func (x *LocalIndexer) formerPackages(ctx context.Context, partition string) ([]string, error) {
 	recorded, err := x.recorded(partition)
 	if err != nil || len(recorded) > 0 || partition != "" || x.publication == nil {
@@ -154,8 +168,8 @@ func (x *LocalIndexer) formerPackages(ctx context.Context, partition string) ([]
 	return x.publication.publishedPackages(ctx)
 }
 
-// logExcluded reports the packages that the index leaves out, or of which it leaves out the newest version, unless it did so before for the same reason. The site can
-// have the content of a private package that cannot be listed.
+// logExcluded reports the packages that the index leaves out, or of which it leaves out the newest version, unless it
+// did so before for the same reason. The site can have the content of a private package that cannot be listed.
 func (x *LocalIndexer) logExcluded(partition string, previous, next *catalog.Catalog) {
 	var recorded []string
 	if partition != "" {
@@ -167,14 +181,18 @@ func (x *LocalIndexer) logExcluded(partition string, previous, next *catalog.Cat
 			continue
 		}
 		if before := previous.Package(row.Repository); before == nil || before.Error == nil || *before.Error != *row.Error {
-			x.log.Warn("the index leaves out a package or its newest version", "repository", row.Repository, "code", row.Error.Code, "error", row.Error.Message)
+			x.log.Warn(
+				"the index leaves out a package or its newest version", "repository", row.Repository, "code", row.Error.Code,
+				"error", row.Error.Message,
+			)
 		}
 	}
 }
 
-// owners returns the owners of API groups in the policy that every client may know: those in public parts of the registry, also if they have no package yet or
-// any more, and those with public packages. Without its owner, a group would belong to anyone. An index with former owners is better than none, because the
-// next one may lack a package that is private now.
+// owners returns the owners of API groups in the policy that every client may know: those in public parts of the
+// registry, also if they have no package yet or any more, and those with public packages. Without its owner, a group
+// would belong to anyone. An index with former owners is better than none, because the next one may lack a package that
+// is private now.
 func (x *LocalIndexer) owners(partition string, c *catalog.Catalog) []catalog.GroupOwner {
 	if x.policy == nil || partition != "" {
 		return nil
@@ -183,7 +201,8 @@ func (x *LocalIndexer) owners(partition string, c *catalog.Catalog) []catalog.Gr
 	policy := x.policy()
 	for _, g := range policy.Groups {
 		owner := catalog.GroupOwner{Group: g.Group, Owner: x.packages.host + "/" + g.Owner}
-		if policy.Partition(g.Owner) == "" || slices.ContainsFunc(c.Packages, func(p catalog.Package) bool { return owner.Covers(p.Repository) }) {
+		if policy.Partition(g.Owner) == "" ||
+			slices.ContainsFunc(c.Packages, func(p catalog.Package) bool { return owner.Covers(p.Repository) }) {
 			out = append(out, owner)
 		}
 	}
@@ -204,8 +223,8 @@ func (p *Packages) names(repositories []string) []string {
 	return out
 }
 
-// publish publishes the index of the public packages. The search does not depend on it, so an error is logged; the next update of
-// the site publishes the index again.
+// publish publishes the index of the public packages. The search does not depend on it, so an error is logged; the next
+// update of the site publishes the index again.
 func (x *LocalIndexer) publish(ctx context.Context, next *catalog.Catalog, repositories []string) {
 	config, err := x.publication.publish(ctx, next, repositories)
 	switch {
@@ -214,4 +233,48 @@ func (x *LocalIndexer) publish(ctx context.Context, next *catalog.Catalog, repos
 	case ctx.Err() == nil:
 		x.log.Error("cannot publish the index; the next attempt follows", "error", err)
 	}
+}
+
+// prune removes the oldest states until so many remain. A state that cannot be removed is reported once, and tried
+// again by the next update: this server does not serve it if it names private packages.
+func (p *publication) prune(ctx context.Context, keep int) {
+	for len(p.states) > keep {
+		oldest := p.states[len(p.states)-1]
+		if err := p.remove(ctx, oldest); err != nil {
+			if ctx.Err() == nil && p.kept != oldest {
+				p.kept = oldest
+				p.reportKept(keep, err)
+			}
+			return
+		}
+		p.states = p.states[:len(p.states)-1]
+	}
+	p.kept = oci.Digest{}
+}
+
+// reportKept logs that former states cannot be removed.
+func (p *publication) reportKept(keep int, err error) {
+	repository := p.packages.host + "/" + indexRepository
+	if keep > 0 {
+		p.log.Warn("the index is published, but its oldest states cannot be removed; allow deletions in the repository, or delete them there",
+			"repository", repository, "states", len(p.states)-keep, "error", err)
+		return
+	}
+	p.log.Error("the index is published, but its former states, which name packages that are not public any more, cannot be removed; this server does not serve "+
+		"them to clients that may not read these packages, and clients of the registry behind it can read them until they are deleted there",
+		"repository", repository, "states", len(p.states), "newest", p.states[0], "oldest", p.states[len(p.states)-1],
+		"error", err)
+}
+
+// remove removes a state and its signature.
+func (p *publication) remove(ctx context.Context, state oci.Digest) error {
+	for _, d := range []oci.Digest{p.signatureOf(ctx, state), state} {
+		if d.IsZero() {
+			continue
+		}
+		if err := p.client.Remote.Delete(ctx, p.ref.WithDigest(d)); err != nil && !errors.Is(err, oci.ErrManifestNotFound) {
+			return err
+		}
+	}
+	return nil
 }

@@ -21,7 +21,8 @@ func (t *inProcess) wait() { t.running.Wait() }
 func (t *inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
 	reader, writer := io.Pipe()
 	answer := &pipeAnswer{header: http.Header{}, writer: writer, started: make(chan struct{})}
-	// With the key of package http, a proxy panics when its backend ends a response early. Without it, the proxy ends the response as if it were complete.
+	// With the key of package http, a proxy panics when its backend ends a response early. Without it, the proxy ends the
+	// response as if it were complete.
 	request := r.Clone(context.WithValue(r.Context(), http.ServerContextKey, &http.Server{}))
 	if request.Body == nil {
 		request.Body = http.NoBody

@@ -13,8 +13,8 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/testing/port"
 )
 
-// A canceled request returns at once, and wait returns only after its handler has ended, also if the handler writes to a client that reads
-// no more.
+// A canceled request returns at once, and wait returns only after its handler has ended, also if the handler writes to
+// a client that reads no more.
 func TestWaitReturnsAfterTheHandlersOfCanceledRequests(t *testing.T) {
 	for name, answer := range map[string]func(http.ResponseWriter, *http.Request){
 		"canceled before the response": func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
@@ -51,7 +51,8 @@ func TestWaitReturnsAfterTheHandlersOfCanceledRequests(t *testing.T) {
 	}
 }
 
-// A backend that ends a response early makes the proxy in front of it end its own. The reader finds an error, not a shorter response.
+// A backend that ends a response early makes the proxy in front of it end its own. The reader finds an error, not a
+// shorter response.
 func TestAResponseThatTheBackendEndsEarlyFails(t *testing.T) {
 	const content = "content"
 	backend := port.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

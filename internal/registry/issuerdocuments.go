@@ -17,12 +17,14 @@ import (
 const (
 	// largestDocument is the maximum size of a document of an issuer in bytes.
 	largestDocument = 1 << 20
-	// documentLife is the time for which a document of an issuer, or the failure to read it, is used again. A token with an unknown key, which any
-	// client can send, therefore causes no request of its own; a key that an issuer adds is known after this time.
+	// documentLife is the time for which a document of an issuer, or the failure to read it, is used again. A token with
+	// an unknown key, which any client can send, therefore causes no request of its own; a key that an issuer adds is
+	// known after this time.
 	documentLife = 10 * time.Second
 )
 
-// issuerDocuments reads the documents of OIDC issuers: discovery documents and keys. It limits their size and the time for which it waits for them.
+// issuerDocuments reads the documents of OIDC issuers: discovery documents and keys. It limits their size and the time
+// for which it waits for them.
 type issuerDocuments struct {
 	next http.RoundTripper
 	now  func() time.Time
@@ -46,7 +48,8 @@ type issuerDocument struct {
 // unavailableKey is the key of the value of a context that the failure to read a document sets.
 type unavailableKey struct{}
 
-// withUnavailable returns a context for the verification of a token, and the value that reports whether a document could not be read.
+// withUnavailable returns a context for the verification of a token, and the value that reports whether a document
+// could not be read.
 func withUnavailable(ctx context.Context) (context.Context, *atomic.Bool) {
 	unavailable := &atomic.Bool{}
 	return context.WithValue(ctx, unavailableKey{}, unavailable), unavailable
@@ -65,7 +68,8 @@ func (d *issuerDocuments) RoundTrip(r *http.Request) (*http.Response, error) {
 		doc = d.read(r)
 		d.keep(address, doc)
 	}
-	if unavailable, ok := r.Context().Value(unavailableKey{}).(*atomic.Bool); ok && (doc.err != nil || doc.status >= http.StatusBadRequest) {
+	if unavailable, ok := r.Context().Value(unavailableKey{}).(*atomic.Bool); ok &&
+		(doc.err != nil || doc.status >= http.StatusBadRequest) {
 		unavailable.Store(true)
 	}
 	if doc.err != nil {
@@ -73,7 +77,8 @@ func (d *issuerDocuments) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	return &http.Response{
 		Status: http.StatusText(doc.status), StatusCode: doc.status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: doc.header.Clone(), Body: io.NopCloser(bytes.NewReader(doc.body)), ContentLength: int64(len(doc.body)), Request: r,
+		Header: doc.header.Clone(), Body: io.NopCloser(bytes.NewReader(doc.body)), ContentLength: int64(len(doc.body)),
+		Request: r,
 	}, nil
 }
 
@@ -110,8 +115,11 @@ func (d *issuerDocuments) read(r *http.Request) issuerDocument {
 }
 
 func (d *issuerDocuments) send(r *http.Request) (status int, header http.Header, body []byte, err error) {
-	if r.URL.Scheme != "https" && !oci.IsLoopback(r.URL.Hostname()) { // A discovery document or a redirect names the address.
-		return 0, nil, nil, ErrServer.New(nil, "the address is not protected by TLS, so any machine on the way could replace the keys of the issuer")
+	// A discovery document or a redirect names the address.
+	if r.URL.Scheme != "https" && !oci.IsLoopback(r.URL.Hostname()) {
+		return 0, nil, nil, ErrServer.New(
+			nil, "the address is not protected by TLS, so any machine on the way could replace the keys of the issuer",
+		)
 	}
 	resp, err := d.next.RoundTrip(r)
 	if err != nil {

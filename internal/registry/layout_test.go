@@ -69,7 +69,8 @@ func writeList(t *testing.T, dir string, content []byte) {
 	}
 }
 
-// TestDamagedList refuses a repository whose list of manifests is damaged and has no copy, whether it is damaged before or after the start.
+// TestDamagedList refuses a repository whose list of manifests is damaged and has no copy, whether it is damaged before
+// or after the start.
 func TestDamagedList(t *testing.T) {
 	t.Parallel()
 	for name, damage := range map[string]func(content []byte) []byte{
@@ -119,8 +120,12 @@ func testDamagedList(t *testing.T, damage func([]byte) []byte, isBefore bool) {
 		}
 		write()
 	}
-	for _, target := range []string{"/v2/acme/boats/tags/list", "/v2/acme/boats/manifests/v1.0.0", "/v2/acme/boats/referrers/" + oci.DigestOf(nil).String()} {
-		if status, body := s.get(t, target); status != http.StatusInternalServerError || !strings.Contains(body, "REPOSITORY_DAMAGED") {
+	for _, target := range []string{
+		"/v2/acme/boats/tags/list", "/v2/acme/boats/manifests/v1.0.0",
+		"/v2/acme/boats/referrers/" + oci.DigestOf(nil).String(),
+	} {
+		if status, body := s.get(t, target); status != http.StatusInternalServerError ||
+			!strings.Contains(body, "REPOSITORY_DAMAGED") {
 			t.Errorf("GET %s: %d %s", target, status, body)
 		}
 	}
@@ -162,14 +167,17 @@ func (s *server) checkHealth(t *testing.T, health, metrics string) {
 	}
 }
 
-// TestCollectionOfADamagedList damages the list of a repository immediately before its garbage is collected, without a request after it.
+// TestCollectionOfADamagedList damages the list of a repository immediately before its garbage is collected, without a
+// request after it.
 func TestCollectionOfADamagedList(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	store, handler := registry.OpenStore(root, registry.GarbageCollection{Grace: time.Hour}, slog.New(slog.DiscardHandler))
 	client := remote.New(remote.Options{Transport: direct{handler, ""}, Attempts: 1})
 	t.Cleanup(client.Close)
-	if _, err := client.Push(t.Context(), oci.MustParseReference(host+"/acme/boats:v1.0.0"), build(t, packageYAML("boats", "Boat"))); err != nil {
+	if _, err := client.Push(
+		t.Context(), oci.MustParseReference(host+"/acme/boats:v1.0.0"), build(t, packageYAML("boats", "Boat")),
+	); err != nil {
 		t.Fatal(err)
 	}
 	dir := filepath.Join(root, "acme", "boats")
@@ -199,7 +207,8 @@ func TestRestoredMarker(t *testing.T) {
 		}
 		s, log := first.again(t)
 		s.stop()
-		if content, err := os.ReadFile(path); err != nil || !strings.Contains(string(content), "1.0.0") || !strings.Contains(log.String(), path) {
+		if content, err := os.ReadFile(path); err != nil || !strings.Contains(string(content), "1.0.0") ||
+			!strings.Contains(log.String(), path) {
 			t.Errorf("%q: %q, %v\n%s", damaged, content, err, log)
 		}
 	}
@@ -219,7 +228,8 @@ func TestMissingManifest(t *testing.T) {
 		t.Error("a version whose manifest is missing gets other content")
 	}
 	s.mustPush(t, "acme/boats:v1.0.0", "Boat")
-	if status, body := s.get(t, "/v2/acme/boats/manifests/v1.0.0"); status != http.StatusOK || oci.DigestOf([]byte(body)) != digest {
+	if status, body := s.get(t, "/v2/acme/boats/manifests/v1.0.0"); status != http.StatusOK ||
+		oci.DigestOf([]byte(body)) != digest {
 		t.Errorf("after a push of the same content: %d %s", status, body)
 	}
 }
@@ -231,7 +241,9 @@ func TestHealthAndMetricsCountNoPrivateDamage(t *testing.T) {
 	s.mustPush(t, "acme/secret/rafts:v1.0.0", "Raft")
 	private := filepath.Join(s.dir, "registry", "acme", "secret")
 	manifest := build(t, packageYAML("rafts", "Raft")).Root().Digest
-	if err := os.WriteFile(filepath.Join(private, "rafts", "blobs", "sha256", manifest.Hex()), []byte("{}"), 0o644); err != nil {
+	if err := os.WriteFile(
+		filepath.Join(private, "rafts", "blobs", "sha256", manifest.Hex()), []byte("{}"), 0o644,
+	); err != nil {
 		t.Fatal(err)
 	}
 	if status, body := s.get(t, "/v2/acme/secret/rafts/manifests/v1.0.0"); status != http.StatusNotFound {
@@ -245,18 +257,21 @@ func TestHealthAndMetricsCountNoPrivateDamage(t *testing.T) {
 	s.checkHealth(t, `"damagedContents":1`, "xpkg_registry_damaged_contents 1")
 	outsider := s.token(t, "carol", []string{"*"}, access.Read)
 	for _, token := range []string{"", outsider} {
-		if body, err := io.ReadAll(s.do(t, http.MethodGet, "/healthz", token, nil).Body); err != nil || strings.TrimSpace(string(body)) != `{"status":"ok"}` {
+		if body, err := io.ReadAll(s.do(t, http.MethodGet, "/healthz", token, nil).Body); err != nil ||
+			strings.TrimSpace(string(body)) != `{"status":"ok"}` {
 			t.Errorf("the health for a client without rights: %s, %v", body, err)
 		}
 	}
 	body, err := io.ReadAll(s.do(t, http.MethodGet, "/metrics", outsider, nil).Body)
-	if err != nil || !strings.Contains(string(body), "xpkg_registry_damaged_repositories 0\n") || !strings.Contains(string(body), "xpkg_registry_damaged_contents 0\n") {
+	if err != nil || !strings.Contains(string(body), "xpkg_registry_damaged_repositories 0\n") ||
+		!strings.Contains(string(body), "xpkg_registry_damaged_contents 0\n") {
 		t.Errorf("the metrics for a client without rights: %s, %v", body, err)
 	}
 }
 
-// TestARefusedReadDoesNotTouchTheRepository damages the list of a private repository, which the log would report if a read that the server refuses accessed the
-// repository. The time of a response must not depend on content that the client may not read.
+// TestARefusedReadDoesNotTouchTheRepository damages the list of a private repository, which the log would report if a
+// read that the server refuses accessed the repository. The time of a response must not depend on content that the
+// client may not read.
 func TestARefusedReadDoesNotTouchTheRepository(t *testing.T) {
 	var log bytes.Buffer
 	s := start(t, func(o *registry.Options) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
@@ -278,18 +293,22 @@ func TestARefusedReadDoesNotTouchTheRepository(t *testing.T) {
 	}
 }
 
-// TestANameBelowAFileIsThatOfAnAbsentRepository reads repositories whose names contain those of files of another one, and of folders without a list.
+// TestANameBelowAFileIsThatOfAnAbsentRepository reads repositories whose names contain those of files of another one,
+// and of folders without a list.
 func TestANameBelowAFileIsThatOfAnAbsentRepository(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	s.mustPush(t, "acme/boats:v1.0.0", "Boat")
-	digest, err := oci.ParseDigest(s.do(t, http.MethodHead, "/v2/acme/boats/manifests/v1.0.0", s.admin, nil).Header.Get("Docker-Content-Digest"))
+	digest, err := oci.ParseDigest(s.do(
+		t, http.MethodHead, "/v2/acme/boats/manifests/v1.0.0", s.admin, nil,
+	).Header.Get("Docker-Content-Digest"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	var absent string
 	for _, name := range []string{
-		"acme/rafts", "acme/boats/index.json", "acme/boats/index.json/a", "acme/boats/oci-layout", "acme/boats/oci-layout/a/b", "acme/boats/blobs", "acme/boats/blobs/sha256",
+		"acme/rafts", "acme/boats/index.json", "acme/boats/index.json/a", "acme/boats/oci-layout",
+		"acme/boats/oci-layout/a/b", "acme/boats/blobs", "acme/boats/blobs/sha256",
 		"acme/boats/blobs/sha256/" + oci.DigestOf(nil).Hex(), "acme/boats/blobs/sha256/" + digest.Hex() + "/a",
 	} {
 		for _, target := range []string{"/tags/list", "/manifests/v1.0.0", "/blobs/" + oci.DigestOf(nil).String()} {

@@ -42,9 +42,14 @@ func TestNoClientExhaustsAServer(t *testing.T) {
 		}
 	})
 	s.waitUntil(t, "the index is ready", func() bool { return s.Site().Healthy() == nil })
-	alice := hold.Client{Address: l.Addr().String(), Token: s.token(t, "alice", []string{"*"}, access.Actions()...), Prefix: "acme"}
+	alice := hold.Client{
+		Address: l.Addr().String(), Token: s.token(t, "alice", []string{"*"}, access.Actions()...), Prefix: "acme",
+	}
 	alice.Pull = alice.PushBlob(t)
-	mallory := hold.Client{Address: alice.Address, Token: s.token(t, "mallory", []string{"*"}, access.Actions()...), Prefix: "mal", Pull: alice.Pull}
+	mallory := hold.Client{
+		Address: alice.Address, Token: s.token(t, "mallory", []string{"*"}, access.Actions()...), Prefix: "mal",
+		Pull: alice.Pull,
+	}
 	anonymous := mallory
 	anonymous.Token = ""
 	alice.Check(t, "before")

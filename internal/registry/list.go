@@ -16,8 +16,8 @@ import (
 // mostListed is the maximum number of repositories in one response.
 const mostListed = 1000
 
-// RepositoryList serves the names of the repositories of a registry ("/v2/_catalog" of CNCF distribution), so that an index can be built
-// from the registry.
+// RepositoryList serves the names of the repositories of a registry ("/v2/_catalog" of CNCF distribution), so that an
+// index can be built from the registry.
 type RepositoryList struct {
 	// Repositories returns the names of all repositories, sorted.
 	Repositories func(ctx context.Context) ([]string, error)
@@ -28,7 +28,9 @@ type RepositoryList struct {
 
 // NewLocalList returns the list of the repositories in a store, all of which every client may read.
 func NewLocalList(store *storage.Store, log *slog.Logger) RepositoryList {
-	return RepositoryList{Repositories: func(ctx context.Context) ([]string, error) { return repositoriesIn(ctx, store) }, Log: log}
+	return RepositoryList{
+		Repositories: func(ctx context.Context) ([]string, error) { return repositoriesIn(ctx, store) }, Log: log,
+	}
 }
 
 // ServeHTTP implements [http.Handler].
@@ -40,7 +42,9 @@ func (l RepositoryList) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	all, err := l.Repositories(r.Context())
 	if err != nil {
 		l.Log.Error("cannot list the repositories", "error", err)
-		protocol.WriteError(w, r, http.StatusServiceUnavailable, protocol.CodeUnsupported, "the repositories cannot be listed now")
+		protocol.WriteError(
+			w, r, http.StatusServiceUnavailable, protocol.CodeUnsupported, "the repositories cannot be listed now",
+		)
 		return
 	}
 	last := r.URL.Query().Get("last")

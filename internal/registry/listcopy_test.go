@@ -28,7 +28,8 @@ func keepCopy(t *testing.T, dir string) {
 	}
 }
 
-// TestALostListIsRestored damages the list of a repository of a former release as a loss of power did, before and after the start. Its copy has every version.
+// TestALostListIsRestored damages the list of a repository of a former release as a loss of power did, before and after
+// the start. Its copy has every version.
 func TestALostListIsRestored(t *testing.T) {
 	t.Parallel()
 	for name, damage := range map[string]func(path string) error{
@@ -96,14 +97,16 @@ func TestADamagedListWithoutAValidCopyIsRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		s, _ := first.again(t)
-		if status, body := s.get(t, "/v2/acme/boats/tags/list"); status != http.StatusInternalServerError || !strings.Contains(body, "REPOSITORY_DAMAGED") {
+		if status, body := s.get(t, "/v2/acme/boats/tags/list"); status != http.StatusInternalServerError ||
+			!strings.Contains(body, "REPOSITORY_DAMAGED") {
 			t.Errorf("%q: %d %s", damaged, status, body)
 		}
 		s.stop()
 	}
 }
 
-// TestAChangeRemovesTheCopy pushes to a repository with the copy of a former list: if the list was lost later, the copy would bring it back.
+// TestAChangeRemovesTheCopy pushes to a repository with the copy of a former list: if the list was lost later, the copy
+// would bring it back.
 func TestAChangeRemovesTheCopy(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -131,7 +134,8 @@ func TestDeletedVersionsDoNotComeBack(t *testing.T) {
 		digests = append(digests, build(t, packageYAML("boats", kind)).Root().Digest)
 	}
 	for _, d := range digests {
-		if resp := first.do(t, http.MethodDelete, "/v2/acme/boats/manifests/"+d.String(), first.admin, nil); resp.StatusCode != http.StatusAccepted {
+		if resp := first.do(t, http.MethodDelete, "/v2/acme/boats/manifests/"+
+			d.String(), first.admin, nil); resp.StatusCode != http.StatusAccepted {
 			t.Fatal(resp.StatusCode)
 		}
 	}

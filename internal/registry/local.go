@@ -23,8 +23,8 @@ type LocalOptions struct {
 	Log *slog.Logger
 }
 
-// NewLocalSite returns the site of a registry of this process, and its packages. It publishes no index. It accesses the registry
-// only while it runs.
+// NewLocalSite returns the site of a registry of this process, and its packages. It publishes no index. It accesses the
+// registry only while it runs.
 func NewLocalSite(o LocalOptions) (*Site, *Packages) {
 	packages := NewPackages(o.Host, o.Dir, o.Images)
 	policy := &access.Policy{}

@@ -24,8 +24,9 @@ const (
 // FolderLock is the lock of the folder of a server, and of the folder of its content.
 type FolderLock []*flock.Flock
 
-// LockFolder locks the folder of a server, and creates and locks the folder of its content, if it has one. Both stay locked until the lock is closed. Two servers with
-// the same content would overwrite the lists of versions of each other. The content has a lock of its own because it can be a symbolic link into the folder of another server.
+// LockFolder locks the folder of a server, and creates and locks the folder of its content, if it has one. Both stay
+// locked until the lock is closed. Two servers with the same content would overwrite the lists of versions of each
+// other. The content has a lock of its own because it can be a symbolic link into the folder of another server.
 func LockFolder(dir, content string) (FolderLock, error) {
 	files := []string{filepath.Join(dir, lockName)}
 	if content != "" {
@@ -57,7 +58,9 @@ func lockFile(file string) (*flock.Flock, error) {
 		return nil, ErrServer.New(err, "cannot lock the folder %s", filepath.Dir(file))
 	}
 	return nil, ErrServer.New(nil, "another registry server uses the folder %s", filepath.Dir(file)).
-		WithDo("Stop the other server, which is `xpkg registry serve` or `xpkg up`, or give this one a folder of its own with --dir. Several servers can share a registry with --backend.")
+		WithDo(
+			"Stop the other server, which is `xpkg registry serve` or `xpkg up`, or give this one a folder of its own with --dir. Several servers can share a registry with --backend.",
+		)
 }
 
 // Close releases the lock.
@@ -69,7 +72,8 @@ func (l FolderLock) Close() error {
 	return errors.Join(failed...)
 }
 
-// checkFolder fails if the folder of the server is not the one that it has locked: its packages have not been removed, and stay in the index.
+// checkFolder fails if the folder of the server is not the one that it has locked: its packages have not been removed,
+// and stay in the index.
 func (s *Server) checkFolder() error {
 	if s.folder == nil {
 		return nil

@@ -51,8 +51,8 @@ func TestAContentHasOneServer(t *testing.T) {
 	mustOpen(t, linked)
 }
 
-// TestAFolderThatDisappearsKeepsTheIndex moves the folder of a server away, as if it was unmounted, and back. Without its packages, the server would publish an
-// empty index.
+// TestAFolderThatDisappearsKeepsTheIndex moves the folder of a server away, as if it was unmounted, and back. Without
+// its packages, the server would publish an empty index.
 func TestAFolderThatDisappearsKeepsTheIndex(t *testing.T) {
 	parent := t.TempDir()
 	dir, elsewhere := filepath.Join(parent, "folder"), filepath.Join(parent, "elsewhere")

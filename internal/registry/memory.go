@@ -9,11 +9,12 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/gcstart"
 )
 
-// mostHeap is the size of the heap in bytes from which memory is returned to the operating system after a change of an index.
+// mostHeap is the size of the heap in bytes from which memory is returned to the operating system after a change of an
+// index.
 const mostHeap = 64 << 20
 
-// releaseMemory returns the memory to the operating system that an update of a large index has left. The runtime does so minutes later, and
-// keeps as much as the update needed at most.
+// releaseMemory returns the memory to the operating system that an update of a large index has left. The runtime does
+// so minutes later, and keeps as much as the update needed at most.
 func releaseMemory() {
 	var m runtime.MemStats
 	if runtime.ReadMemStats(&m); m.HeapSys-m.HeapReleased > mostHeap {
@@ -24,8 +25,8 @@ func releaseMemory() {
 // earlyGrowth is the growth of the heap in percent after which the garbage collector runs during an update.
 const earlyGrowth = 25
 
-// During an update, the memory of Go may grow to updateMemory, or by updateGrowth if the process keeps more. Above that, the garbage collector uses up to half of
-// the processor time.
+// During an update, the memory of Go may grow to updateMemory, or by updateGrowth if the process keeps more. Above
+// that, the garbage collector uses up to half of the processor time.
 const (
 	updateMemory = 128 << 20
 	updateGrowth = 64 << 20
@@ -38,8 +39,8 @@ var collector struct {
 	limit           int64
 }
 
-// collectEarly makes the garbage collector of the process run early until restore is called. An update makes several times as much garbage as
-// it keeps, and no client waits for it, so it trades processor time for memory.
+// collectEarly makes the garbage collector of the process run early until restore is called. An update makes several
+// times as much garbage as it keeps, and no client waits for it, so it trades processor time for memory.
 func collectEarly() (restore func()) {
 	collector.Lock()
 	defer collector.Unlock()

@@ -13,8 +13,8 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/registry/storage"
 )
 
-// metrics counts requests by the part of the server and the class of the status, never by repository, so the metrics reveal
-// no names.
+// metrics counts requests by the part of the server and the class of the status, never by repository, so the metrics
+// reveal no names.
 type metrics struct {
 	registry *prometheus.Registry
 	requests *prometheus.CounterVec
@@ -53,11 +53,14 @@ func (m *metrics) handler(found storage.Damage) http.Handler {
 	return promhttp.HandlerFor(prometheus.Gatherers{m.registry, ofClient}, promhttp.HandlerOpts{})
 }
 
-// serveMetrics serves the metrics to users with a valid token: the number of requests to a private part would otherwise be public.
+// serveMetrics serves the metrics to users with a valid token: the number of requests to a private part would otherwise
+// be public.
 func (s *Server) serveMetrics(w http.ResponseWriter, r *http.Request) {
 	if subject, found := s.identifier.subject(r); found != validCredentials || subject.IsAnonymous() {
 		w.Header().Set("WWW-Authenticate", `Basic realm="xpkg"`)
-		protocol.WriteError(w, r, http.StatusUnauthorized, protocol.CodeUnauthorized, "the metrics need a token of the server")
+		protocol.WriteError(
+			w, r, http.StatusUnauthorized, protocol.CodeUnauthorized, "the metrics need a token of the server",
+		)
 		return
 	}
 	s.metrics.handler(s.damageIn(r)).ServeHTTP(w, r)

@@ -33,7 +33,8 @@ func (h *hosts) RoundTrip(r *http.Request) (*http.Response, error) {
 	return h.servers[r.URL.Host].RoundTrip(r)
 }
 
-// mirrorOptions returns the options of a mirror with records from one server to another one with the host target, and the transport of its requests.
+// mirrorOptions returns the options of a mirror with records from one server to another one with the host target, and
+// the transport of its requests.
 func mirrorOptions(t *testing.T, source, copies *server, target string) (mirror.Options, *hosts) {
 	t.Helper()
 	records, err := store.Open(t.TempDir(), store.Options{})
@@ -42,7 +43,9 @@ func mirrorOptions(t *testing.T, source, copies *server, target string) (mirror.
 	}
 	t.Cleanup(func() { _ = records.Close() })
 	requests := &hosts{servers: map[string]direct{host: {source, source.admin}, target: {copies, copies.admin}}}
-	o := mirror.Options{Client: remote.New(remote.Options{Transport: requests, Attempts: 1}), Target: target, Records: records}
+	o := mirror.Options{
+		Client: remote.New(remote.Options{Transport: requests, Attempts: 1}), Target: target, Records: records,
+	}
 	t.Cleanup(o.Client.Close)
 	return o, requests
 }
@@ -70,7 +73,10 @@ func TestAMirrorComparesOnlyWhatHasChanged(t *testing.T) {
 			t.Fatalf("%s: %v", what, err)
 		}
 		if got.Versions != wantVersions || got.Artifacts != wantArtifacts {
-			t.Errorf("%s copies %d versions and %d artifacts, want %d and %d", what, got.Versions, got.Artifacts, wantVersions, wantArtifacts)
+			t.Errorf(
+				"%s copies %d versions and %d artifacts, want %d and %d", what, got.Versions, got.Artifacts, wantVersions,
+				wantArtifacts,
+			)
 		}
 		if n := int(requests.count.Load()); n > mostRequests {
 			t.Errorf("%s costs %d requests, want at most %d", what, n, mostRequests)
@@ -82,18 +88,23 @@ func TestAMirrorComparesOnlyWhatHasChanged(t *testing.T) {
 	run("a run without changes", 0, 0, 2*each)
 
 	boats := oci.MustParseReference(host + "/acme/provider-boats:v1.3.0")
-	if _, err := packagestatus.Write(t.Context(), source.client(t, source.admin), boats, catalog.Status{State: catalog.Yanked}); err != nil {
+	if _, err := packagestatus.Write(t.Context(), source.client(t, source.admin), boats, catalog.Status{
+		State: catalog.Yanked,
+	}); err != nil {
 		t.Fatal(err)
 	}
 	run("a run after a new referrer", 0, 1, all)
 	source.waitUntil(t, "the status is published", func() bool {
 		current := client.catalog(t)
-		return slices.ContainsFunc(current.History(host+"/acme/provider-boats").Versions, func(v catalog.Version) bool { return v.Status != nil })
+		return slices.ContainsFunc(
+			current.History(host+"/acme/provider-boats").Versions, func(v catalog.Version) bool { return v.Status != nil },
+		)
 	})
 	run("a run that compares the versions of a package", 0, 0, all)
 	run("a run without changes after a referrer", 0, 0, 2*each)
 
-	if got := copies.do(t, http.MethodDelete, "/v2/acme/provider-rafts/manifests/v1.0.0", copies.admin, nil).StatusCode; got != http.StatusAccepted {
+	if got := copies.do(t, http.MethodDelete, "/v2/acme/provider-rafts/manifests/v1.0.0", copies.admin, nil).
+		StatusCode; got != http.StatusAccepted {
 		t.Fatalf("deletion in the mirror: %d", got)
 	}
 	run("a run after a loss in the mirror", 1, 0, 2*each+11)
@@ -108,13 +119,15 @@ func TestAMirrorComparesOnlyWhatHasChanged(t *testing.T) {
 	run("a run after that", 0, 0, 2*each)
 }
 
-// TestAMirrorThatVerifies damages each file of a version in a mirror. A run that verifies copies the version again, also if records state that the repository
-// has not changed, and fails if the registry keeps the damage.
+// TestAMirrorThatVerifies damages each file of a version in a mirror. A run that verifies copies the version again,
+// also if records state that the repository has not changed, and fails if the registry keeps the damage.
 func TestAMirrorThatVerifies(t *testing.T) {
 	const target = "mirror.example.org"
 	source, copies, reader := startWithMirror(t, target)
 	ref := oci.MustParseReference(host + "/acme/provider-boats:v1.0.0")
-	if _, err := packagestatus.Write(t.Context(), source.client(t, source.admin), ref, catalog.Status{State: catalog.Deprecated}); err != nil {
+	if _, err := packagestatus.Write(t.Context(), source.client(t, source.admin), ref, catalog.Status{
+		State: catalog.Deprecated,
+	}); err != nil {
 		t.Fatal(err)
 	}
 	o, requests := mirrorOptions(t, source, copies, target)
@@ -179,8 +192,8 @@ func TestAMirrorThatVerifies(t *testing.T) {
 	}
 }
 
-// startWithMirror starts a server with the published package acme/provider-boats, an empty one with the name target, and returns both with a client of
-// the index of the first.
+// startWithMirror starts a server with the published package acme/provider-boats, an empty one with the name target,
+// and returns both with a client of the index of the first.
 func startWithMirror(t *testing.T, target string) (source, copies *server, client *reader) {
 	t.Helper()
 	source = start(t, nil)
@@ -210,11 +223,13 @@ func TestAServerKeepsItsOwnIndex(t *testing.T) {
 	o, _ := mirrorOptions(t, source, copies, target)
 	index := oci.MustParseReference(host + "/index:main")
 	state := must(reader.client.Open(t.Context(), index))(t)
-	if to, isOwn, err := mirror.CopyIndex(t.Context(), o, index, state); err != nil || !isOwn || to.String() != target+"/index:main" {
+	if to, isOwn, err := mirror.CopyIndex(t.Context(), o, index, state); err != nil || !isOwn ||
+		to.String() != target+"/index:main" {
 		t.Errorf("without a prefix: %s, own: %v, %v", to, isOwn, err)
 	}
 	o.Target += "/packages"
-	if to, isOwn, err := mirror.CopyIndex(t.Context(), o, index, state); err != nil || isOwn || to.String() != target+"/packages/index:main" {
+	if to, isOwn, err := mirror.CopyIndex(t.Context(), o, index, state); err != nil || isOwn ||
+		to.String() != target+"/packages/index:main" {
 		t.Errorf("with a prefix: %s, own: %v, %v", to, isOwn, err)
 	}
 	copied := must(o.Client.Resolve(t.Context(), oci.MustParseReference(target+"/packages/index:main")))(t)
@@ -223,7 +238,8 @@ func TestAServerKeepsItsOwnIndex(t *testing.T) {
 	}
 }
 
-// TestAMirrorRecordsNoRepositoryThatItCannotRead has a version in the index that the source does not have: each run reports it.
+// TestAMirrorRecordsNoRepositoryThatItCannotRead has a version in the index that the source does not have: each run
+// reports it.
 func TestAMirrorRecordsNoRepositoryThatItCannotRead(t *testing.T) {
 	const target = "mirror.example.org"
 	source, copies, reader := startWithMirror(t, target)
@@ -232,7 +248,8 @@ func TestAMirrorRecordsNoRepositoryThatItCannotRead(t *testing.T) {
 	h := current.History(host + "/acme/provider-boats")
 	h.Versions = append(h.Versions, catalog.Version{Tag: "v9.0.0", Digest: oci.DigestOf([]byte("absent"))})
 	for range 3 {
-		if _, err := mirror.Run(t.Context(), o, &current); !errors.Is(err, mirror.ErrUnreadable) || !strings.Contains(err.Error(), "/acme/provider-boats:v9.0.0 (") {
+		if _, err := mirror.Run(t.Context(), o, &current); !errors.Is(err, mirror.ErrUnreadable) ||
+			!strings.Contains(err.Error(), "/acme/provider-boats:v9.0.0 (") {
 			t.Errorf("%v", err)
 		}
 	}

@@ -16,8 +16,9 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 )
 
-// An update of an index in front of a backend asks for the digests of new tags, and of those that were written through the server. The digests of all others
-// are compared in rounds, beside the updates, so that a repository with many tags delays no update.
+// An update of an index in front of a backend asks for the digests of new tags, and of those that were written through
+// the server. The digests of all others are compared in rounds, beside the updates, so that a repository with many tags
+// delays no update.
 const (
 	// mostCompared is the number of tags of a repository that a round compares. The next round continues with the others.
 	mostCompared = 500
@@ -56,7 +57,8 @@ func (c *changedTags) take(repository string) map[string]bool {
 func (x *LocalIndexer) forget(states indexer.States, repositories []string) {
 	for _, repository := range repositories {
 		if changed := x.changedTags.take(repository); len(changed) > 0 {
-			states.Forget(x.packages.host+"/"+repository, func(tag string, d oci.Digest) bool { return changed[tag] || changed[d.String()] })
+			states.Forget(x.packages.host+"/"+
+				repository, func(tag string, d oci.Digest) bool { return changed[tag] || changed[d.String()] })
 		}
 	}
 }
@@ -76,7 +78,8 @@ func (x *LocalIndexer) knownTags() map[string]map[string]oci.Digest {
 	return out
 }
 
-// watchTags compares the digests of the tags with those of the backend until the context ends, a round in each interval.
+// watchTags compares the digests of the tags with those of the backend until the context ends, a round in each
+// interval.
 func (x *LocalIndexer) watchTags(ctx context.Context, interval time.Duration, changed func(repository string)) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
@@ -90,7 +93,8 @@ func (x *LocalIndexer) watchTags(ctx context.Context, interval time.Duration, ch
 	}
 }
 
-// compareTags compares the digests of the next tags of each repository with those of the backend, and calls changed for the repositories in which a tag has moved.
+// compareTags compares the digests of the next tags of each repository with those of the backend, and calls changed for
+// the repositories in which a tag has moved.
 func (x *LocalIndexer) compareTags(ctx context.Context, changed func(repository string)) {
 	known := x.knownTags()
 	maps.DeleteFunc(x.lastCompared, func(repository, _ string) bool { return known[repository] == nil })
@@ -114,7 +118,8 @@ func (x *LocalIndexer) compareTags(ctx context.Context, changed func(repository 
 	}
 }
 
-// nextTags returns the tags after the last one that was compared, and those from the start after the end, at most mostCompared.
+// nextTags returns the tags after the last one that was compared, and those from the start after the end, at most
+// mostCompared.
 func nextTags(known map[string]oci.Digest, last string) []string {
 	tags := slices.Sorted(maps.Keys(known))
 	at, found := slices.BinarySearch(tags, last)
@@ -126,7 +131,9 @@ func nextTags(known map[string]oci.Digest, last string) []string {
 }
 
 // compareNext compares tags of a repository until one cannot be read. It returns the last one that was compared.
-func (x *LocalIndexer) compareNext(ctx context.Context, repository string, known map[string]oci.Digest, tags []string) (last string, hasMoved bool) {
+func (x *LocalIndexer) compareNext(
+	ctx context.Context, repository string, known map[string]oci.Digest, tags []string,
+) (last string, hasMoved bool) {
 	ref, err := x.packages.reference(repository)
 	for _, tag := range tags {
 		var d oci.Descriptor
@@ -141,7 +148,9 @@ func (x *LocalIndexer) compareNext(ctx context.Context, repository string, known
 		}
 		last = tag
 		if err != nil {
-			x.log.Warn("cannot find out whether tags of a package have moved", "repository", repository, "tag", tag, "error", err)
+			x.log.Warn(
+				"cannot find out whether tags of a package have moved", "repository", repository, "tag", tag, "error", err,
+			)
 			return last, hasMoved
 		}
 		if d.Digest != known[tag] {

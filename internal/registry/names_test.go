@@ -10,8 +10,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
-// TestSimilarNamesAtTheSameTime creates repositories with similar names at the same time through one server, and through several servers in front of one
-// registry. The content of a push without a manifest takes no name.
+// TestSimilarNamesAtTheSameTime creates repositories with similar names at the same time through one server, and
+// through several servers in front of one registry. The content of a push without a manifest takes no name.
 func TestSimilarNamesAtTheSameTime(t *testing.T) {
 	for name, servers := range map[string]func(t *testing.T) []*server{
 		"folder": func(t *testing.T) []*server {
@@ -40,7 +40,8 @@ func TestSimilarNamesAtTheSameTime(t *testing.T) {
 					if strings.Contains(target, "?") {
 						separator = "&"
 					}
-					ended := s.do(t, http.MethodPut, target+separator+"digest="+oci.DigestOf([]byte(content)).String(), s.admin, strings.NewReader(content))
+					ended := s.do(t, http.MethodPut, target+separator+"digest="+
+						oci.DigestOf([]byte(content)).String(), s.admin, strings.NewReader(content))
 					if started.StatusCode != http.StatusAccepted || ended.StatusCode != http.StatusCreated {
 						t.Fatalf("an upload to %s: status %d, %d", names[i], started.StatusCode, ended.StatusCode)
 					}
@@ -69,7 +70,8 @@ func TestSimilarNamesAtTheSameTime(t *testing.T) {
 	}
 }
 
-// pushAgain pushes a manifest and returns the status. It repeats the push while the backend is not available, as clients do.
+// pushAgain pushes a manifest and returns the status. It repeats the push while the backend is not available, as
+// clients do.
 func pushAgain(t *testing.T, s *server, repository, tag, content string) int {
 	const attempts = 20
 	status := 0

@@ -11,24 +11,29 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
 )
 
-// An API group belongs to its owner before its first package, so that the first package of another publisher is not selected. The owner is not
-// published if it is a private part of the registry without public packages.
+// An API group belongs to its owner before its first package, so that the first package of another publisher is not
+// selected. The owner is not published if it is a private part of the registry without public packages.
 func TestTheOwnerOfAGroupIsPublishedWithoutPackages(t *testing.T) {
-	s := start(t, configured(t, policy+"groups: [{group: a.example.org, owner: later}, {group: b.example.org, owner: evil}, {group: s.example.org, owner: acme/secret}]\n"))
+	s := start(t, configured(t, policy+
+		"groups: [{group: a.example.org, owner: later}, {group: b.example.org, owner: evil}, {group: s.example.org, owner: acme/secret}]\n"))
 	s.mustPush(t, "evil/provider-boats:v1.0.0", "Boat")
-	want := []catalog.GroupOwner{{Group: "a.example.org", Owner: host + "/later"}, {Group: "b.example.org", Owner: host + "/evil"}}
+	want := []catalog.GroupOwner{{Group: "a.example.org", Owner: host + "/later"}, {
+		Group: "b.example.org", Owner: host + "/evil",
+	}}
 	s.waitUntil(t, "the index has the owners", func() bool {
 		var manifest struct{ Config struct{ Digest string } }
 		if json.NewDecoder(s.do(t, http.MethodGet, "/v2/index/manifests/main", "", nil).Body).Decode(&manifest) != nil {
 			return false
 		}
 		var config catalog.Config
-		err := json.NewDecoder(s.do(t, http.MethodGet, "/v2/index/blobs/"+manifest.Config.Digest, "", nil).Body).Decode(&config)
+		err := json.NewDecoder(s.do(t, http.MethodGet, "/v2/index/blobs/"+manifest.Config.Digest, "", nil).Body).
+			Decode(&config)
 		return err == nil && config.Counts.Packages == 1 && slices.Equal(config.Owners, want)
 	})
 }
 
-// TestAnOwnerThatBecomesPrivateLeavesThePublishedIndex checks that former states do not name it either. An owner with a public package remains.
+// TestAnOwnerThatBecomesPrivateLeavesThePublishedIndex checks that former states do not name it either. An owner with a
+// public package remains.
 func TestAnOwnerThatBecomesPrivateLeavesThePublishedIndex(t *testing.T) {
 	const groups = "groups: [{group: boats.example.org, owner: fleet}, {group: plans.example.org, owner: planned/hidden}]\n"
 	s := start(t, configured(t, policy+groups))
@@ -65,12 +70,14 @@ func TestAnOwnerThatBecomesPrivateLeavesThePublishedIndex(t *testing.T) {
 	s.waitUntil(t, "the next state is published", func() bool { return slices.Equal(owners(s), both[:1]) })
 }
 
-// The author of a package states its time, so the earliest package is not the owner of an API group. A configured owner is, also before its first package.
+// The author of a package states its time, so the earliest package is not the owner of an API group. A configured owner
+// is, also before its first package.
 func TestTheOwnerOfAGroupIsNotClaimed(t *testing.T) {
 	s := start(t, nil)
 	const group = "provider-boats.example.org"
 	owner := func() string {
-		return s.Site().ViewOf(httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+host+"/", nil)).GroupOwner(group).Publisher
+		return s.Site().ViewOf(httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+host+
+			"/", nil)).GroupOwner(group).Publisher
 	}
 	s.mustPush(t, "zulu/provider-boats:v1.0.0", "Boat")
 	s.waitUntil(t, "the only package is the owner", func() bool { return owner() == host+"/zulu/provider-boats" })

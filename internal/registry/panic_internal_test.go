@@ -16,10 +16,14 @@ import (
 func TestPanicIsAResponse(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
-	handler := recovering(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("no tags") }), slog.New(slog.NewTextHandler(&log, nil)))
+	handler := recovering(
+		http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("no tags") }),
+		slog.New(slog.NewTextHandler(&log, nil)),
+	)
 	w := httptest.NewRecorder()
 	handler.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v2/acme/boats/tags/list", nil))
-	if w.Code != http.StatusInternalServerError || !strings.Contains(w.Body.String(), protocol.CodeUnknown) || !strings.Contains(log.String(), "no tags") {
+	if w.Code != http.StatusInternalServerError || !strings.Contains(w.Body.String(), protocol.CodeUnknown) ||
+		!strings.Contains(log.String(), "no tags") {
 		t.Errorf("%d %s\n%s", w.Code, w.Body, &log)
 	}
 }

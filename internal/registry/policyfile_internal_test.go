@@ -10,8 +10,8 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/registry/access"
 )
 
-// A program that replaces the content of a file truncates it and then writes it, in any number of parts. A part of a policy can be a valid
-// one without its last rules.
+// A program that replaces the content of a file truncates it and then writes it, in any number of parts. A part of a
+// policy can be a valid one without its last rules.
 func TestAPolicyThatIsBeingWrittenIsNotUsed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "access.yaml")
 	now := time.Unix(1e9, 0)

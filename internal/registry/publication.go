@@ -19,7 +19,8 @@ const (
 	// indexRepository is the repository of the published index. Clients cannot push to it.
 	indexRepository = "index"
 	indexTag        = "main"
-	// indexValidity is the time after which clients refuse a state of the index. A server publishes it again after half of it.
+	// indexValidity is the time after which clients refuse a state of the index. A server publishes it again after half of
+	// it.
 	indexValidity = 30 * 24 * time.Hour
 	// mostStates is the number of former states that stay in the registry, with which clients detect forks.
 	mostStates = 32
@@ -27,8 +28,8 @@ const (
 	mostWalked = 1000
 )
 
-// publication is the index of the public packages as an artifact in the registry itself. Packages that are private are in no
-// published index.
+// publication is the index of the public packages as an artifact in the registry itself. Packages that are private are
+// in no published index.
 type publication struct {
 	packages *Packages
 	// guard states which packages of a state are not public.
@@ -39,17 +40,20 @@ type publication struct {
 	signer *indexer.Signer
 	// publisher states whether this server may publish in its backend; nil without a backend.
 	publisher *publisher
-	// election decides which one of several servers publishes; nil if there is only one. Term is the last term of this server.
+	// election decides which one of several servers publishes; nil if there is only one. Term is the last term of this
+	// server.
 	election *election
 	term     *term
 
 	client *indexer.Client
 	ref    oci.Reference
 	former *catalog.Reader
-	// content has the rows of former. After an update these are the rows of the catalog that was published, so that they are in memory once.
+	// content has the rows of former. After an update these are the rows of the catalog that was published, so that they
+	// are in memory once.
 	content catalog.Catalog
 	states  []oci.Digest // The states before former that the registry has, newest first.
-	// lost is the newest state that this server has published or followed, if the registry has none or an older one. The next state continues it, so that clients accept it.
+	// lost is the newest state that this server has published or followed, if the registry has none or an older one. The
+	// next state continues it, so that clients accept it.
 	lost indexer.Replaced
 	// followed is the state of another server that was read last.
 	followed state
@@ -63,9 +67,11 @@ type state struct {
 	config catalog.Config
 }
 
-// publish publishes a catalog unless the published one is equal and current, or another server publishes. It returns the
-// configuration of the published index.
-func (p *publication) publish(ctx context.Context, next *catalog.Catalog, repositories []string) (catalog.Config, error) {
+// publish publishes a catalog unless the published one is equal and current, or another server publishes. It returns
+// the configuration of the published index.
+func (p *publication) publish(
+	ctx context.Context, next *catalog.Catalog, repositories []string,
+) (catalog.Config, error) {
 	if err := p.openClient(); err != nil {
 		return catalog.Config{}, err
 	}
@@ -84,7 +90,9 @@ func (p *publication) publish(ctx context.Context, next *catalog.Catalog, reposi
 }
 
 // lead publishes a catalog, and reports whether this server was the elected one until the end.
-func (p *publication) lead(ctx context.Context, next *catalog.Catalog, repositories []string) (config catalog.Config, led bool, err error) {
+func (p *publication) lead(
+	ctx context.Context, next *catalog.Catalog, repositories []string,
+) (config catalog.Config, led bool, err error) {
 	p.election.mu.Lock()
 	defer p.election.mu.Unlock()
 	term := p.election.term
@@ -104,8 +112,9 @@ func (p *publication) lead(ctx context.Context, next *catalog.Catalog, repositor
 	return config, !lost || ctx.Err() != nil, err
 }
 
-// keepPublished returns the first catalog of a process with the published content of the packages that cannot be listed, such as those in damaged repositories.
-// The repositories of the catalog are public, and other content of them cannot be published.
+// keepPublished returns the first catalog of a process with the published content of the packages that cannot be
+// listed, such as those in damaged repositories. The repositories of the catalog are public, and other content of them
+// cannot be published.
 func (p *publication) keepPublished(ctx context.Context, next catalog.Catalog) catalog.Catalog {
 	if err := p.openClient(); err != nil {
 		return next // The publication reports it.
@@ -118,7 +127,9 @@ func (p *publication) keepPublished(ctx context.Context, next catalog.Catalog) c
 		}
 	}
 	if !indexer.IsAbsent(err) {
-		p.log.Warn("packages that cannot be listed leave the index, because their published content cannot be read", "error", err)
+		p.log.Warn(
+			"packages that cannot be listed leave the index, because their published content cannot be read", "error", err,
+		)
 	}
 	return next
 }
@@ -130,7 +141,8 @@ func (p *publication) publishedPackages(ctx context.Context) ([]string, error) {
 	}
 	r, err := p.client.Open(ctx, p.ref)
 	if err != nil {
-		if class := errcode.From(err).Code.Class; ctx.Err() != nil || class == errcode.Unavailable || class == errcode.Timeout {
+		if class := errcode.From(err).Code.Class; ctx.Err() != nil || class == errcode.Unavailable ||
+			class == errcode.Timeout {
 			return nil, err
 		}
 		return nil, nil // The publication reports it.
@@ -143,8 +155,8 @@ func (p *publication) publishedPackages(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// follow returns the configuration of the index that another server publishes, with the counts and owners of the next one, or that of the
-// next one if there is none.
+// follow returns the configuration of the index that another server publishes, with the counts and owners of the next
+// one, or that of the next one if there is none.
 func (p *publication) follow(ctx context.Context, next *catalog.Catalog) (catalog.Config, error) {
 	p.forget()
 	current, err := p.client.Remote.Resolve(ctx, p.ref)
@@ -166,8 +178,8 @@ func (p *publication) follow(ctx context.Context, next *catalog.Catalog) (catalo
 	return config, nil
 }
 
-// correctTag moves the tag back to the state in memory if a former holder has moved it. A state that continues the one in memory is
-// read instead.
+// correctTag moves the tag back to the state in memory if a former holder has moved it. A state that continues the one
+// in memory is read instead.
 func (p *publication) correctTag(ctx context.Context) error {
 	if p.former == nil {
 		return nil
@@ -217,8 +229,8 @@ func (p *publication) write(ctx context.Context, next *catalog.Catalog, reposito
 	return p.former.Config(), ctx.Err()
 }
 
-// remembersPrivate reports whether a former state names a package that is not public any more. An earlier process can have been interrupted before it
-// removed the state. A state that cannot be read is not served.
+// remembersPrivate reports whether a former state names a package that is not public any more. An earlier process can
+// have been interrupted before it removed the state. A state that cannot be read is not served.
 func (p *publication) remembersPrivate(ctx context.Context) bool {
 	policy := p.guard.policy()
 	return slices.ContainsFunc(p.states[:min(len(p.states), mostStates)], func(d oci.Digest) bool {
@@ -235,8 +247,9 @@ func (p *publication) differs(next *catalog.Catalog) bool {
 	return !next.SharesRows(&p.content) && len(catalog.Diff(&p.content, next)) > 0
 }
 
-// isWithdrawn reports whether a package of the published index, or of its journal, or an owner of an API group, is not public any more. It must not be in the snapshot or in
-// the journal of the next state, and the former states are removed.
+// isWithdrawn reports whether a package of the published index, or of its journal, or an owner of an API group, is not
+// public any more. It must not be in the snapshot or in the journal of the next state, and the former states are
+// removed.
 func (p *publication) isWithdrawn(repositories []string) bool {
 	if p.former == nil {
 		return false
@@ -251,8 +264,9 @@ func (p *publication) isWithdrawn(repositories []string) bool {
 	})
 }
 
-// load reads the published index once. An earlier process of this server published it, so it is not compared with the states
-// that this machine has seen, and may have expired. Rows that are equal to those of the next state share their memory.
+// load reads the published index once. An earlier process of this server published it, so it is not compared with the
+// states that this machine has seen, and may have expired. Rows that are equal to those of the next state share their
+// memory.
 func (p *publication) load(ctx context.Context, next *catalog.Catalog) error {
 	if p.former != nil {
 		return nil
@@ -282,8 +296,8 @@ func (p *publication) load(ctx context.Context, next *catalog.Catalog) error {
 	return nil
 }
 
-// discardOlder discards a state that is older than the newest one that this server has published, and one of another index: the tag was moved back, the registry
-// was restored, or another client of the registry has replaced the index.
+// discardOlder discards a state that is older than the newest one that this server has published, and one of another
+// index: the tag was moved back, the registry was restored, or another client of the registry has replaced the index.
 func (p *publication) discardOlder() {
 	if p.former != nil {
 		is := p.former.Config()
@@ -296,7 +310,10 @@ func (p *publication) discardOlder() {
 		p.states = discarded
 	}
 	if p.lost.Sequence > 0 {
-		p.log.Warn("the registry does not have the newest state of the index any more; the next state continues it", "sequence", p.lost.Sequence, "digest", p.lost.Digest)
+		p.log.Warn(
+			"the registry does not have the newest state of the index any more; the next state continues it", "sequence",
+			p.lost.Sequence, "digest", p.lost.Digest,
+		)
 	}
 }
 
@@ -313,11 +330,14 @@ func (p *publication) openClient() error {
 		return err
 	}
 	p.ref = ref.WithTag(indexTag)
-	p.client = &indexer.Client{Remote: p.packages.client, Store: p.packages.store, Now: func() time.Time { return time.Time{} }}
+	p.client = &indexer.Client{
+		Remote: p.packages.client, Store: p.packages.store, Now: func() time.Time { return time.Time{} },
+	}
 	return nil
 }
 
-// open reads the state of the tag; none if there is no tag, or if its content is not valid: the next state then replaces it.
+// open reads the state of the tag; none if there is no tag, or if its content is not valid: the next state then
+// replaces it.
 func (p *publication) open(ctx context.Context, next *catalog.Catalog) error {
 	r, err := p.client.Open(ctx, p.ref)
 	var content catalog.Catalog
@@ -364,10 +384,13 @@ func (p *publication) configOf(ctx context.Context, d oci.Digest) (catalog.Confi
 // push pushes the next state and opens it.
 func (p *publication) push(ctx context.Context, next catalog.Catalog, snapshot bool) error {
 	next.Config = catalog.Config{
-		Name: p.packages.host, Sources: []catalog.Source{{Kind: catalog.SourceRegistry, Location: p.packages.host}}, Counts: next.Config.Counts, Owners: next.Config.Owners,
+		Name: p.packages.host, Sources: []catalog.Source{{Kind: catalog.SourceRegistry, Location: p.packages.host}},
+		Counts: next.Config.Counts, Owners: next.Config.Owners,
 	}
 	created := p.now()
-	publishing := indexer.Publishing{Catalog: next, Created: created, Expires: created.Add(indexValidity), Snapshot: snapshot}
+	publishing := indexer.Publishing{
+		Catalog: next, Created: created, Expires: created.Add(indexValidity), Snapshot: snapshot,
+	}
 	if p.former != nil {
 		former := p.content
 		former.Config = p.former.Config()
@@ -395,7 +418,8 @@ func (p *publication) push(ctx context.Context, next catalog.Catalog, snapshot b
 	if p.former != nil {
 		p.states = slices.Insert(p.states, 0, p.former.Manifest().Digest)
 	}
-	// This server has just published the state. It does not continue the one that this machine has seen if the name of the index has changed.
+	// This server has just published the state. It does not continue the one that this machine has seen if the name of the
+	// index has changed.
 	if err := p.client.Forget(p.ref); err != nil {
 		return err
 	}
@@ -403,14 +427,16 @@ func (p *publication) push(ctx context.Context, next catalog.Catalog, snapshot b
 		return err
 	}
 	if d := p.former.Manifest().Digest; d != image.Manifest.Digest {
-		return indexer.ErrIndexChanged.New(nil, "%s is %s instead of %s after it was published", p.ref, d.Short(), image.Manifest.Digest.Short())
+		return indexer.ErrIndexChanged.New(
+			nil, "%s is %s instead of %s after it was published", p.ref, d.Short(), image.Manifest.Digest.Short(),
+		)
 	}
 	p.lost = indexer.Replaced{}
 	return nil
 }
 
-// sign signs a state, unless it has a signature by the key. A state of an earlier process may have none, or one of a former key, and clients of the registry behind
-// several servers can replace or delete it.
+// sign signs a state, unless it has a signature by the key. A state of an earlier process may have none, or one of a
+// former key, and clients of the registry behind several servers can replace or delete it.
 func (p *publication) sign(ctx context.Context, d oci.Digest) error {
 	if p.signer == nil {
 		return nil
@@ -431,47 +457,4 @@ func (p *publication) signatureOf(ctx context.Context, state oci.Digest) oci.Dig
 		return oci.Digest{}
 	}
 	return d.Digest
-}
-
-// prune removes the oldest states until so many remain. A state that cannot be removed is reported once, and tried again by the next update: this server
-// does not serve it if it names private packages.
-func (p *publication) prune(ctx context.Context, keep int) {
-	for len(p.states) > keep {
-		oldest := p.states[len(p.states)-1]
-		if err := p.remove(ctx, oldest); err != nil {
-			if ctx.Err() == nil && p.kept != oldest {
-				p.kept = oldest
-				p.reportKept(keep, err)
-			}
-			return
-		}
-		p.states = p.states[:len(p.states)-1]
-	}
-	p.kept = oci.Digest{}
-}
-
-// reportKept logs that former states cannot be removed.
-func (p *publication) reportKept(keep int, err error) {
-	repository := p.packages.host + "/" + indexRepository
-	if keep > 0 {
-		p.log.Warn("the index is published, but its oldest states cannot be removed; allow deletions in the repository, or delete them there",
-			"repository", repository, "states", len(p.states)-keep, "error", err)
-		return
-	}
-	p.log.Error("the index is published, but its former states, which name packages that are not public any more, cannot be removed; this server does not serve "+
-		"them to clients that may not read these packages, and clients of the registry behind it can read them until they are deleted there",
-		"repository", repository, "states", len(p.states), "newest", p.states[0], "oldest", p.states[len(p.states)-1], "error", err)
-}
-
-// remove removes a state and its signature.
-func (p *publication) remove(ctx context.Context, state oci.Digest) error {
-	for _, d := range []oci.Digest{p.signatureOf(ctx, state), state} {
-		if d.IsZero() {
-			continue
-		}
-		if err := p.client.Remote.Delete(ctx, p.ref.WithDigest(d)); err != nil && !errors.Is(err, oci.ErrManifestNotFound) {
-			return err
-		}
-	}
-	return nil
 }

@@ -76,10 +76,21 @@ func TestThePublishedIndexFollowsPushesAndSurvivesARestart(t *testing.T) {
 	client := newReader(t, first)
 	first.mustPush(t, "acme/provider-boats:v1.0.0", "Boat")
 	first.mustPush(t, "acme/secret/provider-plans:v1.0.0", "Plan")
-	first.waitUntil(t, "the first package is published", func() bool { return slices.Equal(client.kinds(t), []string{"Boat"}) })
+	first.waitUntil(t, "the first package is published", func() bool {
+		return slices.Equal(client.kinds(t), []string{
+			"Boat",
+		})
+	})
 	first.mustPush(t, "acme/provider-rafts:v1.0.0", "Raft")
-	first.waitUntil(t, "the second package is published", func() bool { return slices.Equal(client.kinds(t), []string{"Boat", "Raft"}) })
-	first.waitUntil(t, "the private package is found with credentials", func() bool { return len(first.found(t, first.admin, "kind:Plan")) == 1 })
+	first.waitUntil(t, "the second package is published", func() bool {
+		return slices.Equal(client.kinds(t), []string{
+			"Boat", "Raft",
+		})
+	})
+	first.waitUntil(
+		t, "the private package is found with credentials",
+		func() bool { return len(first.found(t, first.admin, "kind:Plan")) == 1 },
+	)
 	before := client.last
 	first.stop()
 
@@ -87,19 +98,25 @@ func TestThePublishedIndexFollowsPushesAndSurvivesARestart(t *testing.T) {
 	client.client.Remote = second.client(t, "")
 	second.waitUntil(t, "the index is ready", func() bool { return second.Site().Healthy() == nil })
 	if client.kinds(t); client.last.Sequence != before.Sequence || !client.last.Created.Equal(before.Created) {
-		t.Errorf("a restart without changes published the index again: sequence %d, before %d", client.last.Sequence, before.Sequence)
+		t.Errorf(
+			"a restart without changes published the index again: sequence %d, before %d", client.last.Sequence, before.Sequence,
+		)
 	}
 	if err := second.push(t, first.admin, "acme/provider-cars:v1.0.0", "Car"); err != nil {
 		t.Fatal(err)
 	}
 	// The client has seen the states before the restart, so it also checks that the new one continues them.
-	second.waitUntil(t, "a package after the restart is published", func() bool { return slices.Equal(client.kinds(t), []string{"Boat", "Car", "Raft"}) })
+	second.waitUntil(
+		t, "a package after the restart is published",
+		func() bool { return slices.Equal(client.kinds(t), []string{"Boat", "Car", "Raft"}) },
+	)
 	if got := second.found(t, first.admin, "index"); len(got) != 0 {
 		t.Errorf("the index is indexed: %q", got)
 	}
 }
 
-// TestTheIndexContinuesWhenTheRegistryLosesIt checks that clients accept the next state if the registry has lost the newest one, or was restored from a backup.
+// TestTheIndexContinuesWhenTheRegistryLosesIt checks that clients accept the next state if the registry has lost the
+// newest one, or was restored from a backup.
 func TestTheIndexContinuesWhenTheRegistryLosesIt(t *testing.T) {
 	remove := func(t *testing.T, dir, _ string) {
 		if err := os.RemoveAll(dir); err != nil {
@@ -141,14 +158,22 @@ func TestTheIndexContinuesWhenTheRegistryLosesIt(t *testing.T) {
 			s := start(t, nil)
 			client := newReader(t, s)
 			s.mustPush(t, "acme/provider-boats:v1.0.0", "Boat")
-			s.waitUntil(t, "the first package is published", func() bool { return slices.Equal(client.kinds(t), []string{"Boat"}) })
+			s.waitUntil(t, "the first package is published", func() bool {
+				return slices.Equal(client.kinds(t), []string{
+					"Boat",
+				})
+			})
 			dir, backup := filepath.Join(s.dir, "registry", "index"), filepath.Join(t.TempDir(), "index")
 			if err := os.CopyFS(backup, os.DirFS(dir)); err != nil {
 				t.Fatal(err)
 			}
 			for i, kind := range []string{"Raft", "Train"} {
 				s.mustPush(t, "acme/provider-boats:v1."+strconv.Itoa(i+1)+".0", kind)
-				s.waitUntil(t, "the next version is published", func() bool { return slices.Equal(client.kinds(t), []string{kind}) })
+				s.waitUntil(t, "the next version is published", func() bool {
+					return slices.Equal(client.kinds(t), []string{
+						kind,
+					})
+				})
 			}
 			before := client.last.Sequence
 			s.stop()
@@ -158,13 +183,15 @@ func TestTheIndexContinuesWhenTheRegistryLosesIt(t *testing.T) {
 			s.waitUntil(t, "the index is ready", func() bool { return s.Site().Healthy() == nil })
 			client.client.Remote = s.client(t, "")
 			if got := client.kinds(t); !slices.Equal(got, []string{"Train"}) || client.last.Sequence != before+1 {
-				t.Errorf("the index has the kinds %q and the sequence %d, want the sequence %d", got, client.last.Sequence, before+1)
+				t.Errorf("the index has the kinds %q and the sequence %d, want the sequence %d", got, client.last.Sequence, before+
+					1)
 			}
 		})
 	}
 }
 
-// invalidateIndex replaces the packages of the current state of the index in an OCI layout by a text that no reader accepts.
+// invalidateIndex replaces the packages of the current state of the index in an OCI layout by a text that no reader
+// accepts.
 func invalidateIndex(t *testing.T, dir string) {
 	t.Helper()
 	read := func(name string) []byte {
@@ -193,7 +220,9 @@ func invalidateIndex(t *testing.T, dir string) {
 	if err := json.Unmarshal([]byte(list), &layout); err != nil {
 		t.Fatal(err)
 	}
-	at := slices.IndexFunc(layout.Manifests, func(d descriptor) bool { return d.Annotations["org.opencontainers.image.ref.name"] == "main" })
+	at := slices.IndexFunc(
+		layout.Manifests, func(d descriptor) bool { return d.Annotations["org.opencontainers.image.ref.name"] == "main" },
+	)
 	m, err := catalog.ParseManifest(read(path(layout.Manifests[at].Digest)))
 	if err != nil {
 		t.Fatal(err)
@@ -206,7 +235,8 @@ func invalidateIndex(t *testing.T, dir string) {
 	}
 }
 
-// TestTheIndexContinuesWhenItIsDeletedInTheBackend deletes the current state while two servers run, of which the second one has followed the first one.
+// TestTheIndexContinuesWhenItIsDeletedInTheBackend deletes the current state while two servers run, of which the second
+// one has followed the first one.
 func TestTheIndexContinuesWhenItIsDeletedInTheBackend(t *testing.T) {
 	address := startRegistry(t)
 	direct := remote.New(remote.Options{})
@@ -288,7 +318,8 @@ func TestOnlyTheServerChangesItsIndex(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, reference := range []string{"main", current.Digest.String()} {
-		if got := s.do(t, http.MethodDelete, "/v2/index/manifests/"+reference, s.admin, nil).StatusCode; got != http.StatusConflict {
+		if got := s.do(t, http.MethodDelete, "/v2/index/manifests/"+reference, s.admin, nil).
+			StatusCode; got != http.StatusConflict {
 			t.Errorf("a deletion of index %s: %d", reference, got)
 		}
 	}
@@ -318,7 +349,11 @@ func TestAPackageThatBecomesPrivateLeavesThePublishedIndex(t *testing.T) {
 	client := newReader(t, s)
 	s.mustPush(t, "acme/provider-boats:v1.0.0", "Boat")
 	s.mustPush(t, "acme/later/provider-plans:v1.0.0", "Plan")
-	s.waitUntil(t, "both packages are published", func() bool { return slices.Equal(client.kinds(t), []string{"Boat", "Plan"}) })
+	s.waitUntil(t, "both packages are published", func() bool {
+		return slices.Equal(client.kinds(t), []string{
+			"Boat", "Plan",
+		})
+	})
 	former, err := s.client(t, "").Resolve(t.Context(), oci.MustParseReference(host+"/index:main"))
 	if err != nil {
 		t.Fatal(err)
@@ -340,7 +375,10 @@ func TestAPackageThatBecomesPrivateLeavesThePublishedIndex(t *testing.T) {
 	client.client.Remote = s.client(t, "")
 	s.waitUntil(t, "the package left the index", func() bool { return slices.Equal(client.kinds(t), []string{"Boat"}) })
 	gone := "/v2/index/manifests/" + former.Digest.String()
-	s.waitUntil(t, "the former state is removed", func() bool { return s.do(t, http.MethodGet, gone, "", nil).StatusCode == http.StatusUnauthorized })
+	s.waitUntil(
+		t, "the former state is removed",
+		func() bool { return s.do(t, http.MethodGet, gone, "", nil).StatusCode == http.StatusUnauthorized },
+	)
 	currentBlobs := s.indexBlobs(t)
 	for blob := range formerBlobs {
 		want := http.StatusUnauthorized
@@ -382,8 +420,8 @@ func TestAPackageThatBecomesPrivateLeavesThePublishedIndex(t *testing.T) {
 	}
 }
 
-// TestTheServedIndexEqualsTheOneThatIndexBuildMakes compares the published index with one that a client builds from the registry: its
-// content after pushes one by one, and every byte after a restart without the index and the caches.
+// TestTheServedIndexEqualsTheOneThatIndexBuildMakes compares the published index with one that a client builds from the
+// registry: its content after pushes one by one, and every byte after a restart without the index and the caches.
 func TestTheServedIndexEqualsTheOneThatIndexBuildMakes(t *testing.T) {
 	now := time.Now().Truncate(time.Second)
 	owners := "groups:\n- {group: boats.example.org, owner: acme}\n- {group: plans.example.org, owner: acme/secret}\n- {group: cars.example.org, owner: other}\n"
@@ -407,13 +445,16 @@ func TestTheServedIndexEqualsTheOneThatIndexBuildMakes(t *testing.T) {
 	if _, err := packagestatus.Write(t.Context(), first.client(t, first.admin), ref, yanked); err != nil {
 		t.Fatal(err)
 	}
-	notPackage, err := packagestatus.NewArtifact(oci.Descriptor{MediaType: oci.MediaTypeOCIManifest, Digest: oci.DigestOf(nil)}, catalog.VersionStatus{
+	notPackage, err := packagestatus.NewArtifact(oci.Descriptor{
+		MediaType: oci.MediaTypeOCIManifest, Digest: oci.DigestOf(nil),
+	}, catalog.VersionStatus{
 		Status: yanked, Tag: "v1.0.0", Digest: oci.DigestOf(nil),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := first.client(t, first.admin).Push(t.Context(), oci.MustParseReference(host+"/acme/other:v1.0.0"), notPackage); err != nil {
+	if _, err := first.client(t, first.admin).
+		Push(t.Context(), oci.MustParseReference(host+"/acme/other:v1.0.0"), notPackage); err != nil {
 		t.Fatal(err)
 	}
 	want := []string{"Boat", "Raft", "Train"}
@@ -470,7 +511,9 @@ func buildIndex(t testing.TB, s *server) catalog.Catalog {
 	builder := indexer.NewBuilder(indexer.Options{Remote: s.client(t, ""), Source: source, Store: cache, Texts: true})
 	c, err := builder.Build(t.Context(), catalog.Config{
 		Name: host, Sources: []catalog.Source{{Kind: catalog.SourceRegistry, Location: host}},
-		Owners: []catalog.GroupOwner{{Group: "boats.example.org", Owner: host + "/acme"}, {Group: "cars.example.org", Owner: host + "/other"}},
+		Owners: []catalog.GroupOwner{{Group: "boats.example.org", Owner: host + "/acme"}, {
+			Group: "cars.example.org", Owner: host + "/other",
+		}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -505,7 +548,9 @@ func TestTheSignatureOfTheCurrentStateIsRepaired(t *testing.T) {
 	for name, damage := range map[string]func() error{
 		"a signature of another key": func() error { return other.Push(t.Context(), backend, index, state.Digest) },
 		"a package": func() error {
-			_, err := backend.Push(t.Context(), index.WithTag(indexer.SignatureTag(state.Digest)), build(t, packageYAML("boats", "Boat")))
+			_, err := backend.Push(
+				t.Context(), index.WithTag(indexer.SignatureTag(state.Digest)), build(t, packageYAML("boats", "Boat")),
+			)
 			return err
 		},
 	} {
@@ -532,7 +577,11 @@ func TestADamagedRepositoryStaysInTheIndexAfterARestart(t *testing.T) {
 	client := newReader(t, first)
 	first.mustPush(t, "acme/provider-boats:v1.0.0", "Boat")
 	first.mustPush(t, "acme/provider-rafts:v1.0.0", "Raft")
-	first.waitUntil(t, "the packages are published", func() bool { return slices.Equal(client.kinds(t), []string{"Boat", "Raft"}) })
+	first.waitUntil(t, "the packages are published", func() bool {
+		return slices.Equal(client.kinds(t), []string{
+			"Boat", "Raft",
+		})
+	})
 	before := client.last.Sequence
 	first.stop()
 	writeList(t, filepath.Join(first.dir, "registry", "acme", "provider-boats"), []byte("{"))
@@ -546,14 +595,18 @@ func TestADamagedRepositoryStaysInTheIndexAfterARestart(t *testing.T) {
 	if err := second.push(t, first.admin, "acme/provider-cars:v1.0.0", "Car"); err != nil {
 		t.Fatal(err)
 	}
-	second.waitUntil(t, "a package after the restart is published", func() bool { return slices.Equal(client.kinds(t), []string{"Boat", "Car", "Raft"}) })
+	second.waitUntil(
+		t, "a package after the restart is published",
+		func() bool { return slices.Equal(client.kinds(t), []string{"Boat", "Car", "Raft"}) },
+	)
 	content := client.catalog(t)
 	if h := content.History(host + "/acme/provider-boats"); h == nil || len(h.Versions) != 1 {
 		t.Errorf("the history is %+v", h)
 	}
 }
 
-// A package whose private repository is damaged when the server starts keeps its content for the clients that may read it.
+// A package whose private repository is damaged when the server starts keeps its content for the clients that may read
+// it.
 func TestADamagedPrivateRepositoryStaysInTheIndexAfterARestart(t *testing.T) {
 	first := start(t, nil)
 	bob := first.token(t, "bob", []string{"*"}, access.Read)

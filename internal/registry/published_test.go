@@ -12,8 +12,9 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci/image"
 )
 
-// TestNewVersionsAreOrderedByTheTimeOfTheServer pushes versions whose authors state no time, or one in the past or in the future. The home page, the feeds and
-// the list of packages have the times at which the server saw the versions, also after a restart.
+// TestNewVersionsAreOrderedByTheTimeOfTheServer pushes versions whose authors state no time, or one in the past or in
+// the future. The home page, the feeds and the list of packages have the times at which the server saw the versions,
+// also after a restart.
 func TestNewVersionsAreOrderedByTheTimeOfTheServer(t *testing.T) {
 	day := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
 	clock := &clock{start: day}
@@ -26,7 +27,8 @@ func TestNewVersionsAreOrderedByTheTimeOfTheServer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.client(t, s.admin).Push(t.Context(), oci.MustParseReference(host+"/acme/"+names[i]+":v1.0.0"), built); err != nil {
+		if _, err := s.client(t, s.admin).
+			Push(t.Context(), oci.MustParseReference(host+"/acme/"+names[i]+":v1.0.0"), built); err != nil {
 			t.Fatal(err)
 		}
 		s.waitUntil(t, names[i]+" is in the index", func() bool {
@@ -52,7 +54,8 @@ func TestNewVersionsAreOrderedByTheTimeOfTheServer(t *testing.T) {
 				}
 			}
 		}
-		if status, body := s.get(t, "/p/"+host+"/acme/provider-undated@/feed.atom"); status != http.StatusOK || !strings.Contains(body, "<updated>2026-03-03T09:00:00Z") {
+		if status, body := s.get(t, "/p/"+host+"/acme/provider-undated@/feed.atom"); status != http.StatusOK ||
+			!strings.Contains(body, "<updated>2026-03-03T09:00:00Z") {
 			t.Errorf("the feed of a package: %d %s", status, body)
 		}
 	}

@@ -106,7 +106,9 @@ func (p *publisher) compare(ctx context.Context, ref oci.Reference, id string) e
 	case other != id:
 		return ErrServer.New(nil, "the server %s (%s) publishes in %s, so this one publishes nothing there",
 			other, annotations[placeAnnotation], p.backend).
-			WithDo("Use that server, or stop it for good, give this one its identity with %s, and start it again.", p.adopt(other))
+			WithDo(
+				"Use that server, or stop it for good, give this one its identity with %s, and start it again.", p.adopt(other),
+			)
 	}
 	p.own.Store(&current.Digest)
 	return nil

@@ -70,7 +70,8 @@ func TestOneServerPublishesOutsideOfACluster(t *testing.T) {
 			if got := second.do(t, http.MethodGet, "/v2/acme/boats/manifests/v1.0.0", "", nil).StatusCode; got != http.StatusOK {
 				t.Errorf("a read from the second server: %d", got)
 			}
-			if got := second.do(t, http.MethodDelete, "/v2/acme/boats/manifests/v1.0.0", second.admin, nil).StatusCode; got != http.StatusServiceUnavailable {
+			if got := second.do(t, http.MethodDelete, "/v2/acme/boats/manifests/v1.0.0", second.admin, nil).
+				StatusCode; got != http.StatusServiceUnavailable {
 				t.Errorf("a deletion in the second server: %d", got)
 			}
 			if !inside && !strings.Contains(log.String(), "must be the only server") {
@@ -84,7 +85,9 @@ func TestOneServerPublishesOutsideOfACluster(t *testing.T) {
 				return s
 			}
 			again := restart()
-			if status := again.pushManifest(t.Context(), "acme/cars", "v1.0.0", "content"); status != http.StatusServiceUnavailable {
+			if status := again.pushManifest(
+				t.Context(), "acme/cars", "v1.0.0", "content",
+			); status != http.StatusServiceUnavailable {
 				t.Errorf("the first server, started again beside the second one: %d", status)
 			}
 			if inside {
@@ -146,9 +149,12 @@ func TestABackendWithoutARecordIsUsed(t *testing.T) {
 func TestAServerWithoutPermissionsInItsClusterEnds(t *testing.T) {
 	in := inCluster(t)
 	in.REST = rest.CopyConfig(in.REST)
-	in.REST.Impersonate = rest.ImpersonationConfig{UserName: "without-permissions", Groups: []string{"system:authenticated"}}
+	in.REST.Impersonate = rest.ImpersonationConfig{UserName: "without-permissions", Groups: []string{
+		"system:authenticated",
+	}}
 	s, err := registry.New(registry.Options{
-		Dir: t.TempDir(), Host: host, Indexer: noIndexer{}, Backend: &registry.BackendOptions{Host: "registry.invalid", PlainHTTP: true, Cluster: in},
+		Dir: t.TempDir(), Host: host, Indexer: noIndexer{},
+		Backend: &registry.BackendOptions{Host: "registry.invalid", PlainHTTP: true, Cluster: in},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -184,7 +190,8 @@ func TestTheRoleOfTheGuideIsEnough(t *testing.T) {
 		t.Fatal(err)
 	}
 	limited := rest.CopyConfig(in.REST)
-	limited.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + in.Namespace + ":" + b.Subjects[0].Name}
+	limited.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + in.Namespace + ":" +
+		b.Subjects[0].Name}
 	as := &cluster.Config{REST: limited, Namespace: in.Namespace}
 	leases := clientsOf(t, as).CoordinationV1().Leases(in.Namespace)
 	wait.Until(t, deadline, "the API server has read the Role", func() (string, bool) {
@@ -198,7 +205,8 @@ func TestTheRoleOfTheGuideIsEnough(t *testing.T) {
 		return start(t, func(o *registry.Options) {
 			o.Indexer, o.Log = indexer, slog.New(slog.NewTextHandler(&log, nil))
 			o.Backend = &registry.BackendOptions{
-				Host: address, PlainHTTP: true, PublishIndex: true, Transport: life.limited(http.DefaultTransport), Cluster: wrapped(as, life.limited),
+				Host: address, PlainHTTP: true, PublishIndex: true, Transport: life.limited(http.DefaultTransport),
+				Cluster: wrapped(as, life.limited),
 			}
 		})
 	}
@@ -256,7 +264,8 @@ func TestAClaimWhoseContentIsGoneIsReplaced(t *testing.T) {
 	}
 	client := remote.New(remote.Options{})
 	t.Cleanup(client.Close)
-	lost := oci.MustParseReference(address + "/" + repository + ":v1.0.0").WithDigest(oci.DigestOf(manifestOf("lost content")))
+	lost := oci.MustParseReference(address + "/" + repository + ":v1.0.0").
+		WithDigest(oci.DigestOf(manifestOf("lost content")))
 	if err := client.Delete(t.Context(), lost); err != nil {
 		t.Fatal(err)
 	}

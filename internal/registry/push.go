@@ -42,8 +42,8 @@ type push struct {
 	left *leftStatus
 }
 
-// actions returns the actions of which one must be allowed for a request, before its body is read, and nil for a method that the
-// API does not have.
+// actions returns the actions of which one must be allowed for a request, before its body is read, and nil for a method
+// that the API does not have.
 func (p *push) actions(r *http.Request) []access.Action {
 	any := []access.Action{access.Publish, access.Create, access.Yank}
 	switch {
@@ -61,13 +61,15 @@ func (p *push) actions(r *http.Request) []access.Action {
 // checkIndex checks that the repository of a change is not the one of the index.
 func (p *push) checkIndex() error {
 	if p.publishesIndexIn(p.api.Repository) {
-		return access.ErrReservedName.New(nil, "only the server itself changes the repository %s, which has its index", indexRepository)
+		return access.ErrReservedName.New(
+			nil, "only the server itself changes the repository %s, which has its index", indexRepository,
+		)
 	}
 	return nil
 }
 
-// checkRepository checks that the subject may create the repository of a push under its name, unless it has tags, and that it is not the one of
-// the index.
+// checkRepository checks that the subject may create the repository of a push under its name, unless it has tags, and
+// that it is not the one of the index.
 func (p *push) checkRepository(ctx context.Context) error {
 	if err := p.checkIndex(); err != nil {
 		return err
@@ -100,7 +102,8 @@ func (p *push) firstWithTags(ctx context.Context, repositories []string) ([]stri
 	return nil, nil
 }
 
-// similar returns the repositories with similar names that the subject can read: the refusal of a name reveals no other one.
+// similar returns the repositories with similar names that the subject can read: the refusal of a name reveals no other
+// one.
 func (p *push) similar(ctx context.Context) ([]string, error) {
 	all, err := p.images.repositories(ctx)
 	if err != nil {
@@ -115,11 +118,13 @@ func (p *push) similar(ctx context.Context) ([]string, error) {
 func (p *push) mayKnow(repository string) bool {
 	policy := p.policy()
 	// The scope of a bearer token is one repository.
-	return policy.May(access.Anonymous(), repository, access.Read) || policy.May(p.subject.WithoutRequested(), repository, access.Read)
+	return policy.May(access.Anonymous(), repository, access.Read) ||
+		policy.May(p.subject.WithoutRequested(), repository, access.Read)
 }
 
-// manifest serves the push or the deletion of a manifest. Changes of one repository, and of those with similar names, are made one after another, so
-// that two pushes of one version cannot both find it missing, and only one of several similar names gets its first tag.
+// manifest serves the push or the deletion of a manifest. Changes of one repository, and of those with similar names,
+// are made one after another, so that two pushes of one version cannot both find it missing, and only one of several
+// similar names gets its first tag.
 func (p *push) manifest(w http.ResponseWriter, r *http.Request) {
 	body, err := readManifest(r)
 	if err != nil {
@@ -128,7 +133,10 @@ func (p *push) manifest(w http.ResponseWriter, r *http.Request) {
 	}
 	unlock, err := p.changing.Lock(r.Context(), access.Fold(p.api.Repository))
 	if err != nil { // The client has disconnected.
-		protocol.WriteError(w, r, http.StatusServiceUnavailable, protocol.CodeUnknown, "the request ended while other changes of the repository were made; try again")
+		protocol.WriteError(
+			w, r, http.StatusServiceUnavailable, protocol.CodeUnknown,
+			"the request ended while other changes of the repository were made; try again",
+		)
 		return
 	}
 	defer unlock()
@@ -214,7 +222,8 @@ func (p *push) check(r *http.Request, body []byte) error {
 	}
 	digest := oci.DigestOf(body)
 	if err := p.checkContent(r.Context(), tags, doc, pushedManifest{
-		packages: p.packages, repository: p.api.Repository, raw: body, root: oci.Descriptor{MediaType: doc.MediaType, Digest: digest, Size: int64(len(body))},
+		packages: p.packages, repository: p.api.Repository, raw: body,
+		root: oci.Descriptor{MediaType: doc.MediaType, Digest: digest, Size: int64(len(body))},
 	}); err != nil {
 		return err
 	}
@@ -272,7 +281,8 @@ func (p *push) tags(r *http.Request) ([]string, error) {
 		tags = append(tags[:len(tags):len(tags)], p.api.Reference)
 	}
 	if len(tags) > mostQueryTags {
-		return nil, oci.ErrManifestTooLarge.New(nil, "the push writes %d tags, at most %d are allowed", len(tags), mostQueryTags)
+		return nil,
+			oci.ErrManifestTooLarge.New(nil, "the push writes %d tags, at most %d are allowed", len(tags), mostQueryTags)
 	}
 	for _, tag := range tags {
 		if !oci.ValidTag(tag) {
@@ -282,8 +292,9 @@ func (p *push) tags(r *http.Request) ([]string, error) {
 	return tags, nil
 }
 
-// isStatusType reports whether the referrers of a subject list a document as the status of a version: by its artifact type, or by the media type of its
-// configuration, which counts if there is no artifact type. Readers do not all compare media types alike.
+// isStatusType reports whether the referrers of a subject list a document as the status of a version: by its artifact
+// type, or by the media type of its configuration, which counts if there is no artifact type. Readers do not all
+// compare media types alike.
 func isStatusType(doc *oci.Document) bool {
 	artifactType := doc.ArtifactType
 	if artifactType == "" && doc.Config != nil {
@@ -292,12 +303,16 @@ func isStatusType(doc *oci.Document) bool {
 	return strings.EqualFold(artifactType, catalog.StatusArtifactType)
 }
 
-// checkContent checks that the subject may push this kind of content under the tags. The status of a version needs the action yank, and so does its addition to
-// the list of the referrers of the version. Everything else needs the action publish. A status needs both if it gets other tags than its own.
+// checkContent checks that the subject may push this kind of content under the tags. The status of a version needs the
+// action yank, and so does its addition to the list of the referrers of the version. Everything else needs the action
+// publish. A status needs both if it gets other tags than its own.
 func (p *push) checkContent(ctx context.Context, tags []string, doc *oci.Document, content oci.Artifact) error {
 	isStatus := isStatusType(doc)
 	if isStatus && (doc.ArtifactType != catalog.StatusArtifactType || doc.Subject == nil) {
-		return oci.ErrInvalidManifest.New(nil, "the status of a version has the artifact type %s in the field artifactType, and a subject", catalog.StatusArtifactType)
+		return oci.ErrInvalidManifest.New(
+			nil, "the status of a version has the artifact type %s in the field artifactType, and a subject",
+			catalog.StatusArtifactType,
+		)
 	}
 	publishes := !isStatus
 	for _, tag := range tags {
@@ -323,9 +338,9 @@ func (p *push) checkContent(ctx context.Context, tags []string, doc *oci.Documen
 	return p.checkState(ctx, status)
 }
 
-// checkState checks that the subject may state what a status states: that a version was removed is for those who may delete it, and the status of a version that
-// the repository does not have, which reserves its tag, is for those who may publish it, as a mirror does. Clients ask for a bearer token to push, which does not
-// name the deletion.
+// checkState checks that the subject may state what a status states: that a version was removed is for those who may
+// delete it, and the status of a version that the repository does not have, which reserves its tag, is for those who
+// may publish it, as a mirror does. Clients ask for a bearer token to push, which does not name the deletion.
 func (p *push) checkState(ctx context.Context, status catalog.VersionStatus) error {
 	switch policy := p.policy(); {
 	case !policy.May(p.subject, p.api.Repository, access.Yank):
@@ -337,13 +352,15 @@ func (p *push) checkState(ctx context.Context, status catalog.VersionStatus) err
 	}
 	has, err := p.hasVersion(ctx, status)
 	if err == nil && !has {
-		err = ErrForbidden.New(nil, "%s:%s is not %s, and the token does not allow the action %s, which the status of another version needs; %s",
+		err = ErrForbidden.New(nil,
+			"%s:%s is not %s, and the token does not allow the action %s, which the status of another version needs; %s",
 			p.api.Repository, status.Tag, status.Digest.Short(), access.Publish, createToken(p.api.Repository, access.Publish))
 	}
 	return err
 }
 
-// hasVersion reports whether the tag in a status refers to the digest in it, or did so before the version was deleted: then it has a status already.
+// hasVersion reports whether the tag in a status refers to the digest in it, or did so before the version was deleted:
+// then it has a status already.
 func (p *push) hasVersion(ctx context.Context, status catalog.VersionStatus) (bool, error) {
 	current, err := p.images.digest(ctx, p.api.Repository, status.Tag)
 	if err != nil || current == status.Digest {
@@ -385,10 +402,14 @@ func (m pushedManifest) Open(ctx context.Context, d oci.Descriptor) (io.ReadClos
 
 // forbidden returns the error for an action that the subject may not perform on the repository.
 func (p *push) forbidden(action access.Action) error {
-	return ErrForbidden.New(nil, "the token does not allow the action %s on %s; %s", action, p.api.Repository, createToken(p.api.Repository, action))
+	return ErrForbidden.New(
+		nil, "the token does not allow the action %s on %s; %s", action, p.api.Repository,
+		createToken(p.api.Repository, action),
+	)
 }
 
-// checkTag checks that a version is not published again with other content, under any spelling, such as 1.0.0 and v1.00.0 for v1.0.0.
+// checkTag checks that a version is not published again with other content, under any spelling, such as 1.0.0 and
+// v1.00.0 for v1.0.0.
 func (p *push) checkTag(ctx context.Context, tag string, digest oci.Digest) error {
 	wanted := version.ParseLenient(tag)
 	if !wanted.Usable() {
@@ -416,7 +437,10 @@ func isSpellingOf(wanted version.Version) func(tag string) bool {
 
 // immutable returns the error for a version that has other content.
 func (p *push) immutable(tag string, current, wanted oci.Digest) error {
-	return remote.ErrImmutable.New(nil, "%s:%s is %s and cannot become %s: versions never change", p.api.Repository, tag, current.Short(), wanted.Short())
+	return remote.ErrImmutable.New(
+		nil, "%s:%s is %s and cannot become %s: versions never change", p.api.Repository, tag, current.Short(),
+		wanted.Short(),
+	)
 }
 
 // statusRecorder records the status of a response.

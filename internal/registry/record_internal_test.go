@@ -75,7 +75,9 @@ func TestRecordedTimes(t *testing.T) {
 // TestDamagedFilesOfARecordCountAsMissing damages each file of a record in turn: the next update writes it again.
 func TestDamagedFilesOfARecordCountAsMissing(t *testing.T) {
 	day := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
-	facts := []catalog.Facts{recordedVersion("provider-boats", "v1.0.0", day), recordedVersion("provider-cars", "v1.0.0", day)}
+	facts := []catalog.Facts{
+		recordedVersion("provider-boats", "v1.0.0", day), recordedVersion("provider-cars", "v1.0.0", day),
+	}
 	repositories := []string{facts[0].Repository, facts[1].Repository}
 	dir := t.TempDir()
 	next(t, dir, true, day, facts...)
@@ -84,7 +86,8 @@ func TestDamagedFilesOfARecordCountAsMissing(t *testing.T) {
 		t.Fatalf("the files are %v, %v", files, err)
 	}
 	for _, file := range files {
-		other := files[(slices.Index(files, file)+2)%len(files)].Name() // It can be the same kind of file of the other package.
+		// It can be the same kind of file of the other package.
+		other := files[(slices.Index(files, file)+2)%len(files)].Name()
 		copied, err := os.ReadFile(filepath.Join(dir, other))
 		if err != nil {
 			t.Fatal(err)
@@ -97,7 +100,8 @@ func TestDamagedFilesOfARecordCountAsMissing(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s: %v", file.Name(), err)
 			}
-			if entries, err := damaged.entries(repositories); err != nil || len(entries) != 2 && filepath.Ext(file.Name()) != entrySuffix {
+			if entries, err := damaged.entries(repositories); err != nil ||
+				len(entries) != 2 && filepath.Ext(file.Name()) != entrySuffix {
 				t.Errorf("%s: %d entries, %v", file.Name(), len(entries), err)
 			}
 			r := next(t, dir, true, day, facts...)

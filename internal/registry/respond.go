@@ -16,7 +16,8 @@ type backendFault struct{ error }
 // Unwrap returns the error.
 func (e backendFault) Unwrap() error { return e.error }
 
-// ofBackend returns the error of a read of the registry, so that a response that is not valid is no fault of the client.
+// ofBackend returns the error of a read of the registry, so that a response that is not valid is no fault of the
+// client.
 func ofBackend(err error) error {
 	if errcode.IsOfContent(err) {
 		return backendFault{err}
@@ -24,8 +25,8 @@ func ofBackend(err error) error {
 	return err
 }
 
-// recovering returns a handler that responds to a request for which another one panics, and logs the panic. The server of package http would close
-// the connection without a response.
+// recovering returns a handler that responds to a request for which another one panics, and logs the panic. The server
+// of package http would close the connection without a response.
 func recovering(next http.Handler, log *slog.Logger) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		recorder := &statusRecorder{ResponseWriter: w}
@@ -37,11 +38,17 @@ func recovering(next http.Handler, log *slog.Logger) http.Handler {
 			if cause == http.ErrAbortHandler { //nolint:errorlint // As package http compares it.
 				panic(cause)
 			}
-			log.Error("the server failed to respond", "method", r.Method, "path", r.URL.Path, "error", cause, "stack", string(debug.Stack()))
+			log.Error(
+				"the server failed to respond", "method", r.Method, "path", r.URL.Path, "error", cause, "stack",
+				string(debug.Stack()),
+			)
 			if recorder.status != 0 {
 				panic(http.ErrAbortHandler) // The response is incomplete.
 			}
-			protocol.WriteError(recorder, r, http.StatusInternalServerError, protocol.CodeUnknown, "the server failed to respond; its log has the cause")
+			protocol.WriteError(
+				recorder, r, http.StatusInternalServerError, protocol.CodeUnknown,
+				"the server failed to respond; its log has the cause",
+			)
 		}()
 		next.ServeHTTP(recorder, r)
 	})
@@ -50,12 +57,14 @@ func recovering(next http.Handler, log *slog.Logger) http.Handler {
 // emptyListTime is the time after which a registry that listed repositories before has none.
 const emptyListTime = 5 * time.Minute
 
-// emptyList finds out whether a registry has no repositories, or no versions, any more. Some registries respond with an empty list while their storage fails.
+// emptyList finds out whether a registry has no repositories, or no versions, any more. Some registries respond with an
+// empty list while their storage fails.
 type emptyList struct {
 	// listed means that the last complete list had entries, and since is the time of the first empty one after it.
 	listed bool
 	since  time.Time
-	// accepted means that this process has used a list. Before, an empty one is compared with what an earlier process has listed.
+	// accepted means that this process has used a list. Before, an empty one is compared with what an earlier process has
+	// listed.
 	accepted bool
 }
 
@@ -75,5 +84,8 @@ func (e *emptyList) check(host, entries string, number int, now time.Time) error
 		e.accept(0)
 		return nil
 	}
-	return ErrServer.New(nil, "%s lists no %s any more; the index keeps its packages until the list was empty for %s", host, entries, emptyListTime)
+	return ErrServer.New(
+		nil, "%s lists no %s any more; the index keeps its packages until the list was empty for %s", host, entries,
+		emptyListTime,
+	)
 }

@@ -24,22 +24,24 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
-// A token that only yanks sets statuses in front of a registry without the referrers API, where clients add each status to a list under a tag. It changes nothing
-// else in the list.
+// A token that only yanks sets statuses in front of a registry without the referrers API, where clients add each status
+// to a list under a tag. It changes nothing else in the list.
 func TestATokenThatYanksThroughABackend(t *testing.T) {
 	const repository = "acme/provider-boats"
 	for name, backend := range backends(t) {
 		t.Run(name, func(t *testing.T) {
 			address := backend(t)
 			s := start(t, func(o *registry.Options) {
-				o.Indexer, o.Backend = noIndexer{}, &registry.BackendOptions{Host: address, PlainHTTP: true, Repositories: []string{repository}}
+				o.Indexer, o.Backend = noIndexer{},
+					&registry.BackendOptions{Host: address, PlainHTTP: true, Repositories: []string{repository}}
 			})
 			for tag, kind := range map[string]string{"v1.0.0": "Boat", "v1.1.0": "Raft"} {
 				s.mustPush(t, repository+":"+tag, kind)
 			}
 			yank := s.token(t, "alice", []string{"acme/*"}, access.Yank)
 			remove := s.token(t, "alice", []string{"acme/*"}, access.Yank, access.Delete)
-			boat, raft := oci.MustParseReference(host+"/"+repository+":v1.0.0"), oci.MustParseReference(host+"/"+repository+":v1.1.0")
+			boat, raft := oci.MustParseReference(host+"/"+repository+":v1.0.0"),
+				oci.MustParseReference(host+"/"+repository+":v1.1.0")
 			for _, state := range []catalog.State{catalog.Yanked, catalog.Available, catalog.Deprecated} {
 				digest, err := packagestatus.Write(t.Context(), s.client(t, yank), boat, catalog.Status{State: state})
 				if err != nil {
@@ -50,7 +52,9 @@ func TestATokenThatYanksThroughABackend(t *testing.T) {
 					t.Errorf("the status %s is %+v, %v", state, got, err)
 				}
 			}
-			if _, err := packagestatus.Delete(t.Context(), s.client(t, remove), raft, catalog.Status{State: catalog.Removed}); err != nil {
+			if _, err := packagestatus.Delete(t.Context(), s.client(t, remove), raft, catalog.Status{
+				State: catalog.Removed,
+			}); err != nil {
 				t.Errorf("a deletion: %v", err)
 			}
 
@@ -60,7 +64,8 @@ func TestATokenThatYanksThroughABackend(t *testing.T) {
 			}
 			tag := strings.Replace(image.Digest.String(), ":", "-", 1)
 			list := oci.Document{SchemaVersion: 2, MediaType: oci.MediaTypeOCIIndex, Manifests: []oci.Descriptor{}}
-			if resp := s.do(t, http.MethodGet, "/v2/"+repository+"/manifests/"+tag, s.admin, nil); resp.StatusCode == http.StatusOK {
+			if resp := s.do(t, http.MethodGet, "/v2/"+repository+"/manifests/"+
+				tag, s.admin, nil); resp.StatusCode == http.StatusOK {
 				if err := json.NewDecoder(resp.Body).Decode(&list); err != nil {
 					t.Fatal(err)
 				}
@@ -69,11 +74,13 @@ func TestATokenThatYanksThroughABackend(t *testing.T) {
 			pretender := image
 			pretender.ArtifactType = catalog.StatusArtifactType
 			for name, entries := range map[string][]oci.Descriptor{
-				"an empty list":                      {},
-				"a list without its first entry":     append(slices.Clone(known[min(1, len(known)):]), image),
-				"a list with another artifact":       append(slices.Clone(known), image),
-				"a list with a package as a status":  append(slices.Clone(known), pretender),
-				"a list with another version's list": append(slices.Clone(known), oci.Descriptor{MediaType: oci.MediaTypeOCIManifest, ArtifactType: catalog.StatusArtifactType, Digest: oci.DigestOf(nil), Size: 1}),
+				"an empty list":                     {},
+				"a list without its first entry":    append(slices.Clone(known[min(1, len(known)):]), image),
+				"a list with another artifact":      append(slices.Clone(known), image),
+				"a list with a package as a status": append(slices.Clone(known), pretender),
+				"a list with another version's list": append(slices.Clone(known), oci.Descriptor{
+					MediaType: oci.MediaTypeOCIManifest, ArtifactType: catalog.StatusArtifactType, Digest: oci.DigestOf(nil), Size: 1,
+				}),
 			} {
 				if len(known) == 0 && len(entries) == 0 {
 					continue // The backend has the API.
@@ -86,7 +93,8 @@ func TestATokenThatYanksThroughABackend(t *testing.T) {
 				if got := s.putIndex(t, "/v2/"+repository+"/manifests/"+tag, yank, raw); got != http.StatusForbidden {
 					t.Errorf("%s: %d, want %d", name, got, http.StatusForbidden)
 				}
-				if got := s.putIndex(t, "/v2/"+repository+"/manifests/"+tag, s.token(t, "alice", []string{"acme/*"}, access.Delete), raw); got != http.StatusForbidden {
+				if got := s.putIndex(t, "/v2/"+repository+"/manifests/"+
+					tag, s.token(t, "alice", []string{"acme/*"}, access.Delete), raw); got != http.StatusForbidden {
 					t.Errorf("%s, with a token that deletes: %d, want %d", name, got, http.StatusForbidden)
 				}
 			}
@@ -111,8 +119,10 @@ func TestARevokedTokenEndsItsPush(t *testing.T) {
 	s.mustPush(t, "acme/provider-boats:v1.0.0", "Boat")
 	manifest := s.upload(t, "acme/provider-boats", build(t, packageYAML("provider-boats", "Raft")))
 	for name, login := range map[string]func(secret string) string{
-		"a token":        func(secret string) string { return secret },
-		"a bearer token": func(secret string) string { return s.bearer(t, secret, "repository:acme/provider-boats:pull,push") },
+		"a token": func(secret string) string { return secret },
+		"a bearer token": func(secret string) string {
+			return s.bearer(t, secret, "repository:acme/provider-boats:pull,push")
+		},
 	} {
 		token := login(s.token(t, "alice", []string{"acme/*"}, access.Publish))
 		body := &revoking{Reader: bytes.NewReader(manifest), revoke: func() {
@@ -129,7 +139,8 @@ func TestARevokedTokenEndsItsPush(t *testing.T) {
 				}
 			}
 		}}
-		if got := s.do(t, http.MethodPut, "/v2/acme/provider-boats/manifests/v1.1.0", token, body).StatusCode; got != http.StatusUnauthorized {
+		if got := s.do(t, http.MethodPut, "/v2/acme/provider-boats/manifests/v1.1.0", token, body).
+			StatusCode; got != http.StatusUnauthorized {
 			t.Errorf("%s: %d, want %d", name, got, http.StatusUnauthorized)
 		}
 		if got := s.tags(t, "acme/provider-boats"); !slices.Equal(got, []string{"v1.0.0"}) {
@@ -145,7 +156,8 @@ func TestAChangedPolicyEndsAWaitingDeletion(t *testing.T) {
 	s.mustPush(t, "acme/provider-boats:v1.0.0", "Boat")
 	unlock := s.LockRepository(t, "acme/provider-boats")
 	ctx := &waitingContext{Context: t.Context(), waits: make(chan struct{})}
-	r := httptest.NewRequestWithContext(ctx, http.MethodDelete, "http://"+host+"/v2/acme/provider-boats/manifests/v1.0.0", nil)
+	r := httptest.NewRequestWithContext(ctx, http.MethodDelete, "http://"+host+
+		"/v2/acme/provider-boats/manifests/v1.0.0", nil)
 	r.Header.Set("Authorization", "Bearer "+s.token(t, "alice", []string{"acme/*"}, access.Delete))
 	ended := make(chan int)
 	go func() {
@@ -191,7 +203,8 @@ func (r *revoking) Read(p []byte) (int, error) {
 	return r.Reader.Read(p)
 }
 
-// A backend, which does not know the client, gets no request to mount a blob that the client may not read. Registries read different values of several.
+// A backend, which does not know the client, gets no request to mount a blob that the client may not read. Registries
+// read different values of several.
 func TestABackendMountsOnlyWhatTheClientReads(t *testing.T) {
 	images := localregistry.New(t)
 	var mounted atomic.Value
@@ -203,7 +216,9 @@ func TestABackendMountsOnlyWhatTheClientReads(t *testing.T) {
 	})).URL, "http://")
 	s := start(t, func(o *registry.Options) {
 		o.Indexer = noIndexer{}
-		o.Backend = &registry.BackendOptions{Host: address, PlainHTTP: true, Repositories: []string{"acme/boats", "acme/public", "acme/secret/plans"}}
+		o.Backend = &registry.BackendOptions{Host: address, PlainHTTP: true, Repositories: []string{
+			"acme/boats", "acme/public", "acme/secret/plans",
+		}}
 	})
 	for _, reference := range []string{"acme/boats:v1.0.0", "acme/public:v1.0.0", "acme/secret/plans:v1.0.0"} {
 		s.mustPush(t, reference, "Boat")
@@ -228,7 +243,8 @@ func TestABackendMountsOnlyWhatTheClientReads(t *testing.T) {
 		{mount, token, false},
 	} {
 		mounted.Store("no upload")
-		if got := s.do(t, http.MethodPost, "/v2/acme/boats/blobs/uploads/?"+c.query, c.token, nil).StatusCode; got != http.StatusAccepted {
+		if got := s.do(t, http.MethodPost, "/v2/acme/boats/blobs/uploads/?"+c.query, c.token, nil).
+			StatusCode; got != http.StatusAccepted {
 			t.Errorf("%s: %d", c.query, got)
 		}
 		if got := mounted.Load().(string); strings.Contains(got, "mount") != c.want || got == "no upload" {

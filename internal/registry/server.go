@@ -37,8 +37,8 @@ type Options struct {
 	Dir string
 	// Host is the host, with its port if it has one, under which clients pull packages.
 	Host string
-	// URL is the address of the server for clients, such as "https://registry.example.org", if a proxy is in front of it. If it is
-	// empty, the address of each request is used.
+	// URL is the address of the server for clients, such as "https://registry.example.org", if a proxy is in front of it.
+	// If it is empty, the address of each request is used.
 	URL string
 	// Backend is the registry with the content; nil stores the content in Dir.
 	Backend *BackendOptions
@@ -48,7 +48,8 @@ type Options struct {
 	MaxUpload int64
 	// Indexer builds the index; nil means a LocalIndexer.
 	Indexer Indexer
-	// Texts adds field names, descriptions and readmes of the newest versions to the index. It costs the base layer of each newest version.
+	// Texts adds field names, descriptions and readmes of the newest versions to the index. It costs the base layer of
+	// each newest version.
 	Texts bool
 	// Signer signs the published index; nil publishes it without a signature.
 	Signer *indexer.Signer
@@ -63,7 +64,8 @@ type Options struct {
 	Now func() time.Time
 }
 
-// GarbageCollection configures the removal of content of a folder that neither a tag nor a referrer needs, while the server runs.
+// GarbageCollection configures the removal of content of a folder that neither a tag nor a referrer needs, while the
+// server runs.
 type GarbageCollection struct {
 	// Every is the time between two collections; zero means 15 minutes.
 	Every time.Duration
@@ -102,7 +104,8 @@ type Server struct {
 	folder os.FileInfo
 }
 
-// New opens the folder of a server. It creates the folder, and no connection. It fails if another server uses the folder.
+// New opens the folder of a server. It creates the folder, and no connection. It fails if another server uses the
+// folder.
 func New(o Options) (_ *Server, err error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -169,8 +172,8 @@ func New(o Options) (_ *Server, err error) {
 	return s, s.openSite()
 }
 
-// newIndexer returns an indexer, which publishes the index of the public packages if the server stores the content itself, or if the
-// options ask for it: a registry of another project needs permission for the repository of the index.
+// newIndexer returns an indexer, which publishes the index of the public packages if the server stores the content
+// itself, or if the options ask for it: a registry of another project needs permission for the repository of the index.
 func (s *Server) newIndexer() *LocalIndexer {
 	x := NewLocalIndexer(s.packages, s.options.Host)
 	x.log, x.texts, x.policy = s.log, s.options.Texts, s.policy
@@ -179,7 +182,9 @@ func (s *Server) newIndexer() *LocalIndexer {
 		x.recorded = func(partition string) ([]string, error) { return s.site.recorded(partition) }
 	}
 	if s.publishesIndexIn(indexRepository) {
-		x.publication = &publication{packages: s.packages, guard: s.indexGuard, now: s.now, signer: s.options.Signer, log: s.log}
+		x.publication = &publication{
+			packages: s.packages, guard: s.indexGuard, now: s.now, signer: s.options.Signer, log: s.log,
+		}
 		x.publication.publisher = s.publisher
 		if b := s.options.Backend; b != nil && b.Cluster != nil {
 			x.publication.election = &election{
@@ -250,26 +255,27 @@ func (s *Server) openSite() error {
 	}
 	// A browser that has logged in sends its credentials with each request, also with those of the pages of other sites.
 	protection := http.NewCrossOriginProtection()
-	s.handler = s.metrics.count(recovering(limit.Transfers(s.limiter.Handler(s.client, s.kindOf, protection.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch path := r.URL.Path; {
-		case path == tokenPath:
-			s.serveToken(w, r)
-		case path == exchangePath:
-			s.serveExchange(w, r)
-		case path == searchPath && s.options.Pages == nil:
-			s.serveSearch(w, r)
-		case path == LoginPath && s.options.Pages != nil:
-			s.serveLogin(w, r)
-		case path == healthPath:
-			s.serveHealth(w, r)
-		case path == "/metrics":
-			s.serveMetrics(w, r)
-		case strings.HasPrefix(path, protocol.Root), path == strings.TrimSuffix(protocol.Root, "/"):
-			s.serveDistribution(w, r)
-		default:
-			pages.ServeHTTP(w, r)
-		}
-	})))), s.log))
+	s.handler = s.metrics.count(recovering(limit.Transfers(s.limiter.Handler(s.client,
+		s.kindOf, protection.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			switch path := r.URL.Path; {
+			case path == tokenPath:
+				s.serveToken(w, r)
+			case path == exchangePath:
+				s.serveExchange(w, r)
+			case path == searchPath && s.options.Pages == nil:
+				s.serveSearch(w, r)
+			case path == LoginPath && s.options.Pages != nil:
+				s.serveLogin(w, r)
+			case path == healthPath:
+				s.serveHealth(w, r)
+			case path == "/metrics":
+				s.serveMetrics(w, r)
+			case strings.HasPrefix(path, protocol.Root), path == strings.TrimSuffix(protocol.Root, "/"):
+				s.serveDistribution(w, r)
+			default:
+				pages.ServeHTTP(w, r)
+			}
+		})))), s.log))
 	return nil
 }
 
@@ -333,15 +339,16 @@ func (s *Server) policy() *access.Policy { return s.policies.current() }
 // changed updates the index after a change of a repository. It does not wait.
 func (s *Server) changed(repository string) { s.site.Changed(repository) }
 
-// written records that a manifest of the backend was written or deleted, so that the next update of the repository asks for its digest.
+// written records that a manifest of the backend was written or deleted, so that the next update of the repository asks
+// for its digest.
 func (s *Server) written(repository, reference string) {
 	if x, ok := s.options.Indexer.(*LocalIndexer); ok && repository != indexRepository {
 		x.changedTags.add(repository, reference)
 	}
 }
 
-// policyFileReader reads the policy again when its file changes. While the file is malformed or being written, the last policy applies: the
-// beginning of a policy can be valid and lack its last rules.
+// policyFileReader reads the policy again when its file changes. While the file is malformed or being written, the last
+// policy applies: the beginning of a policy can be valid and lack its last rules.
 type policyFileReader struct {
 	path string
 	log  *slog.Logger
@@ -363,7 +370,8 @@ type fileState struct {
 // stateOf returns the state of a file.
 func stateOf(info os.FileInfo) fileState { return fileState{info.ModTime(), info.Size()} }
 
-// policyAge is the time for which the file is not checked again, and for which a file that changed must not change further.
+// policyAge is the time for which the file is not checked again, and for which a file that changed must not change
+// further.
 const policyAge = time.Second
 
 // current returns the policy.
@@ -423,5 +431,6 @@ func (p *policyFileReader) read() (*access.Policy, error) {
 	return policy, nil
 }
 
-// defaultAdministrator is the administrator without another one in the configuration: the user of tokens that name no user.
+// defaultAdministrator is the administrator without another one in the configuration: the user of tokens that name no
+// user.
 const defaultAdministrator = "admin"

@@ -21,16 +21,21 @@ import (
 func TestAPushIsFoundWithoutARestart(t *testing.T) {
 	s := start(t, nil)
 	s.mustPush(t, "acme/provider-boats:v1.0.0", "Boat")
-	s.waitUntil(t, "the package is found", func() bool { return slices.Contains(s.found(t, "", "boat"), "acme/provider-boats") })
+	s.waitUntil(
+		t, "the package is found", func() bool { return slices.Contains(s.found(t, "", "boat"), "acme/provider-boats") },
+	)
 	s.mustPush(t, "acme/provider-boats:v1.1.0", "Raft")
-	s.waitUntil(t, "the kind of the new version is found", func() bool { return slices.Contains(s.found(t, "", "kind:Raft"), "acme/provider-boats") })
+	s.waitUntil(
+		t, "the kind of the new version is found",
+		func() bool { return slices.Contains(s.found(t, "", "kind:Raft"), "acme/provider-boats") },
+	)
 	if got := s.found(t, "", "kind:Boat"); len(got) != 0 {
 		t.Errorf("a kind that the newest version does not have: %q", got)
 	}
 }
 
-// TestAnonymousViewEqualsAServerWithoutPrivatePackages compares every response to an anonymous client of a server with private packages and
-// of a server that never had them.
+// TestAnonymousViewEqualsAServerWithoutPrivatePackages compares every response to an anonymous client of a server with
+// private packages and of a server that never had them.
 func TestAnonymousViewEqualsAServerWithoutPrivatePackages(t *testing.T) {
 	with, without := start(t, nil), start(t, nil)
 	for _, s := range []*server{with, without} {
@@ -40,7 +45,9 @@ func TestAnonymousViewEqualsAServerWithoutPrivatePackages(t *testing.T) {
 	with.mustPush(t, "acme/secret/provider-boats:v1.0.0", "Boat")
 	with.mustPush(t, "acme/secret/provider-plans:v1.0.0", "Plan")
 	for _, s := range []*server{with, without} {
-		s.waitUntil(t, "everything is indexed", func() bool { return s.indexed(t) == map[*server]int{with: 4, without: 2}[s] })
+		s.waitUntil(
+			t, "everything is indexed", func() bool { return s.indexed(t) == map[*server]int{with: 4, without: 2}[s] },
+		)
 	}
 	secret := oci.MustParseReference(host + "/acme/secret/provider-plans:v1.0.0")
 	root, err := with.client(t, with.admin).Resolve(t.Context(), secret)
@@ -50,19 +57,26 @@ func TestAnonymousViewEqualsAServerWithoutPrivatePackages(t *testing.T) {
 	digest := root.Digest.String()
 	targets := []string{
 		"/v2/", "/v2/_catalog", "/v2/_catalog?n=1", "/v2/_catalog?last=acme/secret", "/healthz", "/metrics",
-		"/api/v1/search?q=provider", "/api/v1/search?q=plan", "/api/v1/search?q=pln", "/api/v1/search?q=kind:Plan", "/api/v1/search?q=kind:Boat",
-		"/api/v1/search?q=boat", "/api/v1/search", "/api/v1/search?q=type:Provider", "/api/v1/search?q=secret", "/api/v1/search?q=group:*.example.org",
+		"/api/v1/search?q=provider", "/api/v1/search?q=plan", "/api/v1/search?q=pln", "/api/v1/search?q=kind:Plan",
+		"/api/v1/search?q=kind:Boat",
+		"/api/v1/search?q=boat", "/api/v1/search", "/api/v1/search?q=type:Provider", "/api/v1/search?q=secret",
+		"/api/v1/search?q=group:*.example.org",
 	}
-	for _, repository := range []string{"acme/secret/provider-plans", "acme/secret", "acme/secret/never", "acme/provider-boats", "acme/never"} {
+	for _, repository := range []string{
+		"acme/secret/provider-plans", "acme/secret", "acme/secret/never", "acme/provider-boats", "acme/never",
+	} {
 		for _, rest := range []string{
-			"/tags/list", "/tags/list?n=1", "/manifests/v1.0.0", "/manifests/latest", "/manifests/" + digest, "/manifests/!", "/blobs/" + digest,
+			"/tags/list", "/tags/list?n=1", "/manifests/v1.0.0", "/manifests/latest", "/manifests/" + digest, "/manifests/!",
+			"/blobs/" + digest,
 			"/blobs/uploads/", "/blobs/uploads/1", "/blobs/nothing", "/referrers/" + digest, "/referrers/nothing", "/", "",
 		} {
 			targets = append(targets, "/v2/"+repository+rest)
 		}
 	}
 	for _, target := range targets {
-		for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodOptions} {
+		for _, method := range []string{
+			http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodOptions,
+		} {
 			for _, anonymous := range []bool{false, true} {
 				var got [2]string
 				for i, s := range []*server{with, without} {
@@ -73,13 +87,16 @@ func TestAnonymousViewEqualsAServerWithoutPrivatePackages(t *testing.T) {
 					got[i] = snapshot(t, s.do(t, method, target, token, nil))
 				}
 				if got[0] != got[1] {
-					t.Errorf("%s %s (anonymous token: %v):\n%s\nwithout private packages:\n%s", method, target, anonymous, got[0], got[1])
+					t.Errorf(
+						"%s %s (anonymous token: %v):\n%s\nwithout private packages:\n%s", method, target, anonymous, got[0], got[1],
+					)
 				}
 			}
 		}
 	}
 	mount := "/v2/acme/provider-boats/blobs/uploads/?mount=" + digest + "&from=acme/secret/provider-plans"
-	if got := with.do(t, http.MethodPost, mount, with.token(t, "carol", []string{"acme/*"}, access.Publish), nil).StatusCode; got != http.StatusForbidden {
+	if got := with.do(t, http.MethodPost, mount, with.token(t, "carol", []string{"acme/*"}, access.Publish), nil).
+		StatusCode; got != http.StatusForbidden {
 		t.Errorf("a mount of a private blob by another user: %d", got)
 	}
 }
@@ -126,12 +143,15 @@ func TestATokenAllowsOnlyItsScope(t *testing.T) {
 	}
 	const upload = "/v2/acme/provider-boats/blobs/uploads/"
 	answer := s.do(t, http.MethodPost, upload, s.anonymousToken(t, upload), nil)
-	if body, err := io.ReadAll(answer.Body); err != nil || answer.StatusCode != http.StatusForbidden || !strings.Contains(string(body), "xpkg registry token create --dir DIR --repository acme/provider-boats --action publish-new`") {
+	if body, err := io.ReadAll(answer.Body); err != nil || answer.StatusCode != http.StatusForbidden || !strings.Contains(
+		string(body), "xpkg registry token create --dir DIR --repository acme/provider-boats --action publish-new`",
+	) {
 		t.Errorf("an upload with an anonymous token: %d %s, %v", answer.StatusCode, body, err)
 	}
 	yanker := s.token(t, "alice", []string{"acme/*"}, access.Yank)
 	for _, token := range []string{everywhere, yanker} {
-		if got := s.do(t, http.MethodPost, "/v2/acme/provider-rafts/blobs/uploads/", token, nil).StatusCode; got != http.StatusForbidden {
+		if got := s.do(t, http.MethodPost, "/v2/acme/provider-rafts/blobs/uploads/", token, nil).
+			StatusCode; got != http.StatusForbidden {
 			t.Errorf("an upload to a new repository: %d", got)
 		}
 	}
@@ -144,8 +164,10 @@ func TestATokenAllowsOnlyItsScope(t *testing.T) {
 		token string
 		want  int
 	}{
-		"without credentials": {"", http.StatusUnauthorized}, "a reader": {reader, http.StatusOK}, "a token for another repository": {publisher, http.StatusNotFound},
-		"a user without permission": {stranger, http.StatusNotFound}, "a wrong token": {"xpkg_wrong", http.StatusUnauthorized},
+		"without credentials": {"", http.StatusUnauthorized}, "a reader": {reader, http.StatusOK},
+		"a token for another repository": {publisher, http.StatusNotFound},
+		"a user without permission":      {stranger, http.StatusNotFound},
+		"a wrong token":                  {"xpkg_wrong", http.StatusUnauthorized},
 	} {
 		if got := s.do(t, http.MethodGet, target, c.token, nil).StatusCode; got != c.want {
 			t.Errorf("read by %s: %d, want %d", name, got, c.want)
@@ -176,7 +198,8 @@ func TestVersionsNeverChange(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	resp := s.do(t, http.MethodPut, "/v2/acme/provider-boats/manifests/"+root.Root().Digest.String()+"?tag=v1.0.0", s.admin, bytes.NewReader(raw))
+	resp := s.do(t, http.MethodPut, "/v2/acme/provider-boats/manifests/"+root.Root().Digest.String()+
+		"?tag=v1.0.0", s.admin, bytes.NewReader(raw))
 	if resp.StatusCode != http.StatusConflict {
 		t.Errorf("the same version in the query of a push by digest: %d", resp.StatusCode)
 	}
@@ -227,7 +250,8 @@ func TestABearerTokenAllowsOnlyWhatTheClientRequested(t *testing.T) {
 			t.Errorf("%s: %d, want %d", name, got, c.want)
 		}
 	}
-	if got := s.do(t, http.MethodGet, "/v2/acme/provider-boats/tags/list", pull+"x", nil).StatusCode; got != http.StatusUnauthorized {
+	if got := s.do(t, http.MethodGet, "/v2/acme/provider-boats/tags/list", pull+"x", nil).
+		StatusCode; got != http.StatusUnauthorized {
 		t.Errorf("a changed bearer token: %d", got)
 	}
 }
@@ -256,15 +280,19 @@ func TestAStatusNeedsItsOwnPermission(t *testing.T) {
 	if _, err := packagestatus.Write(t.Context(), yanker, ref, removed); !errors.Is(err, remote.ErrUnauthorized) {
 		t.Errorf("the status of a deletion without the permission to delete: %v", err)
 	}
-	missing := `{"schemaVersion":2,"mediaType":"application/vnd.oci.image.manifest.v1+json","artifactType":"` + catalog.StatusArtifactType + `",` +
+	missing := `{"schemaVersion":2,"mediaType":"application/vnd.oci.image.manifest.v1+json","artifactType":"` +
+		catalog.StatusArtifactType + `",` +
 		`"config":{"mediaType":"application/vnd.oci.empty.v1+json","digest":"` + digest.String() + `","size":2},` +
-		`"layers":[{"mediaType":"` + catalog.StatusArtifactType + `","digest":"sha256:` + strings.Repeat("a", 64) + `","size":99}],` +
+		`"layers":[{"mediaType":"` + catalog.StatusArtifactType + `","digest":"sha256:` + strings.Repeat("a", 64) +
+		`","size":99}],` +
 		`"subject":{"mediaType":"application/vnd.oci.image.manifest.v1+json","digest":"` + digest.String() + `","size":2}}`
 	yankToken := s.token(t, "alice", []string{"acme/*"}, access.Yank)
-	if got := s.do(t, http.MethodPut, "/v2/acme/provider-boats/manifests/"+catalog.StatusTag(digest), yankToken, strings.NewReader(missing)).StatusCode; got < 400 {
+	if got := s.do(t, http.MethodPut, "/v2/acme/provider-boats/manifests/"+
+		catalog.StatusTag(digest), yankToken, strings.NewReader(missing)).StatusCode; got < 400 {
 		t.Errorf("a status whose layer is missing: %d", got)
 	}
-	if got, err := packagestatus.Read(t.Context(), yanker, ref.WithDigest(digest)); err != nil || got == nil || got.State != catalog.Yanked {
+	if got, err := packagestatus.Read(t.Context(), yanker, ref.WithDigest(digest)); err != nil || got == nil ||
+		got.State != catalog.Yanked {
 		t.Errorf("after a status was refused: %+v, %v", got, err)
 	}
 	both := s.token(t, "alice", []string{"acme/*"}, access.Yank, access.Delete)
@@ -276,20 +304,28 @@ func TestAStatusNeedsItsOwnPermission(t *testing.T) {
 			}
 		}
 	}
-	if _, err := packagestatus.Write(t.Context(), s.client(t, s.bearer(t, yankToken, scope)), ref, removed); !errors.Is(err, remote.ErrUnauthorized) {
+	if _, err := packagestatus.Write(
+		t.Context(), s.client(t, s.bearer(t, yankToken, scope)), ref, removed,
+	); !errors.Is(err, remote.ErrUnauthorized) {
 		t.Errorf("the status of a deletion with a bearer token without the permission to delete: %v", err)
 	}
-	if err := s.push(t, s.admin, "acme/provider-boats:"+catalog.StatusTag(digest), "Boat"); !errors.Is(err, remote.ErrRefused) {
+	if err := s.push(t, s.admin, "acme/provider-boats:"+
+		catalog.StatusTag(digest), "Boat"); !errors.Is(err, remote.ErrRefused) {
 		t.Errorf("a package under the tag of a status: %v", err)
 	}
 	for name, types := range map[string]string{
-		"in the configuration": `"config":{"mediaType":"application/vnd.xpkg.status.v1+json","digest":"` + digest.String() + `","size":2}`,
-		"in capital letters":   `"artifactType":"application/vnd.xpkg.STATUS.v1+json","config":{"mediaType":"application/vnd.oci.empty.v1+json","digest":"` + digest.String() + `","size":2}`,
+		"in the configuration": `"config":{"mediaType":"application/vnd.xpkg.status.v1+json","digest":"` + digest.String() +
+			`","size":2}`,
+		"in capital letters": `"artifactType":"application/vnd.xpkg.STATUS.v1+json","config":{"mediaType":"application/vnd.oci.empty.v1+json","digest":"` +
+			digest.String() + `","size":2}`,
 	} {
 		manifest := `{"schemaVersion":2,"mediaType":"application/vnd.oci.image.manifest.v1+json",` + types +
-			`,"layers":[],"subject":{"mediaType":"application/vnd.oci.image.manifest.v1+json","digest":"` + digest.String() + `","size":2}}`
-		resp := s.do(t, http.MethodPut, "/v2/acme/provider-boats/manifests/"+oci.DigestOf([]byte(manifest)).String(), s.admin, strings.NewReader(manifest))
-		if text, err := io.ReadAll(resp.Body); err != nil || resp.StatusCode != http.StatusBadRequest || !strings.Contains(string(text), "has the artifact type") {
+			`,"layers":[],"subject":{"mediaType":"application/vnd.oci.image.manifest.v1+json","digest":"` + digest.String() +
+			`","size":2}}`
+		resp := s.do(t, http.MethodPut, "/v2/acme/provider-boats/manifests/"+
+			oci.DigestOf([]byte(manifest)).String(), s.admin, strings.NewReader(manifest))
+		if text, err := io.ReadAll(resp.Body); err != nil || resp.StatusCode != http.StatusBadRequest ||
+			!strings.Contains(string(text), "has the artifact type") {
 			t.Errorf("a status with its type %s: %d %s", name, resp.StatusCode, text)
 		}
 	}
@@ -299,11 +335,13 @@ func TestAStatusNeedsItsOwnPermission(t *testing.T) {
 	}
 	deleter := s.token(t, "alice", []string{"acme/*"}, access.Delete)
 	for _, reference := range []string{status.Digest.String(), catalog.StatusTag(digest)} {
-		if got := s.do(t, http.MethodDelete, "/v2/acme/provider-boats/manifests/"+reference, deleter, nil).StatusCode; got != http.StatusForbidden {
+		if got := s.do(t, http.MethodDelete, "/v2/acme/provider-boats/manifests/"+reference, deleter, nil).
+			StatusCode; got != http.StatusForbidden {
 			t.Errorf("deletion of %s: %d", reference, got)
 		}
 	}
-	if got, err := packagestatus.Read(t.Context(), yanker, ref.WithDigest(digest)); err != nil || got == nil || got.State != catalog.Yanked {
+	if got, err := packagestatus.Read(t.Context(), yanker, ref.WithDigest(digest)); err != nil || got == nil ||
+		got.State != catalog.Yanked {
 		t.Errorf("after its deletion was refused: %+v, %v", got, err)
 	}
 	if _, err := packagestatus.Write(t.Context(), yanker, ref, catalog.Status{State: catalog.Available}); err != nil {
@@ -317,7 +355,9 @@ func TestADeletedVersionCannotBePublishedAgain(t *testing.T) {
 	s.mustPush(t, "acme/provider-boats:v1.0.0", "Boat")
 	s.mustPush(t, "acme/provider-boats:v1.1.0", "Raft")
 	client, ref := s.client(t, s.admin), oci.MustParseReference(host+"/acme/provider-boats:v1.1.0")
-	digest, err := packagestatus.Write(t.Context(), client, ref, catalog.Status{State: catalog.Removed, Reason: catalog.Licence})
+	digest, err := packagestatus.Write(t.Context(), client, ref, catalog.Status{
+		State: catalog.Removed, Reason: catalog.Licence,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -365,20 +405,23 @@ func TestAnyClientReadsAPackageWithoutReferrers(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, repository := range []string{"acme/provider-boats", "acme/provider-none", "acme/secret/provider-boats"} {
-		body, err := io.ReadAll(s.do(t, http.MethodGet, "/v2/"+repository+"/referrers/"+version.Digest.String(), s.admin, nil).Body)
+		body, err := io.ReadAll(s.do(t, http.MethodGet, "/v2/"+repository+"/referrers/"+
+			version.Digest.String(), s.admin, nil).Body)
 		if err != nil || !strings.Contains(string(body), `"manifests":[]`) {
 			t.Errorf("the referrers in %s are %s, %v", repository, body, err)
 		}
 	}
 	stranger := s.token(t, "carol", []string{"*"}, access.Read)
 	for _, repository := range []string{"acme/provider-none", "acme/secret/provider-boats"} {
-		if got := s.do(t, http.MethodGet, "/v2/"+repository+"/tags/list", stranger, nil).StatusCode; got != http.StatusNotFound {
+		if got := s.do(t, http.MethodGet, "/v2/"+repository+"/tags/list", stranger, nil).
+			StatusCode; got != http.StatusNotFound {
 			t.Errorf("the tags of %s, which does not exist for the client: %d", repository, got)
 		}
 	}
 	for _, accept := range []string{"", "*/*", "application/*", "text/html, */*;q=0.1"} {
 		for _, method := range []string{http.MethodGet, http.MethodHead} {
-			r := httptest.NewRequestWithContext(t.Context(), method, "http://"+host+"/v2/acme/provider-boats/manifests/v1.0.0", nil)
+			r := httptest.NewRequestWithContext(t.Context(), method, "http://"+host+
+				"/v2/acme/provider-boats/manifests/v1.0.0", nil)
 			if accept != "" {
 				r.Header.Set("Accept", accept)
 			}
@@ -402,7 +445,8 @@ func TestAnUploadThatExceededTheLimitIsCanceled(t *testing.T) {
 		t.Fatalf("the first part: %d", got)
 	}
 	for range 3 {
-		if got := s.do(t, http.MethodPatch, location, s.admin, bytes.NewReader(part)).StatusCode; got != http.StatusRequestEntityTooLarge {
+		if got := s.do(t, http.MethodPatch, location, s.admin, bytes.NewReader(part)).
+			StatusCode; got != http.StatusRequestEntityTooLarge {
 			t.Errorf("a part that exceeds the limit: %d", got)
 		}
 	}
@@ -410,7 +454,8 @@ func TestAnUploadThatExceededTheLimitIsCanceled(t *testing.T) {
 	if strings.Contains(location, "?") {
 		separator = "&"
 	}
-	if got := s.do(t, http.MethodPut, location+separator+"digest="+oci.DigestOf(part).String(), s.admin, http.NoBody).StatusCode; got < http.StatusBadRequest {
+	if got := s.do(t, http.MethodPut, location+separator+"digest="+oci.DigestOf(part).String(), s.admin, http.NoBody).
+		StatusCode; got < http.StatusBadRequest {
 		t.Errorf("the end of the upload, which was not canceled: %d", got)
 	}
 }
@@ -434,18 +479,23 @@ func TestHostileRequestsAreRefused(t *testing.T) {
 	s.mustPush(t, "acme/secret/provider-boats:v1.0.0", "Boat")
 	for _, target := range []string{
 		"/v2/acme/provider-boats/../secret/provider-boats/tags/list", "/v2//acme/secret/provider-boats/tags/list",
-		"/v2/acme/./secret/provider-boats/manifests/v1.0.0", "/v2/acme/secret/provider-boats/manifests/v1.0.0/", "/v2/ACME/secret/provider-boats/tags/list",
-		"/v2/acme/secret/provider-boats/tags/list/../list", "/v2/acme\\secret/tags/list", "/v2/acme/secret%2fprovider-boats/tags/list",
+		"/v2/acme/./secret/provider-boats/manifests/v1.0.0", "/v2/acme/secret/provider-boats/manifests/v1.0.0/",
+		"/v2/ACME/secret/provider-boats/tags/list",
+		"/v2/acme/secret/provider-boats/tags/list/../list", "/v2/acme\\secret/tags/list",
+		"/v2/acme/secret%2fprovider-boats/tags/list",
 	} {
-		if got := s.do(t, http.MethodGet, target, s.bearer(t, "", ""), nil).StatusCode; got != http.StatusNotFound && got != http.StatusUnauthorized {
+		if got := s.do(t, http.MethodGet, target, s.bearer(t, "", ""), nil).StatusCode; got != http.StatusNotFound &&
+			got != http.StatusUnauthorized {
 			t.Errorf("%s: %d", target, got)
 		}
 	}
 	huge := bytes.NewReader(make([]byte, 5<<20))
-	if got := s.do(t, http.MethodPut, "/v2/acme/provider-boats/manifests/v2.0.0", s.admin, huge).StatusCode; got != http.StatusBadRequest {
+	if got := s.do(t, http.MethodPut, "/v2/acme/provider-boats/manifests/v2.0.0", s.admin, huge).
+		StatusCode; got != http.StatusBadRequest {
 		t.Errorf("a huge manifest: %d", got)
 	}
-	if got := s.do(t, http.MethodGet, "/token?"+strings.Repeat("scope=a&", 200), "", nil).StatusCode; got != http.StatusBadRequest {
+	if got := s.do(t, http.MethodGet, "/token?"+strings.Repeat("scope=a&", 200), "", nil).
+		StatusCode; got != http.StatusBadRequest {
 		t.Errorf("many scopes: %d", got)
 	}
 }

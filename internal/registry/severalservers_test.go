@@ -102,7 +102,10 @@ func TestOfSeveralServersOnePublishesTheIndex(t *testing.T) {
 	second, third := front("second", in), front("third", in)
 	push(rafts, "v1.0.0", "Raft")
 	second.Site().CheckAll()
-	second.waitUntil(t, "a server that does not publish has a search of its own", func() bool { return len(second.found(t, "", "kind:Raft")) == 1 })
+	second.waitUntil(
+		t, "a server that does not publish has a search of its own",
+		func() bool { return len(second.found(t, "", "kind:Raft")) == 1 },
+	)
 	publishes("the first server", []*server{first, second, third}, "Boat", "Raft")
 	if by.all = slices.Compact(by.all); !slices.Equal(by.all, []string{"first"}) {
 		t.Fatalf("%q have published the index", by.all)
@@ -110,7 +113,8 @@ func TestOfSeveralServersOnePublishesTheIndex(t *testing.T) {
 
 	election := in.Election(address, "")
 	holder := func() string {
-		lease, err := clientsOf(t, in).CoordinationV1().Leases(in.Namespace).Get(t.Context(), election.Name, metav1.GetOptions{})
+		lease, err := clientsOf(t, in).CoordinationV1().Leases(in.Namespace).
+			Get(t.Context(), election.Name, metav1.GetOptions{})
 		if err != nil || lease.Spec.HolderIdentity == nil {
 			return ""
 		}
@@ -118,7 +122,9 @@ func TestOfSeveralServersOnePublishesTheIndex(t *testing.T) {
 	}
 	before := holder()
 	isCut.Store(true)
-	wait.Until(t, 2*time.Minute, "another server holds the Lease", func() (string, bool) { return holder(), holder() != before })
+	wait.Until(
+		t, 2*time.Minute, "another server holds the Lease", func() (string, bool) { return holder(), holder() != before },
+	)
 	push(cars, "v1.0.0", "Car")
 	want := publishes("another server", []*server{first, second, third}, "Boat", "Car", "Raft")
 	isCut.Store(false)
@@ -136,7 +142,9 @@ func TestOfSeveralServersOnePublishesTheIndex(t *testing.T) {
 	if delayed, err = direct.Push(t.Context(), index, former); err != nil {
 		t.Fatal(err)
 	}
-	if got := publishes("the leader, after a delayed write", []*server{first, second, third}, "Boat", "Car", "Raft"); got != want {
+	if got := publishes(
+		"the leader, after a delayed write", []*server{first, second, third}, "Boat", "Car", "Raft",
+	); got != want {
 		t.Errorf("the leader published %s in place of %s", got, want)
 	}
 	if by.all = slices.Compact(by.all); len(by.all) != 2 {

@@ -23,9 +23,11 @@ import (
 type Indexer interface {
 	// Load returns the last catalog of a partition, and an empty one if there is none.
 	Load(ctx context.Context, partition string) (*catalog.Catalog, error)
-	// Update returns the catalog of a partition with the given repositories, of which some have changed since the previous catalog,
-	// and publishes it. Without a change, the result shares the rows of the previous catalog.
-	Update(ctx context.Context, partition string, previous *catalog.Catalog, repositories, changed []string) (*catalog.Catalog, error)
+	// Update returns the catalog of a partition with the given repositories, of which some have changed since the previous
+	// catalog, and publishes it. Without a change, the result shares the rows of the previous catalog.
+	Update(
+		ctx context.Context, partition string, previous *catalog.Catalog, repositories, changed []string,
+	) (*catalog.Catalog, error)
 }
 
 // SiteOptions configure a site.
@@ -82,7 +84,8 @@ func (p *part) published(repository string) map[string]time.Time {
 	return p.record.published[repository]
 }
 
-// row returns the row of a package with the time at which the server first saw its newest version: authors can state any time.
+// row returns the row of a package with the time at which the server first saw its newest version: authors can state
+// any time.
 func (p *part) row(of *catalog.Package) catalog.Package {
 	row := *of
 	if at, known := p.published(row.Repository)[row.Latest]; known {
@@ -174,7 +177,8 @@ func (s *Site) Run(ctx context.Context) error {
 	}
 }
 
-// firstRetry is the time after which an update is repeated if the first one failed. It doubles until the first index is ready.
+// firstRetry is the time after which an update is repeated if the first one failed. It doubles until the first index is
+// ready.
 const firstRetry = time.Second
 
 // finish records the result of an update.
@@ -269,7 +273,9 @@ func union(a, b []string) []string {
 }
 
 // updatePart updates a partition. It reports whether its index has changed.
-func (s *Site) updatePart(ctx context.Context, name string, repositories, changed []string) (hasChanged bool, err error) {
+func (s *Site) updatePart(
+	ctx context.Context, name string, repositories, changed []string,
+) (hasChanged bool, err error) {
 	p := s.part(name)
 	if p == nil {
 		p = &part{}
@@ -313,7 +319,8 @@ func (s *Site) recorded(partition string) (packages []string, err error) {
 	return slices.Sorted(maps.Keys(known.published)), nil
 }
 
-// keepRecorded returns the first catalog of a process with the recorded content of the packages that cannot be listed, such as those in damaged repositories.
+// keepRecorded returns the first catalog of a process with the recorded content of the packages that cannot be listed,
+// such as those in damaged repositories.
 func keepRecorded(known *record, next *catalog.Catalog) (*catalog.Catalog, error) {
 	unlisted := next.Unlisted()
 	if len(unlisted) == 0 {
@@ -333,8 +340,9 @@ func (s *Site) setPart(name string, p *part) {
 	s.parts[name] = p
 }
 
-// removeFormerRecords removes the records of partitions that the policy no longer has. Those of partitions that it loses while the server runs stay until the
-// next start, because it can get them back. It also removes the databases of servers before records.
+// removeFormerRecords removes the records of partitions that the policy no longer has. Those of partitions that it
+// loses while the server runs stay until the next start, because it can get them back. It also removes the databases of
+// servers before records.
 func (s *Site) removeFormerRecords(kept []string) {
 	names := map[string]bool{}
 	for _, partition := range kept {
@@ -356,7 +364,8 @@ func (s *Site) removeFormerRecords(kept []string) {
 	}
 }
 
-// recordPrefix is the beginning of the names of records, and formerDatabasePrefix that of the files that servers had before.
+// recordPrefix is the beginning of the names of records, and formerDatabasePrefix that of the files that servers had
+// before.
 const recordPrefix, formerDatabasePrefix = "record-", "search-"
 
 // recordPath returns the folder with the record of a partition.
@@ -378,7 +387,8 @@ func (s *Site) removeParts(kept []string) {
 	maps.DeleteFunc(s.parts, func(name string, _ *part) bool { return !slices.Contains(kept, name) })
 }
 
-// checkPolicy schedules an update of everything after a change of the policy, which can move packages to other partitions.
+// checkPolicy schedules an update of everything after a change of the policy, which can move packages to other
+// partitions.
 func (s *Site) checkPolicy(policy *access.Policy) {
 	s.mu.Lock()
 	changed := s.policy != nil && s.policy != policy

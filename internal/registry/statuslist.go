@@ -11,8 +11,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 )
 
-// listsStatuses reports whether a push only adds statuses of a version to the list of its referrers, and the subject may set them. Clients keep this list under a
-// tag in a registry without the referrers API.
+// listsStatuses reports whether a push only adds statuses of a version to the list of its referrers, and the subject
+// may set them. Clients keep this list under a tag in a registry without the referrers API.
 func (p *push) listsStatuses(ctx context.Context, tags []string, doc *oci.Document) (bool, error) {
 	if len(tags) != 1 || !p.policy().May(p.subject, p.api.Repository, access.Yank) {
 		return false, nil
@@ -54,7 +54,8 @@ func (p *push) listsStatuses(ctx context.Context, tags []string, doc *oci.Docume
 		if err != nil && isTemporary(ctx, err) {
 			return false, err
 		}
-		if err != nil || entry.ArtifactType != catalog.StatusArtifactType || entry.MediaType != a.Root().MediaType || entry.Size != a.Root().Size {
+		if err != nil || entry.ArtifactType != catalog.StatusArtifactType || entry.MediaType != a.Root().MediaType ||
+			entry.Size != a.Root().Size {
 			return false, nil //nolint:nilerr // The entry is no status.
 		}
 	}

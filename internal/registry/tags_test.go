@@ -19,11 +19,14 @@ func TestNumberOfTags(t *testing.T) {
 		s.mustPush(t, "acme/boats:"+tag, tag)
 	}
 	for n, want := range map[string]string{
-		"0": `"tags":[]`, "1": `"tags":["v1.0.0"]`, "2": `"tags":["v1.0.0","v1.1.0"]`, "3": `"tags":["v1.0.0","v1.1.0"]`, "": `"tags":["v1.0.0","v1.1.0"]`,
-		"-1": "PAGINATION_NUMBER_INVALID", "x": "PAGINATION_NUMBER_INVALID", "99999999999999999999": "PAGINATION_NUMBER_INVALID",
+		"0": `"tags":[]`, "1": `"tags":["v1.0.0"]`, "2": `"tags":["v1.0.0","v1.1.0"]`, "3": `"tags":["v1.0.0","v1.1.0"]`,
+		"":   `"tags":["v1.0.0","v1.1.0"]`,
+		"-1": "PAGINATION_NUMBER_INVALID", "x": "PAGINATION_NUMBER_INVALID",
+		"99999999999999999999": "PAGINATION_NUMBER_INVALID",
 	} {
 		status, body := s.get(t, "/v2/acme/boats/tags/list?n="+n)
-		if isOK := strings.Contains(want, "tags"); !strings.Contains(body, want) || isOK != (status == http.StatusOK) || !isOK != (status == http.StatusBadRequest) {
+		if isOK := strings.Contains(want, "tags"); !strings.Contains(body, want) || isOK != (status == http.StatusOK) ||
+			!isOK != (status == http.StatusBadRequest) {
 			t.Errorf("n=%s: %d %s", n, status, body)
 		}
 	}
@@ -40,7 +43,8 @@ func TestRangeOfABackend(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, port.Serve(t, s).URL+"/v2/acme/boats/blobs/"+m.Config.Digest.String(), nil)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, port.Serve(t, s).URL+"/v2/acme/boats/blobs/"+
+		m.Config.Digest.String(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -66,8 +66,8 @@ func safeHost(host string) string {
 	return host
 }
 
-// serveToken exchanges credentials for a bearer token that is limited to the requested scopes. It responds with 405 to the
-// OAuth2 variant, a POST, after which clients fall back to GET.
+// serveToken exchanges credentials for a bearer token that is limited to the requested scopes. It responds with 405 to
+// the OAuth2 variant, a POST, after which clients fall back to GET.
 func (s *Server) serveToken(w http.ResponseWriter, r *http.Request) {
 	if !protocol.IsRead(r) {
 		w.Header().Set("Allow", http.MethodGet)
@@ -77,12 +77,17 @@ func (s *Server) serveToken(w http.ResponseWriter, r *http.Request) {
 	identity, found := s.identifier.login(r)
 	if found == wrongCredentials {
 		w.Header().Set("WWW-Authenticate", `Basic realm="xpkg"`)
-		protocol.WriteError(w, r, http.StatusUnauthorized, protocol.CodeUnauthorized, "the token is wrong, expired or revoked; `xpkg registry token create --help` shows how to create one")
+		protocol.WriteError(
+			w, r, http.StatusUnauthorized, protocol.CodeUnauthorized,
+			"the token is wrong, expired or revoked; `xpkg registry token create --help` shows how to create one",
+		)
 		return
 	}
 	requested := r.URL.Query()["scope"]
 	if len(requested) > mostScopes {
-		protocol.WriteError(w, r, http.StatusBadRequest, protocol.CodeDenied, fmt.Sprintf("at most %d scopes are allowed", mostScopes))
+		protocol.WriteError(
+			w, r, http.StatusBadRequest, protocol.CodeDenied, fmt.Sprintf("at most %d scopes are allowed", mostScopes),
+		)
 		return
 	}
 	identity.subject = identity.subject.WithRequested(parseScopes(requested))
@@ -94,15 +99,16 @@ func (s *Server) serveToken(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Cache-Control", "no-store")
 	protocol.WriteJSON(w, r, http.StatusOK, map[string]any{
-		"token": bearer, "access_token": bearer, "expires_in": int(life / time.Second), "issued_at": s.now().UTC().Format(time.RFC3339),
+		"token": bearer, "access_token": bearer, "expires_in": int(life / time.Second),
+		"issued_at": s.now().UTC().Format(time.RFC3339),
 	})
 }
 
 // shortCatalogScope is the scope of the list of repositories that crane requests.
 const shortCatalogScope = "catalog"
 
-// parseScopes returns the scopes of a request, such as "repository:acme/boats:pull,push". It omits scopes that it does not
-// understand, so the bearer token does not have them.
+// parseScopes returns the scopes of a request, such as "repository:acme/boats:pull,push". It omits scopes that it does
+// not understand, so the bearer token does not have them.
 func parseScopes(requested []string) []access.Scope {
 	scopes := []access.Scope{}
 	for line := range strings.SplitSeq(strings.Join(requested, " "), " ") {

@@ -64,8 +64,9 @@ func (s *server) round(t testing.TB) {
 	}
 }
 
-// An update of an unchanged registry lists the tags. It reads no digest and no content, and builds neither the index nor the
-// search database. The registry has a package with a status, a version that cannot be read, and an image that is no package.
+// An update of an unchanged registry lists the tags. It reads no digest and no content, and builds neither the index
+// nor the search database. The registry has a package with a status, a version that cannot be read, and an image that
+// is no package.
 func TestAnUpdateOfAnUnchangedBackendReadsNoContent(t *testing.T) {
 	images := localregistry.New(t)
 	backend := &recorder{Handler: images}
@@ -83,7 +84,10 @@ func TestAnUpdateOfAnUnchangedBackendReadsNoContent(t *testing.T) {
 	yanked := push("provider-boats:v1.0.0", packageYAML("provider-boats", "Boat"))
 	push("provider-boats:v1.1.0", packageYAML("provider-boats", "Boat"))
 	push("provider-boats:v2.0.0", []byte("apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata: [\n"))
-	if _, err := packagestatus.Write(t.Context(), direct, oci.MustParseReference(address+"/acme/provider-boats:v1.0.0"), catalog.Status{State: catalog.Yanked}); err != nil {
+	if _, err := packagestatus.Write(
+		t.Context(), direct, oci.MustParseReference(address+"/acme/provider-boats:v1.0.0"),
+		catalog.Status{State: catalog.Yanked},
+	); err != nil {
 		t.Fatal(err)
 	}
 	image, err := random.Image(1000, 2)
@@ -125,9 +129,11 @@ func TestAnUpdateOfAnUnchangedBackendReadsNoContent(t *testing.T) {
 	s.CompareTags(t.Context())
 	compared := []string{
 		"HEAD image/manifests/v1.0.0", "HEAD provider-boats/manifests/" + catalog.StatusTag(yanked),
-		"HEAD provider-boats/manifests/v1.0.0", "HEAD provider-boats/manifests/v1.1.0", "HEAD provider-boats/manifests/v2.0.0",
+		"HEAD provider-boats/manifests/v1.0.0", "HEAD provider-boats/manifests/v1.1.0",
+		"HEAD provider-boats/manifests/v2.0.0",
 	}
-	isList := func(request string) bool { return strings.HasSuffix(request, "/tags/list") } // An update can run at the same time.
+	// An update can run at the same time.
+	isList := func(request string) bool { return strings.HasSuffix(request, "/tags/list") }
 	if got := slices.DeleteFunc(backend.take(), isList); !slices.Equal(got, compared) {
 		t.Errorf("a comparison of the tags makes the requests\n%s", strings.Join(got, "\n"))
 	}
@@ -166,7 +172,8 @@ func TestAnUpdateOfAnUnchangedBackendReadsNoContent(t *testing.T) {
 	}
 }
 
-// A push to a repository with many tags asks for its own tag only, and tags that moved in the backend are found by rounds that compare a limited number of them.
+// A push to a repository with many tags asks for its own tag only, and tags that moved in the backend are found by
+// rounds that compare a limited number of them.
 func TestManyTagsOfABackendDelayNoUpdate(t *testing.T) {
 	images := localregistry.New(t)
 	backend := &recorder{Handler: images}
@@ -175,7 +182,10 @@ func TestManyTagsOfABackendDelayNoUpdate(t *testing.T) {
 	t.Cleanup(direct.Close)
 	push := func(tag, kind string) {
 		t.Helper()
-		if _, err := direct.Push(t.Context(), oci.MustParseReference(address+"/acme/provider-boats:"+tag), build(t, packageYAML("provider-boats", kind))); err != nil {
+		if _, err := direct.Push(
+			t.Context(), oci.MustParseReference(address+"/acme/provider-boats:"+tag),
+			build(t, packageYAML("provider-boats", kind)),
+		); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -186,7 +196,9 @@ func TestManyTagsOfABackendDelayNoUpdate(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := 1; i < tags; i++ {
-		if _, err := direct.Push(t.Context(), oci.MustParseReference(address+"/acme/provider-boats:v1.0."+strconv.Itoa(i)), d); err != nil {
+		if _, err := direct.Push(
+			t.Context(), oci.MustParseReference(address+"/acme/provider-boats:v1.0."+strconv.Itoa(i)), d,
+		); err != nil {
 			t.Fatal(err)
 		}
 	}

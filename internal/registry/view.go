@@ -13,7 +13,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
 )
 
-// View is the part of the index that one subject may read. Everything else is absent from its lists, counts and search results.
+// View is the part of the index that one subject may read. Everything else is absent from its lists, counts and search
+// results.
 type View struct {
 	site    *Site
 	subject access.Subject
@@ -28,8 +29,8 @@ func (s *Site) view(subject access.Subject) *View {
 	return &View{site: s, subject: subject, policy: s.options.Policy(), parts: s.visible(subject)}
 }
 
-// visible reports whether the subject may read a package. Every row of every result passes it: the policy can have changed since the
-// partitions were built.
+// visible reports whether the subject may read a package. Every row of every result passes it: the policy can have
+// changed since the partitions were built.
 func (v *View) visible(repository string) bool {
 	path, ok := v.site.Path(repository)
 	return ok && v.policy.May(v.subject, path, access.Read)
@@ -185,8 +186,8 @@ type Owner struct {
 	Proof string
 }
 
-// GroupOwner returns the owner of an API group: the one in the policy, otherwise the only package with kinds of the group. The zero value means that it is
-// not known: of several packages, any could state the earliest time.
+// GroupOwner returns the owner of an API group: the one in the policy, otherwise the only package with kinds of the
+// group. The zero value means that it is not known: of several packages, any could state the earliest time.
 func (v *View) GroupOwner(group string) Owner {
 	if owner, ok := v.policy.Owner(group); ok && (v.policy.May(v.subject, owner, access.Read) || v.knows(owner)) {
 		return Owner{owner, v.site.options.Host + "/" + owner, "configuration of the registry"}
@@ -218,7 +219,8 @@ func (v *View) knows(owner string) bool {
 	})
 }
 
-// Search returns the kinds and packages that match a query, best first, at most limit. It waits while too many searches run.
+// Search returns the kinds and packages that match a query, best first, at most limit. It waits while too many searches
+// run.
 func (v *View) Search(ctx context.Context, q catalog.Query, limit int) ([]catalog.Hit, error) {
 	select {
 	case v.site.searches <- struct{}{}:
@@ -247,7 +249,8 @@ func (v *View) Search(ctx context.Context, q catalog.Query, limit int) ([]catalo
 // compareKinds orders kinds like a catalog.
 func compareKinds(a, b catalog.Kind) int {
 	return cmp.Or(
-		strings.Compare(strings.ToLower(a.Kind), strings.ToLower(b.Kind)), strings.Compare(a.Kind, b.Kind), strings.Compare(a.Group, b.Group),
+		strings.Compare(strings.ToLower(a.Kind), strings.ToLower(b.Kind)), strings.Compare(a.Kind, b.Kind),
+		strings.Compare(a.Group, b.Group),
 		strings.Compare(a.Repository, b.Repository), strings.Compare(string(a.Role), string(b.Role)),
 	)
 }

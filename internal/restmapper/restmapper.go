@@ -1,5 +1,5 @@
-// Package restmapper maps kinds to resources without discovery, which takes a request for each API group: the kinds that
-// the programs of this module use are known when they are compiled. Others can be discovered.
+// Package restmapper maps kinds to resources without discovery, which takes a request for each API group: the kinds
+// that the programs of this module use are known when they are compiled. Others can be discovered.
 package restmapper
 
 import (
@@ -19,8 +19,8 @@ import (
 	xpkgv1alpha1 "github.com/xpkg-dev/xpkg/apis/xpkg/v1alpha1"
 )
 
-// clusterScoped lists the groups whose kinds have no namespaces, and of other groups the kinds without one. All other kinds have
-// namespaces.
+// clusterScoped lists the groups whose kinds have no namespaces, and of other groups the kinds without one. All other
+// kinds have namespaces.
 var clusterScoped = map[string][]string{
 	"admissionregistration.k8s.io": nil,
 	"apiextensions.crossplane.io":  nil,
@@ -33,7 +33,8 @@ var clusterScoped = map[string][]string{
 	xpkgv1alpha1.Group:             nil,
 }
 
-// New returns a mapper for the kinds of a scheme and for other kinds, of which only metadata is read. It makes no request.
+// New returns a mapper for the kinds of a scheme and for other kinds, of which only metadata is read. It makes no
+// request.
 func New(scheme *runtime.Scheme, others ...schema.GroupVersionKind) meta.RESTMapper {
 	mapper := meta.NewDefaultRESTMapper(scheme.PrioritizedVersionsAllGroups())
 	for kind := range scheme.AllKnownTypes() {

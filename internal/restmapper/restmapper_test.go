@@ -31,7 +31,8 @@ func TestMapperAgreesWithDiscovery(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = errors.Join(admissionregistrationv1.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme), appsv1.AddToScheme(scheme),
+	err = errors.Join(admissionregistrationv1.AddToScheme(scheme),
+		apiextensionsv1.AddToScheme(scheme), appsv1.AddToScheme(scheme),
 		authenticationv1.AddToScheme(scheme), authorizationv1.AddToScheme(scheme), coordinationv1.AddToScheme(scheme),
 		corev1.AddToScheme(scheme), discoveryv1.AddToScheme(scheme), rbacv1.AddToScheme(scheme))
 	if err != nil {
@@ -63,12 +64,17 @@ func TestMapperAgreesWithDiscovery(t *testing.T) {
 				t.Errorf("%s: %v", kind, err)
 				continue
 			}
-			if list, err := mapper.RESTMapping(schema.GroupKind{Group: kind.Group, Kind: kind.Kind + "List"}, kind.Version); scheme.Recognizes(group.WithKind(kind.Kind+"List")) &&
+			if list, err := mapper.RESTMapping(
+				schema.GroupKind{Group: kind.Group, Kind: kind.Kind + "List"}, kind.Version,
+			); scheme.Recognizes(group.WithKind(kind.Kind+"List")) &&
 				(err != nil || list.Resource != m.Resource || list.Scope != m.Scope) {
 				t.Errorf("%sList: got %v, %v", kind, list, err)
 			}
 			if m.Resource != group.WithResource(r.Name) || (m.Scope.Name() == meta.RESTScopeNameNamespace) != r.Namespaced {
-				t.Errorf("%s: got %s with scope %s, want %s, namespaced %t", kind, m.Resource.Resource, m.Scope.Name(), r.Name, r.Namespaced)
+				t.Errorf(
+					"%s: got %s with scope %s, want %s, namespaced %t", kind, m.Resource.Resource, m.Scope.Name(), r.Name,
+					r.Namespaced,
+				)
 			}
 		}
 	}
@@ -80,7 +86,8 @@ func TestMapperAgreesWithDiscovery(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m, err := both.RESTMapping(schema.GroupKind{Group: "batch", Kind: "Job"}, "v1"); err != nil || m.Resource.Resource != "jobs" {
+	if m, err := both.RESTMapping(schema.GroupKind{Group: "batch", Kind: "Job"}, "v1"); err != nil ||
+		m.Resource.Resource != "jobs" {
 		t.Errorf("Job: got %v, %v, want a discovered resource", m, err)
 	}
 	if _, err := both.RESTMapping(schema.GroupKind{Group: "batch", Kind: "None"}, "v1"); !meta.IsNoMatchError(err) {

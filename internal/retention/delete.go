@@ -18,11 +18,12 @@ type Needed string
 // DeletedAlready is the reason for a version that another run, or a user, has deleted.
 const DeletedAlready Needed = "it was deleted already"
 
-// Check returns the reason why the registry still needs the content of a version, and "" if nothing does: another tag, an image index
-// under another tag, a referrer other than a status, or a tag that has moved since the index was updated. A version that [Unfinished] has returned must still
-// have the status of the retention. A registry server of xpkg is asked whether one of its packages requires the version, because the index may not have all of
-// them. If something that can refer to the version is not valid or exceeds a limit, the version is kept, too: one publisher must not be able to stop the retention of
-// all packages.
+// Check returns the reason why the registry still needs the content of a version, and "" if nothing does: another tag,
+// an image index under another tag, a referrer other than a status, or a tag that has moved since the index was
+// updated. A version that [Unfinished] has returned must still have the status of the retention. A registry server of
+// xpkg is asked whether one of its packages requires the version, because the index may not have all of them. If
+// something that can refer to the version is not valid or exceeds a limit, the version is kept, too: one publisher must
+// not be able to stop the retention of all packages.
 func Check(ctx context.Context, client *remote.Client, v Candidate) (Needed, error) {
 	needed, err := check(ctx, client, v)
 	if errcode.IsOfContent(err) {
@@ -80,8 +81,9 @@ func referenceOf(v Candidate) (oci.Reference, error) {
 	return ref.WithDigest(v.Digest), err
 }
 
-// checkTags returns the reason why another tag of the repository needs the content of a version. The content of every tag counts, apart from those that xpkg
-// writes: any name that begins with "sha256-" can be that of a version or an index.
+// checkTags returns the reason why another tag of the repository needs the content of a version. The content of every
+// tag counts, apart from those that xpkg writes: any name that begins with "sha256-" can be that of a version or an
+// index.
 func checkTags(ctx context.Context, client *remote.Client, ref oci.Reference, v Candidate) (Needed, error) {
 	tags, err := client.Tags(ctx, ref)
 	if err != nil {
@@ -134,9 +136,9 @@ func needs(ctx context.Context, client *remote.Client, tag oci.Reference, d oci.
 // removedMessage is the message in the status of the versions that Delete deletes.
 const removedMessage = "the retention of prereleases has deleted the version"
 
-// Delete deletes the content of a version that [Check] has found to be unneeded, even if the tag has moved since. It reports whether the content existed: another
-// run can have deleted it. The status comes first, so an interrupted deletion can leave a version with it, which
-// [Unfinished] returns.
+// Delete deletes the content of a version that [Check] has found to be unneeded, even if the tag has moved since. It
+// reports whether the content existed: another run can have deleted it. The status comes first, so an interrupted
+// deletion can leave a version with it, which [Unfinished] returns.
 func Delete(ctx context.Context, client *remote.Client, v Candidate) (existed bool, err error) {
 	ref, err := referenceOf(v)
 	if err != nil {
@@ -156,9 +158,12 @@ type Denied struct {
 	Err        error
 }
 
-// Unfinished returns the versions that exist although their status states that the retention has deleted them: their deletion was interrupted, or they were
-// pushed again. It takes one request for each package with such a status, and returns the repositories that the client may not read, too.
-func Unfinished(ctx context.Context, client *remote.Client, c *catalog.Catalog) (found []Candidate, denied []Denied, err error) {
+// Unfinished returns the versions that exist although their status states that the retention has deleted them: their
+// deletion was interrupted, or they were pushed again. It takes one request for each package with such a status, and
+// returns the repositories that the client may not read, too.
+func Unfinished(
+	ctx context.Context, client *remote.Client, c *catalog.Catalog,
+) (found []Candidate, denied []Denied, err error) {
 	for i := range c.Histories {
 		h := &c.Histories[i]
 		of, err := unfinished(ctx, client, h)

@@ -21,7 +21,8 @@ func TestContentThatATagOrAnArtifactNeedsIsKeptAndOtherContentLeavesItsReason(t 
 	t.Cleanup(client.Close)
 	push := func(tag, name string) oci.Digest {
 		t.Helper()
-		d, err := publish.Package(t.Context(), repository+":"+tag, []byte("apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: "+name+"}\n"))
+		d, err := publish.Package(t.Context(), repository+":"+
+			tag, []byte("apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: "+name+"}\n"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -53,7 +54,9 @@ func TestContentThatATagOrAnArtifactNeedsIsKeptAndOtherContentLeavesItsReason(t 
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := client.Push(t.Context(), oci.MustParseReference(repository+":outer"), publish.Index(t, publish.Index(t, a))); err != nil {
+	if _, err := client.Push(
+		t.Context(), oci.MustParseReference(repository+":outer"), publish.Index(t, publish.Index(t, a)),
+	); err != nil {
 		t.Fatal(err)
 	}
 	check(nested, "the tag outer refers to it")
@@ -67,7 +70,9 @@ func TestContentThatATagOrAnArtifactNeedsIsKeptAndOtherContentLeavesItsReason(t 
 	if a, err = client.Artifact(t.Context(), oci.MustParseReference(repository+":v1.0.0-rc.8")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := client.Push(t.Context(), oci.MustParseReference(repository+":"+other+".att"), publish.Index(t, a)); err != nil {
+	if _, err := client.Push(
+		t.Context(), oci.MustParseReference(repository+":"+other+".att"), publish.Index(t, a),
+	); err != nil {
 		t.Fatal(err)
 	}
 	check(listed, "the tag "+other+".att refers to it")

@@ -1,8 +1,9 @@
 // Package retention selects the versions of an index that nothing needs any more, and deletes them.
 //
-// Only prereleases are deleted: the ones that are older than an age, apart from the newest ones of each package. Kept are also the newest
-// version of a package, versions in lock files, versions that the constraint of another package needs, and content that another tag or a
-// referrer needs. A deleted version leaves its status, so that a lock file with it fails with the reason.
+// Only prereleases are deleted: the ones that are older than an age, apart from the newest ones of each package. Kept
+// are also the newest version of a package, versions in lock files, versions that the constraint of another package
+// needs, and content that another tag or a referrer needs. A deleted version leaves its status, so that a lock file
+// with it fails with the reason.
 package retention
 
 import (
@@ -40,14 +41,17 @@ type Kept struct {
 	Why Needed
 }
 
-// Select returns the versions of an index that can be deleted, in the order of the index. The versions whose deletion was interrupted ([Unfinished]) are among
-// them, unless the rules keep them by now: these are returned as kept. Their age is not compared, because an index does not have it.
+// Select returns the versions of an index that can be deleted, in the order of the index. The versions whose deletion
+// was interrupted ([Unfinished]) are among them, unless the rules keep them by now: these are returned as kept. Their
+// age is not compared, because an index does not have it.
 func Select(c *catalog.Catalog, r Rules, unfinished []Candidate) (selected []Candidate, kept []Kept) {
 	constraints := constraintsOf(c)
 	for i := range c.Histories {
 		h := &c.Histories[i]
 		exists := func(v catalog.Version) bool {
-			return slices.ContainsFunc(unfinished, func(u Candidate) bool { return u.Repository == h.Repository && u.Tag == v.Tag })
+			return slices.ContainsFunc(
+				unfinished, func(u Candidate) bool { return u.Repository == h.Repository && u.Tag == v.Tag },
+			)
 		}
 		old, reasons := r.expired(h, c.Packages[i].Latest, constraints[h.Repository], exists)
 		for _, v := range old {
@@ -90,9 +94,11 @@ func isRemoved(v catalog.Version) bool {
 	return v.Status != nil && v.Status.State == catalog.Removed
 }
 
-// expired returns the versions of a package that can be deleted, and the reasons why the others are kept, by tag. Versions with the status removed are
-// omitted unless they exist.
-func (r Rules) expired(h *catalog.History, latest string, constraints []string, exists func(catalog.Version) bool) (old []catalog.Version, reasons map[string]Needed) {
+// expired returns the versions of a package that can be deleted, and the reasons why the others are kept, by tag.
+// Versions with the status removed are omitted unless they exist.
+func (r Rules) expired(
+	h *catalog.History, latest string, constraints []string, exists func(catalog.Version) bool,
+) (old []catalog.Version, reasons map[string]Needed) {
 	var kept []catalog.Version
 	reasons = map[string]Needed{}
 	prereleases := 0
@@ -128,8 +134,8 @@ func (r Rules) expired(h *catalog.History, latest string, constraints []string, 
 	return old, reasons
 }
 
-// reason returns the reason why a version is kept whatever other versions and constraints there are, and "" if there is none. newer is the number of newer
-// prereleases.
+// reason returns the reason why a version is kept whatever other versions and constraints there are, and "" if there is
+// none. newer is the number of newer prereleases.
 func (r Rules) reason(repository, latest string, newer int, v catalog.Version) Needed {
 	switch {
 	case !isPrerelease(v.Tag):
@@ -169,7 +175,8 @@ func (r Rules) locks(repository string, v catalog.Version) bool {
 	})
 }
 
-// Requires reports whether a constraint needs a version of a package: it names the version, or accepts it and no newer version that can be selected.
+// Requires reports whether a constraint needs a version of a package: it names the version, or accepts it and no newer
+// version that can be selected.
 func Requires(constraint string, versions []catalog.Version, tag string) bool {
 	c := version.ParseConstraint(constraint)
 	for _, v := range slices.Backward(versions) {
@@ -185,8 +192,8 @@ func Requires(constraint string, versions []catalog.Version, tag string) bool {
 	return false
 }
 
-// keepFor moves the newest old version that a constraint accepts to the kept ones, if none of these satisfies it. A version that the
-// constraint names is always kept.
+// keepFor moves the newest old version that a constraint accepts to the kept ones, if none of these satisfies it. A
+// version that the constraint names is always kept.
 func keepFor(constraint string, old, kept []catalog.Version) (remaining, all []catalog.Version) {
 	c := version.ParseConstraint(constraint)
 	accepts := func(v catalog.Version) bool {

@@ -57,8 +57,10 @@ func selected(c *catalog.Catalog, r retention.Rules) string {
 func TestOnlyOldPrereleasesThatNothingNeedsAreSelected(t *testing.T) {
 	all := func(constraint string) []catalog.Facts {
 		return []catalog.Facts{
-			facts(boats, "main", 500, ""), facts(boats, "v1.0.0-rc.1", 400, ""), facts(boats, "v1.0.0-rc.2", 390, ""), facts(boats, "v1.0.0", 380, ""),
-			facts(boats, "v2.0.0-rc.1", 300, ""), facts(boats, "v2.0.0-rc.2", 10, ""), facts(boats, "v2.0.0-rc.3", -1, ""), facts(rafts, "v1.0.0", 1, constraint),
+			facts(boats, "main", 500, ""), facts(boats, "v1.0.0-rc.1", 400, ""), facts(boats, "v1.0.0-rc.2", 390, ""),
+			facts(boats, "v1.0.0", 380, ""),
+			facts(boats, "v2.0.0-rc.1", 300, ""), facts(boats, "v2.0.0-rc.2", 10, ""), facts(boats, "v2.0.0-rc.3", -1, ""),
+			facts(rafts, "v1.0.0", 1, constraint),
 		}
 	}
 	old := retention.Rules{Age: 90 * 24 * time.Hour, Now: now}
@@ -68,22 +70,32 @@ func TestOnlyOldPrereleasesThatNothingNeedsAreSelected(t *testing.T) {
 		change     func([]catalog.Facts)
 		want       string
 	}{
-		"no constraint":                     {"", nil, nil, "v1.0.0-rc.1 v1.0.0-rc.2 v2.0.0-rc.1"},
-		"the newest ones":                   {"", func(r *retention.Rules) { r.Keep = 4 }, nil, "v1.0.0-rc.1"},
-		"without a time":                    {"", func(r *retention.Rules) { r.Undated = true }, nil, "v1.0.0-rc.1 v1.0.0-rc.2 v2.0.0-rc.1 v2.0.0-rc.3"},
-		"a longer age":                      {"", func(r *retention.Rules) { r.Age = 350 * 24 * time.Hour }, nil, "v1.0.0-rc.1 v1.0.0-rc.2"},
+		"no constraint":   {"", nil, nil, "v1.0.0-rc.1 v1.0.0-rc.2 v2.0.0-rc.1"},
+		"the newest ones": {"", func(r *retention.Rules) { r.Keep = 4 }, nil, "v1.0.0-rc.1"},
+		"without a time": {
+			"", func(r *retention.Rules) { r.Undated = true }, nil, "v1.0.0-rc.1 v1.0.0-rc.2 v2.0.0-rc.1 v2.0.0-rc.3",
+		},
+		"a longer age": {
+			"", func(r *retention.Rules) { r.Age = 350 * 24 * time.Hour }, nil, "v1.0.0-rc.1 v1.0.0-rc.2",
+		},
 		"a pinned version":                  {"v1.0.0-rc.1", nil, nil, "v1.0.0-rc.2 v2.0.0-rc.1"},
 		"a pinned version with an operator": {"=v1.0.0-rc.1", nil, nil, "v1.0.0-rc.2 v2.0.0-rc.1"},
-		"a pinned digest":                   {oci.DigestOf([]byte(boats + "v2.0.0-rc.1")).String(), nil, nil, "v1.0.0-rc.1 v1.0.0-rc.2"},
-		"only prereleases satisfy it":       {">=v1.0.0-0 <v1.0.0", nil, nil, "v1.0.0-rc.1 v2.0.0-rc.1"},
-		"a release satisfies it":            {">=v1.0.0-0", nil, nil, "v1.0.0-rc.1 v1.0.0-rc.2 v2.0.0-rc.1"},
+		"a pinned digest": {
+			oci.DigestOf([]byte(boats + "v2.0.0-rc.1")).String(), nil, nil, "v1.0.0-rc.1 v1.0.0-rc.2",
+		},
+		"only prereleases satisfy it": {">=v1.0.0-0 <v1.0.0", nil, nil, "v1.0.0-rc.1 v2.0.0-rc.1"},
+		"a release satisfies it":      {">=v1.0.0-0", nil, nil, "v1.0.0-rc.1 v1.0.0-rc.2 v2.0.0-rc.1"},
 		"a lock file by digest": {"", func(r *retention.Rules) {
-			r.Locks = []lockfile.File{{Packages: []lockfile.Package{{Repository: "mirror.test/boats", Digest: oci.DigestOf([]byte(boats + "v1.0.0-rc.2"))}}}}
+			r.Locks = []lockfile.File{{Packages: []lockfile.Package{{
+				Repository: "mirror.test/boats", Digest: oci.DigestOf([]byte(boats + "v1.0.0-rc.2")),
+			}}}}
 		}, nil, "v1.0.0-rc.1 v2.0.0-rc.1"},
 		"a lock file by version": {"", func(r *retention.Rules) {
 			r.Locks = []lockfile.File{{Packages: []lockfile.Package{{Repository: boats, Version: "v1.0.0-rc.1"}}}}
 		}, nil, "v1.0.0-rc.2 v2.0.0-rc.1"},
-		"a promoted prerelease": {"", nil, func(f []catalog.Facts) { f[3].Version.Digest = f[2].Version.Digest }, "v1.0.0-rc.1 v2.0.0-rc.1"},
+		"a promoted prerelease": {
+			"", nil, func(f []catalog.Facts) { f[3].Version.Digest = f[2].Version.Digest }, "v1.0.0-rc.1 v2.0.0-rc.1",
+		},
 		"deleted already": {"", nil, func(f []catalog.Facts) {
 			f[1].Version.Status = &catalog.Status{State: catalog.Removed}
 		}, "v1.0.0-rc.2 v2.0.0-rc.1"},
@@ -106,7 +118,8 @@ func TestOnlyOldPrereleasesThatNothingNeedsAreSelected(t *testing.T) {
 	}
 }
 
-// TestTheRulesApplyToInterruptedDeletions checks versions that exist although their status states that the retention has deleted them.
+// TestTheRulesApplyToInterruptedDeletions checks versions that exist although their status states that the retention
+// has deleted them.
 func TestTheRulesApplyToInterruptedDeletions(t *testing.T) {
 	for name, c := range map[string]struct {
 		constraint     string
@@ -114,15 +127,24 @@ func TestTheRulesApplyToInterruptedDeletions(t *testing.T) {
 		promoted       bool
 		selected, kept string
 	}{
-		"nothing needs it":             {selected: "v1.0.0-rc.1 v1.0.0-rc.2"},
-		"a lock file":                  {rules: retention.Rules{Locks: []lockfile.File{{Packages: []lockfile.Package{{Repository: boats, Version: "v1.0.0-rc.1"}}}}}, selected: "v1.0.0-rc.2", kept: "a lock file contains it"},
-		"a constraint":                 {constraint: "=v1.0.0-rc.1", selected: "v1.0.0-rc.2", kept: `a package in the index requires "=v1.0.0-rc.1"`},
+		"nothing needs it": {selected: "v1.0.0-rc.1 v1.0.0-rc.2"},
+		"a lock file": {rules: retention.Rules{Locks: []lockfile.File{{Packages: []lockfile.Package{{
+			Repository: boats, Version: "v1.0.0-rc.1",
+		}}}}}, selected: "v1.0.0-rc.2", kept: "a lock file contains it"},
+		"a constraint": {
+			constraint: "=v1.0.0-rc.1", selected: "v1.0.0-rc.2", kept: `a package in the index requires "=v1.0.0-rc.1"`,
+		},
 		"another version satisfies it": {constraint: ">=v1.0.0-0", selected: "v1.0.0-rc.1 v1.0.0-rc.2"},
-		"the newest ones":              {rules: retention.Rules{Keep: 2}, kept: "it is one of the newest 2 prereleases (--keep)"},
-		"a promoted prerelease":        {promoted: true, selected: "v1.0.0-rc.2", kept: "v1.0.0 has the same content"},
+		"the newest ones": {
+			rules: retention.Rules{Keep: 2}, kept: "it is one of the newest 2 prereleases (--keep)",
+		},
+		"a promoted prerelease": {promoted: true, selected: "v1.0.0-rc.2", kept: "v1.0.0 has the same content"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			all := []catalog.Facts{facts(boats, "v1.0.0-rc.1", -1, ""), facts(boats, "v1.0.0-rc.2", 390, ""), facts(boats, "v1.0.0", 380, ""), facts(rafts, "v1.0.0", 1, c.constraint)}
+			all := []catalog.Facts{
+				facts(boats, "v1.0.0-rc.1", -1, ""), facts(boats, "v1.0.0-rc.2", 390, ""), facts(boats, "v1.0.0", 380, ""),
+				facts(rafts, "v1.0.0", 1, c.constraint),
+			}
 			all[0].Version.Status, all[0].Head = &catalog.Status{State: catalog.Removed}, nil
 			if c.promoted {
 				all[2].Version.Digest = all[0].Version.Digest
@@ -137,7 +159,8 @@ func TestTheRulesApplyToInterruptedDeletions(t *testing.T) {
 			if got := strings.Join(tags, " "); got != c.selected {
 				t.Errorf("selected %q, want %q", got, c.selected)
 			}
-			if len(kept) > 1 || (len(kept) == 1) != (c.kept != "") || len(kept) == 1 && (kept[0].Tag != "v1.0.0-rc.1" || string(kept[0].Why) != c.kept) {
+			if len(kept) > 1 || (len(kept) == 1) != (c.kept != "") ||
+				len(kept) == 1 && (kept[0].Tag != "v1.0.0-rc.1" || string(kept[0].Why) != c.kept) {
 				t.Errorf("kept %+v, want %q", kept, c.kept)
 			}
 		})
@@ -152,9 +175,12 @@ func TestAPackageOfPrereleasesKeepsItsNewest(t *testing.T) {
 	}
 }
 
-// TestEveryConstraintStaysSatisfied checks that each constraint that a version satisfies is satisfied afterwards, and that no release is selected.
+// TestEveryConstraintStaysSatisfied checks that each constraint that a version satisfies is satisfied afterwards, and
+// that no release is selected.
 func TestEveryConstraintStaysSatisfied(t *testing.T) {
-	constraints := []string{"*", ">=v1.0.0-0", "<v1.0.0", "v1.0.0-rc.1", "=v1.1.0-rc.0", ">=v1.0.0-rc.1 <v1.0.0", "~v1.1.0-0", "<=v1.0.0-rc.1"}
+	constraints := []string{
+		"*", ">=v1.0.0-0", "<v1.0.0", "v1.0.0-rc.1", "=v1.1.0-rc.0", ">=v1.0.0-rc.1 <v1.0.0", "~v1.1.0-0", "<=v1.0.0-rc.1",
+	}
 	rapid.Check(t, func(t *rapid.T) {
 		var all []catalog.Facts
 		var tags []string
@@ -176,7 +202,10 @@ func TestEveryConstraintStaysSatisfied(t *testing.T) {
 		}
 		constraint := rapid.SampledFrom(constraints).Draw(t, "constraint")
 		all = append(all, facts(rafts, "v1.0.0", 1, constraint))
-		rules := retention.Rules{Age: 100 * 24 * time.Hour, Now: now, Keep: rapid.IntRange(0, 3).Draw(t, "keep"), Undated: rapid.Bool().Draw(t, "undated")}
+		rules := retention.Rules{
+			Age: 100 * 24 * time.Hour, Now: now, Keep: rapid.IntRange(0, 3).Draw(t, "keep"),
+			Undated: rapid.Bool().Draw(t, "undated"),
+		}
 		var gone []string
 		candidates, _ := retention.Select(build(t, all...), rules, nil)
 		for _, v := range candidates {

@@ -18,7 +18,9 @@ const AnnotationAdopt = "xpkg.dev/adopt"
 func Adoptions(consents ...metav1.Object) []string {
 	var out []string
 	for _, o := range consents {
-		out = append(out, strings.FieldsFunc(o.GetAnnotations()[AnnotationAdopt], func(r rune) bool { return r == ',' || r == ' ' })...)
+		out = append(
+			out, strings.FieldsFunc(o.GetAnnotations()[AnnotationAdopt], func(r rune) bool { return r == ',' || r == ' ' })...,
+		)
 	}
 	return out
 }

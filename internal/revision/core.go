@@ -19,8 +19,8 @@ import (
 // that core chose.
 const AnnotationKey = "xpkg.dev/revision-key"
 
-// AnnotationNames on a package requests names of Crossplane core for its revisions: "Core" those of core since version 2.4,
-// and "CoreBefore2.4" the earlier ones. `xpkg migrate to-core` sets it, so that core finds its revision later.
+// AnnotationNames on a package requests names of Crossplane core for its revisions: "Core" those of core since version
+// 2.4, and "CoreBefore2.4" the earlier ones. `xpkg migrate to-core` sets it, so that core finds its revision later.
 const AnnotationNames = "xpkg.dev/revision-names"
 
 // The values of AnnotationNames.

@@ -26,8 +26,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg/check"
 )
 
-// An API server accepts every object that is generated from a package with long names and odd metadata. Otherwise the package is
-// refused before the first write, by `xpkg lint` too.
+// An API server accepts every object that is generated from a package with long names and odd metadata. Otherwise the
+// package is refused before the first write, by `xpkg lint` too.
 func TestGeneratedObjectsAreValidOrThePackageIsRefused(t *testing.T) {
 	installed, refused := 0, map[string]int{}
 	for seed := range uint64(300) {
@@ -59,7 +59,9 @@ func TestGeneratedObjectsAreValidOrThePackageIsRefused(t *testing.T) {
 		}
 	}
 	t.Logf("%d packages installed, refused: %v", installed, refused)
-	for _, code := range []string{"InvalidMetaLabels", "MetaAnnotationsTooLarge", "InvalidCommonMetadata", "InvalidPackageObject"} {
+	for _, code := range []string{
+		"InvalidMetaLabels", "MetaAnnotationsTooLarge", "InvalidCommonMetadata", "InvalidPackageObject",
+	} {
 		if installed < 50 || refused[code] == 0 {
 			t.Errorf("%d packages installed, none refused with %s", installed, code)
 		}
@@ -110,9 +112,14 @@ func (g generator) one(usual, odd string) string {
 
 func (g generator) metadata(name string) map[string]any {
 	return map[string]any{
-		"name":        name,
-		"labels":      map[string]any{g.one("team", "bad key"): g.one(g.label(), "a b c"), "long": g.one("x", strings.Repeat("l", 64))},
-		"annotations": map[string]any{g.one("note", "bad key/x"): "any text\n", "readme": g.one("x", strings.Repeat("r", 300_000)), "almost": g.one("", strings.Repeat("r", 255<<10))},
+		"name": name,
+		"labels": map[string]any{
+			g.one("team", "bad key"): g.one(g.label(), "a b c"), "long": g.one("x", strings.Repeat("l", 64)),
+		},
+		"annotations": map[string]any{
+			g.one("note", "bad key/x"): "any text\n", "readme": g.one("x", strings.Repeat("r", 300_000)),
+			"almost": g.one("", strings.Repeat("r", 255<<10)),
+		},
 	}
 }
 
@@ -124,7 +131,9 @@ func (g generator) pkg() (v1.Package, []byte) {
 	p.PackageSpec().Package = "registry.example.org/p:v1"
 	p.PackageSpec().CommonLabels = map[string]string{g.one("a", "b c"): g.one("x", "y z")}
 	p.PackageSpec().CommonAnnotations = map[string]string{"large": g.one("", strings.Repeat("l", 262_000))}
-	all := []map[string]any{{"apiVersion": "meta.pkg.crossplane.io/v1", "kind": kind, "metadata": g.metadata(g.subdomain(253))}}
+	all := []map[string]any{{
+		"apiVersion": "meta.pkg.crossplane.io/v1", "kind": kind, "metadata": g.metadata(g.subdomain(253)),
+	}}
 	plural := g.label()
 	group := g.subdomain(252 - len(plural))
 	names := map[string]any{"kind": "Thing", "plural": plural}
@@ -134,15 +143,17 @@ func (g generator) pkg() (v1.Package, []byte) {
 	version := definition["versions"].([]any)[0].(map[string]any)
 	object := map[string]any{"metadata": g.metadata(plural + "." + group), "spec": definition}
 	if kind == v1.ConfigurationKind {
-		object["apiVersion"], object["kind"], version["referenceable"] = "apiextensions.crossplane.io/v2", "CompositeResourceDefinition", true
+		object["apiVersion"], object["kind"], version["referenceable"] = "apiextensions.crossplane.io/v2",
+			"CompositeResourceDefinition", true
 		return p, stream(append(all, object))
 	}
 	object["apiVersion"], object["kind"], version["storage"] = "apiextensions.k8s.io/v1", "CustomResourceDefinition", true
 	all = append(all, object)
 	for i := range 2 {
 		name := fmt.Sprintf("w%d.%s", i, g.subdomain(250))
-		all = append(all, map[string]any{"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
-			"metadata": map[string]any{"name": name}, "webhooks": []any{}})
+		all = append(all,
+			map[string]any{"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+				"metadata": map[string]any{"name": name}, "webhooks": []any{}})
 	}
 	return p, stream(all)
 }
@@ -171,7 +182,8 @@ func generated(t *testing.T, p v1.Package, pkg *xpkg.Package) []metav1.Object {
 		t.Fatal(err)
 	}
 	set := rbac.Derive(rbac.Input{
-		Kind: p.PackageKind(), Package: p.GetName(), Revision: rev.GetName(), Defined: objects.Defined(), Namespace: "crossplane-system",
+		Kind: p.PackageKind(), Package: p.GetName(), Revision: rev.GetName(), Defined: objects.Defined(),
+		Namespace:       "crossplane-system",
 		ServiceAccounts: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "crossplane-system", Name: rev.GetName()}},
 	})
 	for _, c := range composites {
@@ -188,7 +200,8 @@ func generated(t *testing.T, p v1.Package, pkg *xpkg.Package) []metav1.Object {
 		}
 	}
 	if p.PackageKind() == v1.ProviderKind {
-		workload, err := manifests.Build(manifests.Input{Owner: requester, Namespace: "crossplane-system", Image: "registry.example.org/p@" + digest,
+		workload, err := manifests.Build(manifests.Input{
+			Owner: requester, Namespace: "crossplane-system", Image: "registry.example.org/p@" + digest,
 			TLSServerSecret: v1.TLSServerSecretName(p.GetName()), TLSClientSecret: v1.TLSClientSecretName(p.GetName())})
 		if err != nil {
 			t.Fatal(err)
@@ -201,8 +214,10 @@ func generated(t *testing.T, p v1.Package, pkg *xpkg.Package) []metav1.Object {
 // written returns the metadata of an object after a change.
 func written(ch plan.Change) metav1.Object {
 	return &metav1.PartialObjectMetadata{
-		TypeMeta:   metav1.TypeMeta{APIVersion: ch.Ref.APIVersion, Kind: ch.Ref.Kind},
-		ObjectMeta: metav1.ObjectMeta{Name: ch.Ref.Name, Namespace: ch.Ref.Namespace, Labels: ch.Labels, Annotations: ch.Annotations},
+		TypeMeta: metav1.TypeMeta{APIVersion: ch.Ref.APIVersion, Kind: ch.Ref.Kind},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: ch.Ref.Name, Namespace: ch.Ref.Namespace, Labels: ch.Labels, Annotations: ch.Annotations,
+		},
 	}
 }
 

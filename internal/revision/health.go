@@ -7,12 +7,13 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 )
 
-// AnnotationHealthy on an inactive revision is "false" if the revision did not become healthy when it was active, or was rolled back, and
-// "true" if it was healthy. The conditions of an inactive revision describe the release of its objects.
+// AnnotationHealthy on an inactive revision is "false" if the revision did not become healthy when it was active, or
+// was rolled back, and "true" if it was healthy. The conditions of an inactive revision describe the release of its
+// objects.
 const AnnotationHealthy = "xpkg.dev/was-healthy"
 
-// recordHealth records the health of an active revision of a package that is about to become inactive. A revision that was healthy before, and
-// becomes inactive too early to be healthy again, stays healthy.
+// recordHealth records the health of an active revision of a package that is about to become inactive. A revision that
+// was healthy before, and becomes inactive too early to be healthy again, stays healthy.
 func recordHealth(p v1.Package, rev v1.PackageRevision) {
 	set := func(health string) {
 		annotations := metav1.ObjectMeta{Annotations: rev.GetAnnotations()}
@@ -24,7 +25,8 @@ func recordHealth(p v1.Package, rev v1.PackageRevision) {
 	switch {
 	case PolicyOf(p).Refused == name:
 		set("false")
-	case status.LastHealthyRevision == name, isActivated && status.Activation.Healthy, HealthOf(rev) == corev1.ConditionTrue:
+	case status.LastHealthyRevision == name, isActivated && status.Activation.Healthy,
+		HealthOf(rev) == corev1.ConditionTrue:
 		set("true")
 	case rev.GetAnnotations()[AnnotationHealthy] != "":
 	case isActivated, HealthOf(rev) == corev1.ConditionFalse:

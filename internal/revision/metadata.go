@@ -17,8 +17,9 @@ var ErrCommonMetadata = errcode.Code{
 	Fix:   "Correct the field of the package. Nothing was written.",
 }
 
-// checkMetadata fails if an API server would refuse the labels and annotations that the revision or the objects of a package get:
-// with InvalidMetaLabels or MetaAnnotationsTooLarge for those of the content, and with InvalidCommonMetadata for those of the package.
+// checkMetadata fails if an API server would refuse the labels and annotations that the revision or the objects of a
+// package get: with InvalidMetaLabels or MetaAnnotationsTooLarge for those of the content, and with
+// InvalidCommonMetadata for those of the package.
 func checkMetadata(p v1.Package, pkg *xpkg.Package) error {
 	meta := pkg.Meta
 	if problems := check.Labels(meta.Labels, meta.Annotations); len(problems) > 0 {
@@ -29,8 +30,12 @@ func checkMetadata(p v1.Package, pkg *xpkg.Package) error {
 	}
 	labels, annotations := p.PackageSpec().CommonLabels, p.PackageSpec().CommonAnnotations
 	if problems := check.Labels(labels, annotations); len(problems) > 0 {
-		field := strings.NewReplacer("metadata.labels", "spec.commonLabels", "metadata.annotations", "spec.commonAnnotations").Replace(problems[0].Path)
-		return ErrCommonMetadata.New(nil, "%s of the %s %s: %s", field, strings.ToLower(p.PackageKind()), p.GetName(), problems[0].Message)
+		field := strings.NewReplacer(
+			"metadata.labels", "spec.commonLabels", "metadata.annotations", "spec.commonAnnotations",
+		).Replace(problems[0].Path)
+		return ErrCommonMetadata.New(
+			nil, "%s of the %s %s: %s", field, strings.ToLower(p.PackageKind()), p.GetName(), problems[0].Message,
+		)
 	}
 	if len(annotations) == 0 {
 		return nil
@@ -41,7 +46,10 @@ func checkMetadata(p v1.Package, pkg *xpkg.Package) error {
 			return err
 		}
 		if problem := check.Annotations(desired.Overlay(summary.Annotations, annotations)); problem != "" {
-			return ErrCommonMetadata.New(nil, "%s %s with spec.commonAnnotations of the %s %s: %s", o.GVK.Kind, o.Name, strings.ToLower(p.PackageKind()), p.GetName(), problem)
+			return ErrCommonMetadata.New(
+				nil, "%s %s with spec.commonAnnotations of the %s %s: %s", o.GVK.Kind, o.Name, strings.ToLower(p.PackageKind()),
+				p.GetName(), problem,
+			)
 		}
 	}
 	return nil

@@ -76,7 +76,8 @@ func States(revisions []v1.PackageRevision, current string) []State {
 	for _, rev := range revisions {
 		exists = exists || rev.GetName() == current
 		out = append(out, State{
-			Name: rev.GetName(), Number: rev.RevisionSpec().Revision, Active: rev.RevisionSpec().DesiredState == v1.RevisionActive,
+			Name: rev.GetName(), Number: rev.RevisionSpec().Revision,
+			Active: rev.RevisionSpec().DesiredState == v1.RevisionActive,
 		})
 	}
 	if !exists {
@@ -87,7 +88,9 @@ func States(revisions []v1.PackageRevision, current string) []State {
 
 // Current returns the desired revision for the content with a digest: a new one if existing is nil,
 // and otherwise an updated copy of the existing one.
-func Current(p v1.Package, meta xpkg.Meta, digest, name string, existing v1.PackageRevision, d Decision) v1.PackageRevision {
+func Current(
+	p v1.Package, meta xpkg.Meta, digest, name string, existing v1.PackageRevision, d Decision,
+) v1.PackageRevision {
 	var rev v1.PackageRevision
 	if existing == nil {
 		rev = p.NewRevision()
@@ -117,7 +120,9 @@ func mirror(p v1.Package, meta xpkg.Meta, digest string, rev v1.PackageRevision)
 		rev.RuntimeSpec().PackageRuntimeSpec = *runtime.DeepCopy()
 		mirrorSecrets(p, rev.RuntimeSpec())
 	}
-	rev.SetLabels(desired.Overlay(rev.GetLabels(), xpkg.WithoutReserved(meta.Labels), map[string]string{v1.LabelPackage: p.GetName()}))
+	rev.SetLabels(desired.Overlay(rev.GetLabels(), xpkg.WithoutReserved(meta.Labels), map[string]string{
+		v1.LabelPackage: p.GetName(),
+	}))
 	rev.SetAnnotations(desired.Overlay(rev.GetAnnotations(), xpkg.WithoutReserved(meta.Annotations)))
 	mirrorContentPolicy(p, rev)
 	setAnnotation(rev, v1.AnnotationRetry, p.GetAnnotations()[v1.AnnotationRetry])
@@ -181,7 +186,9 @@ func Own(p v1.Package, rev v1.PackageRevision) (changed bool) {
 		APIVersion: v1.GroupVersion.String(), Kind: p.PackageKind(), Name: p.GetName(), UID: p.GetUID(),
 		Controller: new(true), BlockOwnerDeletion: new(true),
 	}}
-	finalizers := slices.DeleteFunc(slices.Clone(rev.GetFinalizers()), func(f string) bool { return f == v1.FinalizerRevision })
+	finalizers := slices.DeleteFunc(
+		slices.Clone(rev.GetFinalizers()), func(f string) bool { return f == v1.FinalizerRevision },
+	)
 	if equality.Semantic.DeepEqual(owners, rev.GetOwnerReferences()) && len(finalizers) == len(rev.GetFinalizers()) {
 		return false
 	}
@@ -237,12 +244,14 @@ func Resolved(p v1.Package, image string, revisions []v1.PackageRevision) string
 	return Restored(p, revisions)
 }
 
-// Restored returns the digest of a package without a status, which was lost, for example by a restore, or is not written yet:
-// the digest of its newest revision with the same reference, or "" without one. The registry may return another digest by now.
+// Restored returns the digest of a package without a status, which was lost, for example by a restore, or is not
+// written yet: the digest of its newest revision with the same reference, or "" without one. The registry may return
+// another digest by now.
 func Restored(p v1.Package, revisions []v1.PackageRevision) string {
 	var newest v1.PackageRevision
 	for _, rev := range revisions {
-		if rev.RevisionSpec().Image == p.PackageSpec().Package && (newest == nil || rev.RevisionSpec().Revision > newest.RevisionSpec().Revision) {
+		if rev.RevisionSpec().Image == p.PackageSpec().Package &&
+			(newest == nil || rev.RevisionSpec().Revision > newest.RevisionSpec().Revision) {
 			newest = rev
 		}
 	}
@@ -274,19 +283,22 @@ var ErrNameTooLong = errcode.Code{
 	Fix:   "Install the package under a shorter name.",
 }
 
-// Installable fails if a package cannot be installed with its content: with WrongKind if the
-// content is of another kind, with PackageNameTooLong if the name of the package is no value of a label,
-// with SharedWebhook, see [CheckShared], with ConversionWithoutRuntime, and for labels or annotations that an API server rejects.
+// Installable fails if a package cannot be installed with its content: with WrongKind if the content is of another
+// kind, with PackageNameTooLong if the name of the package is no value of a label, with SharedWebhook, see
+// [CheckShared], with ConversionWithoutRuntime, and for labels or annotations that an API server rejects.
 func Installable(p v1.Package, pkg *xpkg.Package) error {
 	meta := pkg.Meta
 	if n := len(p.GetName()); n > validation.LabelValueMaxLength {
-		return ErrNameTooLong.New(nil, "the name of the %s %s has %d characters", strings.ToLower(p.PackageKind()), p.GetName(), n)
+		return ErrNameTooLong.New(
+			nil, "the name of the %s %s has %d characters", strings.ToLower(p.PackageKind()), p.GetName(), n,
+		)
 	}
 	if string(meta.Kind) == p.PackageKind() {
 		return cmp.Or(CheckShared(p, pkg), checkConversions(p, pkg), checkMetadata(p, pkg))
 	}
 	arguments := strings.ToLower(string(meta.Kind)) + " " + p.PackageSpec().Package
-	if ref, err := oci.ParseReference(p.PackageSpec().Package, oci.ParseOptions{}); err == nil && oci.ToDNSLabel(ref.Repository) != p.GetName() {
+	if ref, err := oci.ParseReference(p.PackageSpec().Package, oci.ParseOptions{}); err == nil &&
+		oci.ToDNSLabel(ref.Repository) != p.GetName() {
 		arguments += " " + p.GetName()
 	}
 	return xpkg.ErrWrongKind.New(nil, "%s is a %s and not a %s", p.PackageSpec().Package, meta.Kind, p.PackageKind()).

@@ -31,12 +31,16 @@ func rev(number int64, image, digest string) *v1.ProviderRevision {
 func TestRevisionBelongsToItsPackageByName(t *testing.T) {
 	p, r := provider("new", "r.test/x:v1"), rev(1, "r.test/x:v1", "sha256:a")
 	for name, owners := range map[string][]metav1.OwnerReference{
-		"None":  nil,
-		"Stale": {{APIVersion: "pkg.crossplane.io/v1", Kind: "Provider", Name: "x", UID: "old", Controller: new(true), BlockOwnerDeletion: new(true)}},
+		"None": nil,
+		"Stale": {{
+			APIVersion: "pkg.crossplane.io/v1", Kind: "Provider", Name: "x", UID: "old", Controller: new(true),
+			BlockOwnerDeletion: new(true),
+		}},
 		"Plain": {{APIVersion: "pkg.crossplane.io/v1", Kind: "Provider", Name: "x", UID: "new"}},
 	} {
 		r.OwnerReferences = owners
-		if !Own(p, r) || r.OwnerReferences[0].UID != "new" || len(r.OwnerReferences) != 1 || !*r.OwnerReferences[0].Controller {
+		if !Own(p, r) || r.OwnerReferences[0].UID != "new" || len(r.OwnerReferences) != 1 ||
+			!*r.OwnerReferences[0].Controller {
 			t.Errorf("%s: owned by %+v", name, r.OwnerReferences)
 		}
 		if Own(p, r) {
@@ -71,7 +75,9 @@ func TestRollbackSelectsTheLastHealthyRevision(t *testing.T) {
 
 // Only an automatic activation policy activates new revisions.
 func TestPolicyOf(t *testing.T) {
-	for policy, automatic := range map[v1.RevisionActivationPolicy]bool{"": true, v1.AutomaticActivation: true, v1.ManualActivation: false, "manual": false} {
+	for policy, automatic := range map[v1.RevisionActivationPolicy]bool{
+		"": true, v1.AutomaticActivation: true, v1.ManualActivation: false, "manual": false,
+	} {
 		p := provider("a", "r.test/x:v1")
 		p.Spec.RevisionActivationPolicy = policy
 		if got := PolicyOf(p).Automatic; got != automatic {
@@ -85,11 +91,14 @@ func TestPolicyOf(t *testing.T) {
 func TestResolved(t *testing.T) {
 	const image = "mirror.test/x:v1"
 	known := provider("a", "r.test/x:v1")
-	known.Status.CurrentIdentifier, known.Status.ResolvedPackage, known.Status.ResolvedDigest = "r.test/x:v1", image, "sha256:status"
+	known.Status.CurrentIdentifier, known.Status.ResolvedPackage, known.Status.ResolvedDigest = "r.test/x:v1", image,
+		"sha256:status"
 	known.Status.CurrentRevision = "x-1"
 	moved := known.DeepCopy()
 	moved.Spec.Package = "r.test/x:v2"
-	revisions := []v1.PackageRevision{rev(2, "r.test/x:v1", "sha256:second"), rev(1, "r.test/x:v1", "sha256:first"), rev(3, "r.test/x:v0", "sha256:other")}
+	revisions := []v1.PackageRevision{
+		rev(2, "r.test/x:v1", "sha256:second"), rev(1, "r.test/x:v1", "sha256:first"), rev(3, "r.test/x:v0", "sha256:other"),
+	}
 	for name, c := range map[string]struct {
 		p     *v1.Provider
 		image string
@@ -142,7 +151,8 @@ func TestRollbackOfAFailedHealthyRevisionSelectsTheOneBefore(t *testing.T) {
 	}
 }
 
-// A revision keeps the repository from which its content was first installed, also when its package selects a copy of the content, and back.
+// A revision keeps the repository from which its content was first installed, also when its package selects a copy of
+// the content, and back.
 func TestRevisionKeepsItsSource(t *testing.T) {
 	digest := "sha256:" + strings.Repeat("a", 64)
 	var r v1.PackageRevision
@@ -158,7 +168,9 @@ func TestRevisionKeepsItsSource(t *testing.T) {
 			t.Errorf("%s: the source is %q, with the record %q", tc.image, Source(r), r.GetAnnotations()[AnnotationSource])
 		}
 	}
-	if got := Source(Current(provider("uid", "evil.test/x:v2"), xpkg.Meta{}, digest, "x-2", nil, Decision{})); got != "evil.test/x" {
+	if got := Source(Current(
+		provider("uid", "evil.test/x:v2"), xpkg.Meta{}, digest, "x-2", nil, Decision{},
+	)); got != "evil.test/x" {
 		t.Errorf("the source of a new revision is %q", got)
 	}
 }

@@ -23,8 +23,12 @@ type retrying struct {
 }
 
 func newRetrying() *retrying {
-	x := &retrying{now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), p: &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "boats", Generation: 2}}}
-	x.policy = revision.RollbackPolicy{Deadline: 10 * time.Minute, Now: func() time.Time { return x.now }, Classify: classify}
+	x := &retrying{now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), p: &v1.Provider{ObjectMeta: metav1.ObjectMeta{
+		Name: "boats", Generation: 2,
+	}}}
+	x.policy = revision.RollbackPolicy{
+		Deadline: 10 * time.Minute, Now: func() time.Time { return x.now }, Classify: classify,
+	}
 	x.p.Spec.Package = "registry.example.org/acme/boats:v2"
 	x.former = &v1.ProviderRevision{ObjectMeta: metav1.ObjectMeta{Name: revision.Name(x.p, "sha256:1", nil)}}
 	x.next = &v1.ProviderRevision{ObjectMeta: metav1.ObjectMeta{Name: revision.Name(x.p, "sha256:2", nil)}}
@@ -58,7 +62,9 @@ func (x *retrying) step() (active string, decided bool) {
 // report sets the status of the next revision, as its controller does.
 func (x *retrying) report(reason v1.ConditionReason) {
 	x.next.Status.LastHandledRetry = x.next.Annotations[v1.AnnotationRetry]
-	status.Set(x.next, metav1.NewTime(x.now), revision.Summary{Reason: reason, Message: string(reason) + ": no.", Ready: reason == v1.ReasonHealthy})
+	status.Set(x.next, metav1.NewTime(x.now), revision.Summary{
+		Reason: reason, Message: string(reason) + ": no.", Ready: reason == v1.ReasonHealthy,
+	})
 }
 
 // A refused revision is rolled back at the deadline, and tried again after a pause: if it is refused again, it is
@@ -78,7 +84,9 @@ func TestARefusedRevisionIsTriedAgainAfterTheRollback(t *testing.T) {
 	x.now = x.now.Add(time.Minute)
 	expect("at the deadline", x.former.Name, true)
 	summary := x.policy.Summarize(x.p, revision.Ready)
-	if want := "`xpkg update provider/boats registry.example.org/acme/boats:v2`"; !strings.Contains(summary.Message, want) {
+	if want := "`xpkg update provider/boats registry.example.org/acme/boats:v2`"; !strings.Contains(
+		summary.Message, want,
+	) {
 		t.Errorf("the message does not name %s: %s", want, summary.Message)
 	}
 	x.now = x.now.Add(10*time.Minute - time.Second)

@@ -20,10 +20,12 @@ func TestDecide(t *testing.T) {
 		policy  Policy
 		want    Decision
 	}{
-		"FirstAutomatic":      {"a", []State{{"a", 0, false}}, automatic, Decision{Activate: "a", Number: 1}},
-		"FirstManualWaits":    {"a", []State{{"a", 0, false}}, manual, Decision{}},
-		"SteadyState":         {"a", []State{{"a", 1, true}}, automatic, Decision{Activate: "a", Number: 1}},
-		"UpgradeAutomatic":    {"b", []State{{"a", 1, true}, {"b", 0, false}}, automatic, Decision{Deactivate: []string{"a"}, Activate: "b", Number: 2}},
+		"FirstAutomatic":   {"a", []State{{"a", 0, false}}, automatic, Decision{Activate: "a", Number: 1}},
+		"FirstManualWaits": {"a", []State{{"a", 0, false}}, manual, Decision{}},
+		"SteadyState":      {"a", []State{{"a", 1, true}}, automatic, Decision{Activate: "a", Number: 1}},
+		"UpgradeAutomatic": {"b", []State{{"a", 1, true}, {"b", 0, false}}, automatic, Decision{
+			Deactivate: []string{"a"}, Activate: "b", Number: 2,
+		}},
 		"UpgradeManualLeaves": {"b", []State{{"a", 1, true}, {"b", 0, false}}, manual, Decision{Activate: "a", Number: 1}},
 		"PersonActivatesTheNew": {
 			"b", []State{{"a", 1, true}, {"b", 0, true}}, manual,
@@ -55,7 +57,8 @@ func TestDecide(t *testing.T) {
 			Decision{Activate: "a", Number: 1, Collect: []string{"b"}},
 		},
 		"HistoryKeepsTheLastHealthy": {
-			"c", []State{{"a", 1, false}, {"b", 2, false}, {"c", 3, true}}, Policy{Automatic: true, HistoryLimit: 1, Failed: []string{"b"}, Keep: []string{"c", "b"}},
+			"c", []State{{"a", 1, false}, {"b", 2, false}, {"c", 3, true}},
+			Policy{Automatic: true, HistoryLimit: 1, Failed: []string{"b"}, Keep: []string{"c", "b"}},
 			Decision{Activate: "c", Number: 3, Collect: []string{"b"}},
 		},
 		"RolledBackAutomatic": {
@@ -67,7 +70,8 @@ func TestDecide(t *testing.T) {
 			Decision{Activate: "a", Number: 3},
 		},
 		"OtherContentAfterARollback": {
-			"c", []State{{"a", 3, true}, {"b", 2, false}, {"c", 0, false}}, Policy{Automatic: true, HistoryLimit: 2, Refused: "b", Back: "a"},
+			"c", []State{{"a", 3, true}, {"b", 2, false}, {"c", 0, false}},
+			Policy{Automatic: true, HistoryLimit: 2, Refused: "b", Back: "a"},
 			Decision{Deactivate: []string{"a"}, Activate: "c", Number: 4},
 		},
 		"RolledBackManual": {
@@ -115,7 +119,8 @@ func carryOut(d Decision, all []State) []State {
 func TestDecideConverges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var all []State
-		for _, n := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b", "c", "d", "e", "f"}), 1, 6, rapid.ID).Draw(t, "names") {
+		for _, n := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b", "c", "d", "e", "f"}), 1, 6, rapid.ID).
+			Draw(t, "names") {
 			all = append(all, State{n, rapid.Int64Range(0, 9).Draw(t, "number"), rapid.Bool().Draw(t, "active")})
 		}
 		current := rapid.SampledFrom(all).Draw(t, "current").Name

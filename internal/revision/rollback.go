@@ -20,7 +20,8 @@ import (
 var ErrRolledBack = errcode.Code{
 	Name: "RolledBack", Class: errcode.Unhealthy,
 	Cause: "A new revision of the package did not become healthy and stay so until the activation deadline. The revision that was healthy last is active again.",
-	Fix:   "Fix the cause that the message names, and repeat the update, or update to another version. A new value of the annotation " + v1.AnnotationRetry + " and any change to the package's spec try again, too.",
+	Fix: "Fix the cause that the message names, and repeat the update, or update to another version. A new value of the annotation " +
+		v1.AnnotationRetry + " and any change to the package's spec try again, too.",
 }
 
 // Failure classifies the reason why a revision is not healthy.
@@ -32,7 +33,8 @@ const (
 	Transient Failure = iota
 	// Final is a failure that a retry with the same content repeats.
 	Final
-	// Refused is a failure due to the state of the cluster, such as a missing dependency or a quota, that other clients can change.
+	// Refused is a failure due to the state of the cluster, such as a missing dependency or a quota, that other clients
+	// can change.
 	Refused
 	// Partial is a failure after a part of the objects was written.
 	Partial
@@ -91,7 +93,8 @@ func (r RollbackPolicy) Decide(p v1.Package, revisions []v1.PackageRevision) (de
 		status.LastHealthyRevision = a.Previous
 	}
 	status.Rollback = &v1.Rollback{
-		From: rev.GetName(), To: previous, Generation: p.GetGeneration(), Time: metav1.NewTime(r.Now()), Message: summary.Message,
+		From: rev.GetName(), To: previous, Generation: p.GetGeneration(), Time: metav1.NewTime(r.Now()),
+		Message: summary.Message,
 	}
 	if r.Classify(summary.Reason) == Refused && PolicyOf(p).Automatic {
 		status.Rollback.RetryTime = new(metav1.NewTime(r.Now().Add(retryPause)))
@@ -145,8 +148,8 @@ func activated(revisions []v1.PackageRevision, a *v1.Activation) v1.PackageRevis
 	return revisions[i]
 }
 
-// Begin records the start of the activation of a decision in the status of the package. The
-// activation of a revision that waits for permissions starts when it has them. A revision can be ready already: the manager ended before it
+// Begin records the start of the activation of a decision in the status of the package. The activation of a revision
+// that waits for permissions starts when it has them. A revision can be ready already: the manager ended before it
 // wrote the status of the package, or the status was lost.
 func (r RollbackPolicy) Begin(p v1.Package, d Decision, revisions []v1.PackageRevision) {
 	status := p.PackageStatus()
@@ -208,7 +211,9 @@ func (r RollbackPolicy) Summarize(p v1.Package, running Summary) Summary {
 	if class := r.Classify(v1.ConditionReason(code)); class == Final || class == Partial {
 		within = ""
 	}
-	err := ErrRolledBack.New(errors.New(cause), "rolled back to %s: %s did not become healthy and stay so%s", b.To, b.From, within)
+	err := ErrRolledBack.New(
+		errors.New(cause), "rolled back to %s: %s did not become healthy and stay so%s", b.To, b.From, within,
+	)
 	if b.RetryTime != nil {
 		err = err.WithDo("The manager tries again every %.0f minutes. To try at once, run `xpkg update %s %s`, or set the annotation %s to a new value.",
 			retryPause.Minutes(), ObjectName(p), p.PackageSpec().Package, v1.AnnotationRetry)

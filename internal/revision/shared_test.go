@@ -10,7 +10,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
-// A package whose webhook no runtime would serve is refused. Its webhook configurations can be left out, and its conversions cannot.
+// A package whose webhook no runtime would serve is refused. Its webhook configurations can be left out, and its
+// conversions cannot.
 func TestWebhooksNeedARuntime(t *testing.T) {
 	const (
 		none       = `{"none":true}`
@@ -27,20 +28,23 @@ metadata: {name: boats}
 webhooks: [{name: a.example.org, sideEffects: None, admissionReviewVersions: [v1], clientConfig: {service: {path: /a}}}]
 `
 	)
-	webhook, strategyNone := strings.Replace(conversion, "STRATEGY", "Webhook", 1), strings.Replace(conversion, "STRATEGY", "None", 1)
+	webhook, strategyNone := strings.Replace(conversion, "STRATEGY", "Webhook", 1),
+		strings.Replace(conversion, "STRATEGY", "None", 1)
 	for name, tt := range map[string]struct {
 		runtime, object string
 		shared          bool
 		want            error
 	}{
-		"a runtime and a conversion":          {object: webhook},
-		"no runtime and a conversion":         {runtime: none, object: webhook, want: revision.ErrConversionWithoutRuntime},
-		"no runtime and no conversion":        {runtime: none, object: strategyNone},
-		"no runtime and a configuration":      {runtime: none, object: configuration},
-		"a shared Provider and a conversion":  {shared: true, object: webhook, want: revision.ErrSharedWebhook},
-		"a shared Provider, no runtime, both": {shared: true, runtime: none, object: webhook, want: revision.ErrSharedWebhook},
-		"a shared Provider, a configuration":  {shared: true, object: configuration, want: revision.ErrSharedWebhook},
-		"a shared Provider without webhooks":  {shared: true, object: strategyNone},
+		"a runtime and a conversion":         {object: webhook},
+		"no runtime and a conversion":        {runtime: none, object: webhook, want: revision.ErrConversionWithoutRuntime},
+		"no runtime and no conversion":       {runtime: none, object: strategyNone},
+		"no runtime and a configuration":     {runtime: none, object: configuration},
+		"a shared Provider and a conversion": {shared: true, object: webhook, want: revision.ErrSharedWebhook},
+		"a shared Provider, no runtime, both": {
+			shared: true, runtime: none, object: webhook, want: revision.ErrSharedWebhook,
+		},
+		"a shared Provider, a configuration": {shared: true, object: configuration, want: revision.ErrSharedWebhook},
+		"a shared Provider without webhooks": {shared: true, object: strategyNone},
 	} {
 		t.Run(name, func(t *testing.T) {
 			meta := "apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata:\n  name: x\n"

@@ -44,8 +44,8 @@ func Summarize(rev v1.PackageRevision) Summary {
 	return Progressing("")
 }
 
-// HealthOf returns the health of a revision: the health of its runtime, if it has one and its objects are healthy. An inactive revision that
-// was not healthy when it was active is not healthy.
+// HealthOf returns the health of a revision: the health of its runtime, if it has one and its objects are healthy. An
+// inactive revision that was not healthy when it was active is not healthy.
 func HealthOf(rev v1.PackageRevision) corev1.ConditionStatus {
 	if HasFailed(rev) {
 		return corev1.ConditionFalse

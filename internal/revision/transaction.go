@@ -8,8 +8,8 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 )
 
-// AnnotationTransaction on a package is the name and the UID of the transaction that has written it. Other writes of xpkg remove it, and take the package
-// out of the transaction, which then does not return it to its former state.
+// AnnotationTransaction on a package is the name and the UID of the transaction that has written it. Other writes of
+// xpkg remove it, and take the package out of the transaction, which then does not return it to its former state.
 const AnnotationTransaction = "xpkg.dev/transaction"
 
 // SetTransaction sets the transaction that writes a package, as NAME/UID. Empty removes the annotation.

@@ -53,7 +53,9 @@ func Next(p v1.Package, meta xpkg.Meta, digest string, existing []v1.PackageRevi
 	name := Name(p, digest, existing)
 	policy := PolicyOf(p)
 	policy.Failed = failed(p, existing)
-	t := Transition{Decision: Decide(name, States(existing, name), policy), Before: existing, After: slices.Clone(existing)}
+	t := Transition{
+		Decision: Decide(name, States(existing, name), policy), Before: existing, After: slices.Clone(existing),
+	}
 	t.own(p, name)
 	for _, n := range t.Deactivate {
 		rev := t.copyOf(n)
@@ -71,12 +73,13 @@ func Next(p v1.Package, meta xpkg.Meta, digest string, existing []v1.PackageRevi
 	return t
 }
 
-// failed returns the revisions of a package that, or whose runtimes, were not healthy when they last ran. The health of an inactive
-// revision's objects is not considered: it describes their release, which is retried.
+// failed returns the revisions of a package that, or whose runtimes, were not healthy when they last ran. The health of
+// an inactive revision's objects is not considered: it describes their release, which is retried.
 func failed(p v1.Package, revisions []v1.PackageRevision) []string {
 	var out []string
 	for _, rev := range revisions {
-		if rev.GetName() != p.PackageStatus().LastHealthyRevision && (HasFailed(rev) || rev.GetCondition(v1.TypeRuntimeHealthy).Status == corev1.ConditionFalse) {
+		if rev.GetName() != p.PackageStatus().LastHealthyRevision &&
+			(HasFailed(rev) || rev.GetCondition(v1.TypeRuntimeHealthy).Status == corev1.ConditionFalse) {
 			out = append(out, rev.GetName())
 		}
 	}

@@ -31,7 +31,10 @@ func TestNextDeactivatesTheCurrentRevisionForOneThatAUserActivates(t *testing.T)
 	got := Next(p, xpkg.Meta{}, digest("b"), all)
 	var steps []string
 	for _, s := range got.Steps {
-		steps = append(steps, fmt.Sprintf("%s %s %d %s", s.Action, s.Revision.GetName(), s.Revision.RevisionSpec().Revision, s.Revision.RevisionSpec().DesiredState))
+		steps = append(steps, fmt.Sprintf(
+			"%s %s %d %s", s.Action, s.Revision.GetName(), s.Revision.RevisionSpec().Revision,
+			s.Revision.RevisionSpec().DesiredState,
+		))
 	}
 	want := []string{
 		"deactivate " + all[1].GetName() + " 2 Inactive",
@@ -41,7 +44,9 @@ func TestNextDeactivatesTheCurrentRevisionForOneThatAUserActivates(t *testing.T)
 		t.Errorf("steps (-want +got):\n%s", diff)
 	}
 	if got.Current.RevisionSpec().DesiredState != v1.RevisionInactive || got.Active().GetName() != all[0].GetName() {
-		t.Errorf("the current revision is %s and %s is active", got.Current.RevisionSpec().DesiredState, got.Active().GetName())
+		t.Errorf(
+			"the current revision is %s and %s is active", got.Current.RevisionSpec().DesiredState, got.Active().GetName(),
+		)
 	}
 }
 
@@ -49,7 +54,9 @@ func TestNextDeactivatesTheCurrentRevisionForOneThatAUserActivates(t *testing.T)
 // pause it.
 func TestRevisionsHaveTheContentPolicyOfTheirPackage(t *testing.T) {
 	digest := "sha256:" + strings.Repeat("a", 64)
-	meta := xpkg.Meta{Annotations: map[string]string{AnnotationContentPolicy: "Lenient", v1.AnnotationPaused: "true", "other": "x"}}
+	meta := xpkg.Meta{Annotations: map[string]string{
+		AnnotationContentPolicy: "Lenient", v1.AnnotationPaused: "true", "other": "x",
+	}}
 	for policy, lenient := range map[string]bool{"": false, "Strict": false, "Lenient": true} {
 		p := provider("uid", "registry.example.com/boats:v2")
 		p.Annotations = map[string]string{AnnotationContentPolicy: policy}
@@ -60,8 +67,8 @@ func TestRevisionsHaveTheContentPolicyOfTheirPackage(t *testing.T) {
 	}
 }
 
-// The history keeps the revision that a rollback activates while the release of its objects is retried, and collects it if
-// its runtime has failed.
+// The history keeps the revision that a rollback activates while the release of its objects is retried, and collects it
+// if its runtime has failed.
 func TestHistoryConsidersTheHealthOfRuntimes(t *testing.T) {
 	p := provider("uid", "registry.example.com/boats:v3")
 	p.Name = "boats"
@@ -91,8 +98,8 @@ func TestHistoryConsidersTheHealthOfRuntimes(t *testing.T) {
 	}
 }
 
-// A revision that was rolled back, or that never became healthy, stays unhealthy when it is inactive: no rollback selects it. One that was
-// healthy before stays healthy.
+// A revision that was rolled back, or that never became healthy, stays unhealthy when it is inactive: no rollback
+// selects it. One that was healthy before stays healthy.
 func TestInactiveRevisionKeepsItsHealth(t *testing.T) {
 	digest := func(c string) string { return "sha256:" + strings.Repeat(c, 64) }
 	for name, tc := range map[string]struct {
@@ -106,14 +113,27 @@ func TestInactiveRevisionKeepsItsHealth(t *testing.T) {
 			s.Rollback = &v1.Rollback{From: rev}
 			s.Activation = &v1.Activation{Revision: rev, Healthy: true}
 		}, v1.RevisionHealthy(), "true", "false"},
-		"was healthy":             {func(s *v1.PackageStatus, rev string) { s.Activation = &v1.Activation{Revision: rev, Healthy: true} }, v1.RevisionUnhealthy("lost"), "", "true"},
-		"last healthy":            {func(s *v1.PackageStatus, rev string) { s.LastHealthyRevision = rev }, v1.RevisionUnhealthy("lost"), "false", "true"},
-		"never healthy":           {func(s *v1.PackageStatus, rev string) { s.Activation = &v1.Activation{Revision: rev} }, v1.RevisionUnknownHealth(""), "", "false"},
-		"waits for permissions":   {func(*v1.PackageStatus, string) {}, v1.RevisionUnhealthy("waits"), "", "false"},
-		"healthy before":          {func(s *v1.PackageStatus, rev string) { s.Activation = &v1.Activation{Revision: rev} }, v1.RevisionUnknownHealth(""), "true", "true"},
-		"healthy, of Crossplane":  {func(*v1.PackageStatus, string) {}, v1.RevisionHealthy(), "", "true"},
-		"not known, of a backup":  {func(*v1.PackageStatus, string) {}, v1.RevisionUnknownHealth(""), "", ""},
-		"another was rolled back": {func(s *v1.PackageStatus, _ string) { s.Rollback = &v1.Rollback{From: "other"} }, v1.RevisionHealthy(), "", "true"},
+		"was healthy": {
+			func(s *v1.PackageStatus, rev string) { s.Activation = &v1.Activation{Revision: rev, Healthy: true} },
+			v1.RevisionUnhealthy("lost"), "", "true",
+		},
+		"last healthy": {
+			func(s *v1.PackageStatus, rev string) { s.LastHealthyRevision = rev }, v1.RevisionUnhealthy("lost"), "false", "true",
+		},
+		"never healthy": {
+			func(s *v1.PackageStatus, rev string) { s.Activation = &v1.Activation{Revision: rev} }, v1.RevisionUnknownHealth(""),
+			"", "false",
+		},
+		"waits for permissions": {func(*v1.PackageStatus, string) {}, v1.RevisionUnhealthy("waits"), "", "false"},
+		"healthy before": {
+			func(s *v1.PackageStatus, rev string) { s.Activation = &v1.Activation{Revision: rev} }, v1.RevisionUnknownHealth(""),
+			"true", "true",
+		},
+		"healthy, of Crossplane": {func(*v1.PackageStatus, string) {}, v1.RevisionHealthy(), "", "true"},
+		"not known, of a backup": {func(*v1.PackageStatus, string) {}, v1.RevisionUnknownHealth(""), "", ""},
+		"another was rolled back": {
+			func(s *v1.PackageStatus, _ string) { s.Rollback = &v1.Rollback{From: "other"} }, v1.RevisionHealthy(), "", "true",
+		},
 	} {
 		p := provider("uid", "registry.example.com/boats:v2")
 		p.Name = "boats"
@@ -128,9 +148,13 @@ func TestInactiveRevisionKeepsItsHealth(t *testing.T) {
 		inactive := next.find(old.GetName())
 		inactive.SetConditions(metav1.Time{}, v1.RevisionHealthy()) // Its objects are released.
 		if got := inactive.GetAnnotations()[AnnotationHealthy]; IsActive(inactive) || got != tc.want {
-			t.Errorf("%s: %s is %s with the health %q, want %q", name, inactive.GetName(), inactive.RevisionSpec().DesiredState, got, tc.want)
+			t.Errorf(
+				"%s: %s is %s with the health %q, want %q", name, inactive.GetName(), inactive.RevisionSpec().DesiredState, got,
+				tc.want,
+			)
 		}
-		if isFailed := tc.want == "false"; isFailed != (HealthOf(inactive) == corev1.ConditionFalse) || isFailed != slices.Contains(failed(provider("", ""), next.After), old.GetName()) {
+		if isFailed := tc.want == "false"; isFailed != (HealthOf(inactive) == corev1.ConditionFalse) ||
+			isFailed != slices.Contains(failed(provider("", ""), next.After), old.GetName()) {
 			t.Errorf("%s: the health is %s, and failed are %v", name, HealthOf(inactive), failed(provider("", ""), next.After))
 		}
 		if back := Back(provider("", ""), next.Current.GetName(), next.After); (back == "") != (tc.want == "false") {

@@ -12,7 +12,9 @@ import (
 
 // Apply applies manifests in their order, and calls applied with the kind and the name of each. Existing objects are
 // updated. A manifest can be of a kind that a former one defines.
-func Apply(ctx context.Context, cluster client.Client, manifests []bootstrap.Object, applied func(name string) error) error {
+func Apply(
+	ctx context.Context, cluster client.Client, manifests []bootstrap.Object, applied func(name string) error,
+) error {
 	for _, o := range manifests {
 		plain, err := bootstrap.Plain(o)
 		if err != nil {
@@ -20,7 +22,9 @@ func Apply(ctx context.Context, cluster client.Client, manifests []bootstrap.Obj
 		}
 		u := &unstructured.Unstructured{Object: plain}
 		name := u.GetKind() + " " + u.GetName()
-		err = cluster.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(bootstrap.FieldManager), client.ForceOwnership)
+		err = cluster.Apply(
+			ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(bootstrap.FieldManager), client.ForceOwnership,
+		)
 		if err != nil {
 			return fmt.Errorf("apply %s: %w", name, err)
 		}

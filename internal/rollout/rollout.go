@@ -1,4 +1,5 @@
-// Package rollout applies manifests, and waits until Deployments are rolled out by the rules of `kubectl rollout status`.
+// Package rollout applies manifests, and waits until Deployments are rolled out by the rules of `kubectl rollout
+// status`.
 package rollout
 
 import (
@@ -23,7 +24,8 @@ const progressDeadlineExceeded = "ProgressDeadlineExceeded"
 func Missing(d *appsv1.Deployment) (string, error) {
 	want, s := ptr.Deref(d.Spec.Replicas, 1), d.Status
 	for _, c := range s.Conditions {
-		if c.Type == appsv1.DeploymentProgressing && c.Reason == progressDeadlineExceeded && s.ObservedGeneration >= d.Generation {
+		if c.Type == appsv1.DeploymentProgressing && c.Reason == progressDeadlineExceeded &&
+			s.ObservedGeneration >= d.Generation {
 			return "", errors.New(c.Message)
 		}
 	}

@@ -75,7 +75,8 @@ func joinPairs(pairs map[string]Name) string {
 	return strings.Join(out, ";")
 }
 
-// with returns the choice in which the runtime of a package runs in a certain way, for ParseChoice with the name for other packages.
+// with returns the choice in which the runtime of a package runs in a certain way, for ParseChoice with the name for
+// other packages.
 func (c Choice) with(kind, name string, by, otherwise Name) string {
 	pairs := map[string]Name{}
 	for _, kind := range []string{v1.ProviderKind, v1.FunctionKind} {
@@ -114,7 +115,8 @@ func ParseChoice(s string, otherwise Name) (Choice, error) {
 		}
 		kind, name, one := strings.Cut(left, "/")
 		if kind != v1.ProviderKind && kind != v1.FunctionKind || one && name == "" {
-			return Choice{}, fmt.Errorf("%q is neither a kind of package with a runtime, Provider or Function, nor one such package", left)
+			return Choice{},
+				fmt.Errorf("%q is neither a kind of package with a runtime, Provider or Function, nor one such package", left)
 		}
 		if _, twice := out.some[left]; twice {
 			return Choice{}, fmt.Errorf("%s is named twice", left)
@@ -148,8 +150,9 @@ func (c Choice) Of(kind, name string) Name {
 	return c.all
 }
 
-// Select returns how the runtime of a package with some content runs, and the defaults of the runtime, which can be nil. It returns
-// None for a package without a runtime: the choice runs none, the package shares its CRDs with namespaces, or its content has none.
+// Select returns how the runtime of a package with some content runs, and the defaults of the runtime, which can be
+// nil. It returns None for a package without a runtime: the choice runs none, the package shares its CRDs with
+// namespaces, or its content has none.
 func (c Choice) Select(p v1.Package, meta xpkg.Meta) (Name, *runtimedefaults.Defaults, error) {
 	by := c.Of(p.PackageKind(), p.GetName())
 	if by == None || revision.IsShared(p) {

@@ -14,8 +14,10 @@ func TestParseChoice(t *testing.T) {
 		provider, hello, functions Name
 		invalid                    bool
 	}{
-		"One":         {in: "External", provider: External, hello: External, functions: External},
-		"Upstream":    {in: "Provider=External;Function=Deployment", provider: External, hello: External, functions: Deployment},
+		"One": {in: "External", provider: External, hello: External, functions: External},
+		"Upstream": {
+			in: "Provider=External;Function=Deployment", provider: External, hello: External, functions: Deployment,
+		},
 		"Part":        {in: "Provider=External", provider: External, hello: External, functions: Process},
 		"OnePackage":  {in: "Provider=External;Provider/hello=None", provider: External, hello: None, functions: Process},
 		"Spaces":      {in: " Provider = None ; ", provider: None, hello: None, functions: Process},
@@ -38,7 +40,8 @@ func TestParseChoice(t *testing.T) {
 			for _, is := range []struct {
 				kind, name string
 				want       Name
-			}{{v1.ProviderKind, "x", tc.provider}, {v1.ProviderKind, "hello", tc.hello}, {v1.FunctionKind, "hello", tc.functions}, {v1.ConfigurationKind, "hello", None}} {
+			}{{v1.ProviderKind, "x", tc.provider}, {v1.ProviderKind, "hello", tc.hello},
+				{v1.FunctionKind, "hello", tc.functions}, {v1.ConfigurationKind, "hello", None}} {
 				got := c.Of(is.kind, is.name)
 				if got != is.want {
 					t.Errorf("%s %s: %s, want %s", is.kind, is.name, got, is.want)
@@ -70,7 +73,9 @@ func FuzzParseChoice(f *testing.F) {
 
 // A choice survives its announcement in the Lock.
 func TestChoiceIsParsedFromItsText(t *testing.T) {
-	for _, text := range []string{"Process", "Deployment", "None", "Provider=External", "Provider=External;Function/a=Process", "Provider/b=None"} {
+	for _, text := range []string{
+		"Process", "Deployment", "None", "Provider=External", "Provider=External;Function/a=Process", "Provider/b=None",
+	} {
 		want, err := ParseChoice(text, Deployment)
 		if err != nil {
 			t.Fatal(err)
@@ -93,8 +98,11 @@ func TestChoiceIsParsedFromItsText(t *testing.T) {
 // packages stay the same.
 func TestAdviceForAPackageWithoutAProgramKeepsOtherRuntimes(t *testing.T) {
 	for text, want := range map[string][]string{
-		"Process":                            {"--detach --package-runtime=Provider/hello=None`"},
-		"Deployment":                         {"'--package-runtime=Function=Deployment;Provider=Deployment;Provider/hello=None'", "--manager-arg=--package-runtime=Provider/hello=None"},
+		"Process": {"--detach --package-runtime=Provider/hello=None`"},
+		"Deployment": {
+			"'--package-runtime=Function=Deployment;Provider=Deployment;Provider/hello=None'",
+			"--manager-arg=--package-runtime=Provider/hello=None",
+		},
 		"Provider/a=None":                    {"'--package-runtime=Provider/a=None;Provider/hello=None'"},
 		"Provider/hello=Process":             {"--detach --package-runtime=Provider/hello=None`"},
 		"Provider=Process;Function=External": {"'--package-runtime=Function=External;Provider=Process;Provider/hello=None'"},
@@ -115,7 +123,8 @@ func TestAdviceForAPackageWithoutAProgramKeepsOtherRuntimes(t *testing.T) {
 		}
 	}
 	other := ErrRuntimeConfig.New(nil, "absent")
-	if got := Everywhere(Process).AdviseWithoutRuntime(other, v1.ProviderKind, "hello"); errcode.From(got).Do != ErrRuntimeConfig.Fix {
+	if got := Everywhere(Process).AdviseWithoutRuntime(other, v1.ProviderKind, "hello"); errcode.From(got).
+		Do != ErrRuntimeConfig.Fix {
 		t.Errorf("the advice of another code is %q", errcode.From(got).Do)
 	}
 }

@@ -11,7 +11,8 @@ import (
 var ErrNoProgram = errcode.Code{
 	Name: "NoProgram", Class: errcode.Invalid, Final: true,
 	Cause: "The package contains no runnable image: its image names no program to start, or one that is not among its files. An update to such a package is rolled back at once.",
-	Fix:   rebuild + " To install a package without its runtime, select the runtime None for it with the flag --package-runtime of `xpkg up` or of the manager.",
+	Fix: rebuild +
+		" To install a package without its runtime, select the runtime None for it with the flag --package-runtime of `xpkg up` or of the manager.",
 }
 
 const (
@@ -23,8 +24,8 @@ const (
 func Codes() []errcode.Code { return []errcode.Code{ErrNoProgram, ErrRuntimeConfig} }
 
 // AdviseWithoutRuntime adds to a NoProgram error of a package the commands that restart a manager with the choice c so
-// that the package is installed without its runtime. A manager that runs it as a process runs on this machine. It returns
-// any other error as it is.
+// that the package is installed without its runtime. A manager that runs it as a process runs on this machine. It
+// returns any other error as it is.
 func (c Choice) AdviseWithoutRuntime(err error, kind, name string) error {
 	if !errors.Is(err, ErrNoProgram) {
 		return err
@@ -34,11 +35,15 @@ func (c Choice) AdviseWithoutRuntime(err error, kind, name string) error {
 	if c.Of(kind, name) == Process {
 		restart = wording.RestartLocal(flag + c.with(kind, name, None, Process))
 	}
-	return errcode.From(err).WithDo("%s To install the package without its runtime, restart the manager with %s.", rebuild, restart)
+	return errcode.From(err).
+		WithDo("%s To install the package without its runtime, restart the manager with %s.", rebuild, restart)
 }
 
-// AdviseRuntime returns a sentence with the commands that restart a manager with the choice c so that it runs the runtime of a package.
+// AdviseRuntime returns a sentence with the commands that restart a manager with the choice c so that it runs the
+// runtime of a package.
 func (c Choice) AdviseRuntime(kind, name string) string {
 	return "To run it, restart the manager with " +
-		wording.RestartEither([]string{flag + c.with(kind, name, Process, Process)}, []string{flag + c.with(kind, name, Deployment, Deployment)}) + "."
+		wording.RestartEither([]string{flag + c.with(kind, name, Process, Process)}, []string{
+			flag + c.with(kind, name, Deployment, Deployment),
+		}) + "."
 }

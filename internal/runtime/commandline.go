@@ -10,7 +10,9 @@ import (
 // CommandLine returns the program of a runtime and its arguments, as a container engine does:
 // command and args replace the entrypoint and the command of the image. It fails with NoProgram if
 // neither names a program.
-func CommandLine(owner string, digest oci.Digest, image unpack.RuntimeConfig, command, args []string) ([]string, error) {
+func CommandLine(
+	owner string, digest oci.Digest, image unpack.RuntimeConfig, command, args []string,
+) ([]string, error) {
 	out := slices.Concat(command, args)
 	if len(command) == 0 {
 		if len(args) == 0 {

@@ -25,7 +25,9 @@ var ErrRuntimeConfig = errcode.Code{
 // configuration that an ImageConfig names, ofImage, takes precedence over the one that the package
 // names. A package that names none uses its controllerConfigRef or, without one, the configuration
 // "default", which need not exist (packages guide, "spec.controllerConfigRef").
-func Config(ctx context.Context, reader client.Reader, rev v1.PackageRevision, ofImage *v1.RuntimeConfigReference) (*v1beta1.DeploymentRuntimeConfig, error) {
+func Config(
+	ctx context.Context, reader client.Reader, rev v1.PackageRevision, ofImage *v1.RuntimeConfigReference,
+) (*v1beta1.DeploymentRuntimeConfig, error) {
 	spec := rev.RuntimeSpec()
 	ref := spec.RuntimeConfigRef
 	if ofImage != nil {
@@ -40,7 +42,9 @@ func Config(ctx context.Context, reader client.Reader, rev v1.PackageRevision, o
 		ref = &v1.RuntimeConfigReference{Name: v1.DefaultRuntimeConfigName}
 	}
 	if kind := ref.Kind; kind != nil && *kind != "" && *kind != v1beta1.DeploymentRuntimeConfigKind {
-		return nil, ErrRuntimeConfig.New(nil, "the runtime configuration %s is a %s and not a %s", ref.Name, *kind, v1beta1.DeploymentRuntimeConfigKind)
+		return nil, ErrRuntimeConfig.New(
+			nil, "the runtime configuration %s is a %s and not a %s", ref.Name, *kind, v1beta1.DeploymentRuntimeConfigKind,
+		)
 	}
 	config := &v1beta1.DeploymentRuntimeConfig{}
 	err := reader.Get(ctx, client.ObjectKey{Name: ref.Name}, config)
@@ -55,7 +59,9 @@ func Config(ctx context.Context, reader client.Reader, rev v1.PackageRevision, o
 	return config, nil
 }
 
-func controllerConfig(ctx context.Context, reader client.Reader, name string) (*v1beta1.DeploymentRuntimeConfig, error) {
+func controllerConfig(
+	ctx context.Context, reader client.Reader, name string,
+) (*v1beta1.DeploymentRuntimeConfig, error) {
 	config := &v1alpha1.ControllerConfig{}
 	err := reader.Get(ctx, client.ObjectKey{Name: name}, config)
 	switch {

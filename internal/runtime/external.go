@@ -73,7 +73,8 @@ func (r ExternalRuntime) Run(ctx context.Context, p Workload) (State, error) {
 	return state, nil
 }
 
-// Unreported returns the state of an external runtime whose health was not reported. One that awaits activation needs no report.
+// Unreported returns the state of an external runtime whose health was not reported. One that awaits activation needs
+// no report.
 func Unreported(p Workload, endpoint string) State {
 	state := State{Reported: true, Available: p.AwaitingActivation, Reason: ReasonNotReported, Endpoint: endpoint}
 	if !state.Available {

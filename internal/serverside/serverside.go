@@ -12,7 +12,9 @@ import (
 // Apply writes an object by server-side apply as a field manager, and updates o to the result. The object must
 // have its apiVersion and kind. A conflict with another field manager is an error, unless opts contain
 // [client.ForceOwnership].
-func Apply(ctx context.Context, c client.Client, o client.Object, fieldManager string, opts ...client.PatchOption) error {
+func Apply(
+	ctx context.Context, c client.Client, o client.Object, fieldManager string, opts ...client.PatchOption,
+) error {
 	raw, err := json.Marshal(o)
 	if err != nil {
 		return err

@@ -18,8 +18,8 @@ const (
 	part, maxSpacing = 5, time.Second
 )
 
-// A Read is a read of state that is the same for all callers, such as discovery. Concurrent callers share its results, so that
-// the number of reads depends on the time and not on the number of packages. The zero value is ready for use.
+// A Read is a read of state that is the same for all callers, such as discovery. Concurrent callers share its results,
+// so that the number of reads depends on the time and not on the number of packages. The zero value is ready for use.
 type Read[T any] struct {
 	mu   sync.Mutex
 	last *sharing[T]
@@ -35,8 +35,8 @@ type sharing[T any] struct {
 	err   error
 }
 
-// Get returns the result of a read that began at most maxAge before the call; with 0, after it. A failed read is shared only by the
-// callers that wait for it, and a read that was canceled by its caller not at all.
+// Get returns the result of a read that began at most maxAge before the call; with 0, after it. A failed read is shared
+// only by the callers that wait for it, and a read that was canceled by its caller not at all.
 func (s *Read[T]) Get(ctx context.Context, maxAge time.Duration, read func(context.Context) (T, error)) (T, error) {
 	after := time.Now().Add(-maxAge)
 	for {
@@ -67,7 +67,8 @@ func (s *Read[T]) Last(maxAge time.Duration) (value T, ok bool) {
 	return last.value, true
 }
 
-// join returns the last read, or a new one that the caller has to run: if the last one has ended and is too old, or has failed.
+// join returns the last read, or a new one that the caller has to run: if the last one has ended and is too old, or has
+// failed.
 func (s *Read[T]) join(after time.Time) (current *sharing[T], own bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -35,7 +35,8 @@ const readTime = 10 * time.Millisecond
 func TestLongReadsAreSpacedFurther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for took, want := range map[time.Duration]time.Duration{
-			readTime: spacing, 100 * time.Millisecond: 500 * time.Millisecond, 600 * time.Millisecond: maxSpacing, 2 * time.Second: 2 * time.Second,
+			readTime: spacing, 100 * time.Millisecond: 500 * time.Millisecond, 600 * time.Millisecond: maxSpacing,
+			2 * time.Second: 2 * time.Second,
 		} {
 			var s Read[int]
 			var began []time.Time

@@ -12,8 +12,8 @@ func Alike(word string, words []string) []string {
 	return alike(word, words, func(s string) []string { return []string{s} })
 }
 
-// AlikeReferences returns the references of packages whose spelling is similar to word, like [Alike]. Word can be a whole
-// reference or only its end, such as the name and the tag, or the name alone.
+// AlikeReferences returns the references of packages whose spelling is similar to word, like [Alike]. Word can be a
+// whole reference or only its end, such as the name and the tag, or the name alone.
 func AlikeReferences(word string, references []string) []string {
 	return alike(word, references, referenceEnds)
 }
@@ -51,7 +51,9 @@ func alike(word string, words []string, forms func(string) []string) []string {
 			near = append(near, match{s, nearest})
 		}
 	}
-	slices.SortFunc(near, func(a, b match) int { return cmp.Or(cmp.Compare(a.distance, b.distance), cmp.Compare(a.word, b.word)) })
+	slices.SortFunc(
+		near, func(a, b match) int { return cmp.Or(cmp.Compare(a.distance, b.distance), cmp.Compare(a.word, b.word)) },
+	)
 	near = slices.Compact(near)
 	var out []string
 	for _, m := range near[:min(most, len(near))] {

@@ -25,7 +25,8 @@ func TestDistance(t *testing.T) {
 func TestSimilarNamesAreFound(t *testing.T) {
 	words := []string{"provider-nop", "Provider-Nob", "provider-aws", "x", "provider-nop"}
 	for word, want := range map[string][]string{
-		"provider-nop": {"provider-nop", "Provider-Nob", "provider-aws"}, "provider-no": {"Provider-Nob", "provider-nop"}, "else": nil,
+		"provider-nop": {"provider-nop", "Provider-Nob", "provider-aws"}, "provider-no": {"Provider-Nob", "provider-nop"},
+		"else": nil,
 	} {
 		if got := Alike(word, words); !slices.Equal(got, want) {
 			t.Errorf("Alike(%q) = %q, want %q", word, got, want)
@@ -34,10 +35,14 @@ func TestSimilarNamesAreFound(t *testing.T) {
 }
 
 func TestReferencesWithASimilarEndAreFound(t *testing.T) {
-	references := []string{"localhost:5000/acme/boats:v1.0.0", "ghcr.io/acme/longships@sha256:0123", "ghcr.io/boats/nop:v2"}
+	references := []string{
+		"localhost:5000/acme/boats:v1.0.0", "ghcr.io/acme/longships@sha256:0123", "ghcr.io/boats/nop:v2",
+	}
 	for word, want := range map[string][]string{
-		"baots": {references[0]}, "baots:v1.0.0": {references[0]}, "acme/baots": {references[0]}, "localhost:5000/acme/boat:v1.0.0": {references[0]},
-		"longship": {references[1]}, "acme/lognships": {references[1]}, "elsewhere": nil, "v1.0.0": nil, "localhost": nil,
+		"baots": {references[0]}, "baots:v1.0.0": {references[0]}, "acme/baots": {references[0]},
+		"localhost:5000/acme/boat:v1.0.0": {references[0]},
+		"longship":                        {references[1]}, "acme/lognships": {references[1]}, "elsewhere": nil,
+		"v1.0.0": nil, "localhost": nil,
 	} {
 		if got := AlikeReferences(word, references); !slices.Equal(got, want) {
 			t.Errorf("AlikeReferences(%q) = %q, want %q", word, got, want)
@@ -48,7 +53,8 @@ func TestReferencesWithASimilarEndAreFound(t *testing.T) {
 func TestTyposResembleFewWords(t *testing.T) {
 	words := []string{"--as", "--all", "--context", "--cache-dir", "list", "ls", "tree", "up", "update", "upgrade"}
 	for word, want := range map[string][]string{
-		"--contxt": {"--context"}, "--cont": {"--context"}, "lst": {"list", "ls"}, "tere": {"tree"}, "upgarde": {"upgrade"}, "updat": {"update"},
+		"--contxt": {"--context"}, "--cont": {"--context"}, "lst": {"list", "ls"}, "tere": {"tree"}, "upgarde": {"upgrade"},
+		"updat": {"update"},
 		"--yes": nil, "-n": nil, "pip": nil, "--aas": {"--as"}, "--al": nil, "--quite": nil,
 	} {
 		if got := Typo(word, words); !slices.Equal(got, want) {

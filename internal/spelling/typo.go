@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// Typo returns the words that a user has meant by a misspelled word of a command line, the most similar first: words that begin with
-// it, and words of similar length with few wrong letters, or with two letters exchanged. A flag of one letter resembles none.
+// Typo returns the words that a user has meant by a misspelled word of a command line, the most similar first: words
+// that begin with it, and words of similar length with few wrong letters, or with two letters exchanged. A flag of one
+// letter resembles none.
 func Typo(word string, words []string) []string {
 	letters := strings.TrimLeft(word, "-")
 	most := len(letters) / 3

@@ -75,8 +75,8 @@ func (r AdditionReader) ReadAll(ctx context.Context, parent v1.Package, changes 
 	return out
 }
 
-// ReadChange reads the package that a change installs or moves on behalf of a dependent. With the error [xpkg.ErrIncompatible], it returns the
-// package too.
+// ReadChange reads the package that a change installs or moves on behalf of a dependent. With the error
+// [xpkg.ErrIncompatible], it returns the package too.
 func (r AdditionReader) ReadChange(ctx context.Context, parent v1.Package, c graph.Change) (*xpkg.Package, error) {
 	p := c.NewPackage(parent)
 	if c.Existing != nil {

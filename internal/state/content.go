@@ -54,7 +54,9 @@ type Source struct {
 }
 
 // Read returns the package with a digest, which was requested as image.
-func (p Packages) Read(ctx context.Context, o fetch.Origin, d oci.Digest, image string, policy corev1.PullPolicy) (*xpkg.Package, error) {
+func (p Packages) Read(
+	ctx context.Context, o fetch.Origin, d oci.Digest, image string, policy corev1.PullPolicy,
+) (*xpkg.Package, error) {
 	return fetch.Read(ctx, p.Content, o, d, image, revision.MayPull(policy))
 }
 

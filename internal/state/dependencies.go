@@ -67,8 +67,8 @@ func (c *Dependencies) read(ctx context.Context, image, digest string) (*xpkg.Pa
 	return pkg, err == nil
 }
 
-// Requires returns the kinds that the content with a digest requires. Like Of, it returns none for content that is missing from
-// the cache.
+// Requires returns the kinds that the content with a digest requires. Like Of, it returns none for content that is
+// missing from the cache.
 func (c *Dependencies) Requires(ctx context.Context, image, digest string) []dependency.KindRef {
 	if _, ok := c.Lookup(ctx, image, digest); !ok {
 		return nil
@@ -78,7 +78,8 @@ func (c *Dependencies) Requires(ctx context.Context, image, digest string) []dep
 	return c.required[digest]
 }
 
-// Defines reports whether the content with a digest defines a kind. Content that is missing from the cache defines none.
+// Defines reports whether the content with a digest defines a kind. Content that is missing from the cache defines
+// none.
 func (c *Dependencies) Defines(ctx context.Context, image, digest string, kind dependency.KindRef) bool {
 	key := definedKind{digest, kind}
 	c.mu.Lock()
@@ -108,7 +109,8 @@ func (c *Dependencies) Add(digest string, meta xpkg.Meta) []dependency.Dependenc
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.known == nil {
-		c.known, c.required, c.optional = map[string][]dependency.Dependency{}, map[string][]dependency.KindRef{}, map[string]bool{}
+		c.known, c.required, c.optional = map[string][]dependency.Dependency{}, map[string][]dependency.KindRef{},
+			map[string]bool{}
 	}
 	for _, d := range meta.Optional {
 		c.optional[oci.RepositoryLocation(d.Package)] = true

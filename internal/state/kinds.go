@@ -24,8 +24,8 @@ type KindReader interface {
 	Metadata(ctx context.Context, refs []plan.Ref) (map[plan.Ref]plan.Live, error)
 }
 
-// A HeldKind is a kind that the API server serves, with the package that holds its CRD: the package that controls it, or
-// that controls the XRD or MRD from which Crossplane created it.
+// A HeldKind is a kind that the API server serves, with the package that holds its CRD: the package that controls it,
+// or that controls the XRD or MRD from which Crossplane created it.
 type HeldKind struct {
 	apply.ServedKind
 	Group string
@@ -98,8 +98,8 @@ func (h *HeldKind) setHolder(ctx context.Context, cluster KindReader, owners []m
 	return nil
 }
 
-// setFormerHolder sets the package that owns a CRD without controlling it. With another package manager, revisions control
-// objects, and the package is an owner.
+// setFormerHolder sets the package that owns a CRD without controlling it. With another package manager, revisions
+// control objects, and the package is an owner.
 func (h *HeldKind) setFormerHolder(owner metav1.OwnerReference, owners []metav1.OwnerReference) {
 	if slices.ContainsFunc(owners, func(o metav1.OwnerReference) bool { return isController(o) && isRevision(o) }) {
 		h.PackageKind, h.PackageName = owner.Kind, owner.Name
@@ -115,17 +115,21 @@ func isPackage(o metav1.OwnerReference) bool {
 }
 
 func isRevision(o metav1.OwnerReference) bool {
-	return strings.HasPrefix(o.APIVersion, v1.Group+"/") && slices.Contains(v1.PackageKinds(), strings.TrimSuffix(o.Kind, "Revision"))
+	return strings.HasPrefix(o.APIVersion, v1.Group+"/") &&
+		slices.Contains(v1.PackageKinds(), strings.TrimSuffix(o.Kind, "Revision"))
 }
 
 // isDefinition reports whether an owner is an object from which Crossplane creates a CRD.
 func isDefinition(o metav1.OwnerReference) bool {
-	return strings.HasPrefix(o.APIVersion, "apiextensions.crossplane.io/") && slices.Contains([]string{"CompositeResourceDefinition", "ManagedResourceDefinition"}, o.Kind)
+	return strings.HasPrefix(o.APIVersion, "apiextensions.crossplane.io/") &&
+		slices.Contains([]string{"CompositeResourceDefinition", "ManagedResourceDefinition"}, o.Kind)
 }
 
-// GroupHolders returns the CRDs of an API group that exist in the cluster by their names, with the repositories of the packages that
-// hold them, for [provide.Finder]. Repository returns the repository of an installed package, or "".
-func GroupHolders(ctx context.Context, cluster KindReader, group string, repository func(kind, name string) string) (map[string]string, error) {
+// GroupHolders returns the CRDs of an API group that exist in the cluster by their names, with the repositories of the
+// packages that hold them, for [provide.Finder]. Repository returns the repository of an installed package, or "".
+func GroupHolders(
+	ctx context.Context, cluster KindReader, group string, repository func(kind, name string) string,
+) (map[string]string, error) {
 	held, err := FindKinds(ctx, cluster, dependency.KindRef{Name: dependency.AllKinds, Group: group})
 	if err != nil {
 		return nil, err
@@ -149,11 +153,14 @@ type KindBinding struct {
 	Missing []dependency.KindRef
 }
 
-// BindKinds returns the packages that provide the required kinds: the recorded ones, and otherwise the packages that hold
-// the CRDs. It selects no other package. A kind of a CRD that never belonged to a package, or that the package itself defines,
-// needs none; the kind of a released CRD is missing.
-// Repository returns the repository of an installed package, or "".
-func BindKinds(ctx context.Context, cluster KindReader, pkg *xpkg.Package, recorded []dependency.Dependency, repository func(kind, name string) string) (KindBinding, error) {
+// BindKinds returns the packages that provide the required kinds: the recorded ones, and otherwise the packages that
+// hold the CRDs. It selects no other package. A kind of a CRD that never belonged to a package, or that the package
+// itself defines, needs none; the kind of a released CRD is missing. Repository returns the repository of an installed
+// package, or "".
+func BindKinds(
+	ctx context.Context, cluster KindReader, pkg *xpkg.Package, recorded []dependency.Dependency,
+	repository func(kind, name string) string,
+) (KindBinding, error) {
 	var out KindBinding
 	for _, ref := range pkg.Meta.Kinds {
 		if DefinesKind(pkg, ref) {
@@ -189,8 +196,8 @@ func BindKinds(ctx context.Context, cluster KindReader, pkg *xpkg.Package, recor
 	return out, nil
 }
 
-// addsKind reports whether a kind of a package is missing among the recorded kinds of a group: the package was recorded while not
-// all of its CRDs existed, or has more kinds now. Another package adds no kinds.
+// addsKind reports whether a kind of a package is missing among the recorded kinds of a group: the package was recorded
+// while not all of its CRDs existed, or has more kinds now. Another package adds no kinds.
 func addsKind(recorded []dependency.Dependency, repository string, h HeldKind) bool {
 	known := false
 	for _, d := range recorded {
@@ -214,9 +221,11 @@ func recordedFor(ref dependency.KindRef, recorded []dependency.Dependency) []dep
 	return out
 }
 
-// ReleasedKinds returns the selected dependencies whose kinds the API server serves although no package contains their CRDs any
-// more: nothing reconciles the objects.
-func ReleasedKinds(ctx context.Context, cluster KindReader, selected []dependency.Dependency) ([]dependency.Dependency, error) {
+// ReleasedKinds returns the selected dependencies whose kinds the API server serves although no package contains their
+// CRDs any more: nothing reconciles the objects.
+func ReleasedKinds(
+	ctx context.Context, cluster KindReader, selected []dependency.Dependency,
+) ([]dependency.Dependency, error) {
 	var out []dependency.Dependency
 	for _, d := range selected {
 		kind, err := dependency.ParseKindRef(d.CRD)
@@ -245,7 +254,9 @@ const SelectAgain = "Update the package that provides the kind to a version that
 
 // KindReleased returns the error KindNotProvided for a dependency of ReleasedKinds.
 func KindReleased(d dependency.Dependency) *errcode.Error {
-	return provide.ErrNotProvided.New(nil, "%s was selected for %s, and its installed version does not contain the kind", d.Package, d.CRD).WithDo(SelectAgain)
+	return provide.ErrNotProvided.New(
+		nil, "%s was selected for %s, and its installed version does not contain the kind", d.Package, d.CRD,
+	).WithDo(SelectAgain)
 }
 
 // KindNotServed returns the error KindNotProvided for a kind that the API server does not serve although packages were
@@ -258,11 +269,14 @@ func KindNotServed(kind dependency.KindRef, selected []dependency.Dependency) *e
 	if len(texts) == 0 {
 		texts = []string{"no package holds it"}
 	}
-	return provide.ErrNotProvided.New(errors.New(strings.Join(texts, "; ")), "the API server does not serve %s", kind).WithDo(SelectAgain)
+	return provide.ErrNotProvided.New(errors.New(strings.Join(texts, "; ")), "the API server does not serve %s", kind).
+		WithDo(SelectAgain)
 }
 
 // UnservedKinds returns the required kinds that the API server does not serve in the required version.
-func UnservedKinds(ctx context.Context, cluster KindReader, required []dependency.KindRef) ([]dependency.KindRef, error) {
+func UnservedKinds(
+	ctx context.Context, cluster KindReader, required []dependency.KindRef,
+) ([]dependency.KindRef, error) {
 	var out []dependency.KindRef
 	for _, ref := range required {
 		served, err := cluster.Kinds(ctx, ref.Group)
@@ -270,7 +284,8 @@ func UnservedKinds(ctx context.Context, cluster KindReader, required []dependenc
 			return nil, err
 		}
 		if !slices.ContainsFunc(served, func(k apply.ServedKind) bool {
-			return ref.Matches(ref.Group, k.Kind, k.Plural, k.Singular) && (ref.Version == "" || slices.Contains(k.Versions, ref.Version))
+			return ref.Matches(ref.Group, k.Kind, k.Plural, k.Singular) &&
+				(ref.Version == "" || slices.Contains(k.Versions, ref.Version))
 		}) {
 			out = append(out, ref)
 		}

@@ -31,7 +31,9 @@ func (s servedKinds) Metadata(_ context.Context, refs []plan.Ref) (map[plan.Ref]
 		for _, k := range all {
 			for _, ref := range refs {
 				if ref.Name == k.Plural+".group.example.org" {
-					out[ref] = plan.Live{Owners: []metav1.OwnerReference{{APIVersion: "pkg.crossplane.io/v1", Kind: "Provider", Name: name, Controller: new(true)}}}
+					out[ref] = plan.Live{Owners: []metav1.OwnerReference{{
+						APIVersion: "pkg.crossplane.io/v1", Kind: "Provider", Name: name, Controller: new(true),
+					}}}
 				}
 			}
 		}
@@ -39,23 +41,31 @@ func (s servedKinds) Metadata(_ context.Context, refs []plan.Ref) (map[plan.Ref]
 	return out, nil
 }
 
-// The record of all kinds of a group is completed with the kinds of the recorded packages: their CRDs do not appear at once.
-// Another package adds none, and neither does a kind without the required version.
+// The record of all kinds of a group is completed with the kinds of the recorded packages: their CRDs do not appear at
+// once. Another package adds none, and neither does a kind without the required version.
 func TestTheRecordOfAllKindsOfAGroupIsCompleted(t *testing.T) {
 	kind := func(name, plural, version string) apply.ServedKind {
 		return apply.ServedKind{Kind: name, Plural: plural, Versions: []string{version}}
 	}
-	pkg := &xpkg.Package{Meta: xpkg.Meta{Kind: xpkg.Provider, Kinds: []dependency.KindRef{{Name: "*", Group: "group.example.org", Version: "v1"}}}}
+	pkg := &xpkg.Package{Meta: xpkg.Meta{Kind: xpkg.Provider, Kinds: []dependency.KindRef{{
+		Name: "*", Group: "group.example.org", Version: "v1",
+	}}}}
 	var recorded []dependency.Dependency
 	for _, step := range []struct {
 		served servedKinds
 		want   []string
 	}{
 		{servedKinds{"parts": {kind("Oar", "oars", "v1")}}, []string{"Oar.group.example.org/v1"}},
-		{servedKinds{"parts": {kind("Boat", "boats", "v1"), kind("Oar", "oars", "v1"), kind("Sail", "sails", "v2")}}, []string{"Oar.group.example.org/v1", "Boat.group.example.org/v1"}},
-		{servedKinds{"parts": {kind("Boat", "boats", "v1"), kind("Oar", "oars", "v1")}, "other": {kind("Raft", "rafts", "v1")}}, []string{"Oar.group.example.org/v1", "Boat.group.example.org/v1"}},
+		{servedKinds{"parts": {
+			kind("Boat", "boats", "v1"), kind("Oar", "oars", "v1"), kind("Sail", "sails", "v2"),
+		}}, []string{"Oar.group.example.org/v1", "Boat.group.example.org/v1"}},
+		{servedKinds{"parts": {kind("Boat", "boats", "v1"), kind("Oar", "oars", "v1")}, "other": {
+			kind("Raft", "rafts", "v1"),
+		}}, []string{"Oar.group.example.org/v1", "Boat.group.example.org/v1"}},
 	} {
-		found, err := state.BindKinds(t.Context(), step.served, pkg, recorded, func(_, name string) string { return "registry.example.com/" + name })
+		found, err := state.BindKinds(
+			t.Context(), step.served, pkg, recorded, func(_, name string) string { return "registry.example.com/" + name },
+		)
 		if err != nil || len(found.Missing) > 0 {
 			t.Fatalf("%+v, %v", found, err)
 		}
@@ -101,19 +111,29 @@ func TestTheHolderOfAKindIsThePackageThatControlsItsCRD(t *testing.T) {
 		want     string
 		released bool
 	}{
-		"no owner":                      {kind: ownedKind{}},
-		"an object of a user":           {kind: ownedKind{crd: owners{owner("v1", "ConfigMap", "mine", true)}}},
-		"a package":                     {kind: ownedKind{crd: owners{pkg("parts", true)}}, want: "Provider/parts"},
-		"a package beside a former one": {kind: ownedKind{crd: owners{pkg("old", false), pkg("parts", true)}}, want: "Provider/parts"},
-		"a former package":              {kind: ownedKind{crd: owners{pkg("parts", false)}}, released: true},
-		"two former packages":           {kind: ownedKind{crd: owners{pkg("parts", false), pkg("other", false)}}, released: true},
-		"a package whose revision controls it": {
-			kind: ownedKind{crd: owners{pkg("parts", false), owner("pkg.crossplane.io/v1", "ProviderRevision", "parts-1", true)}}, want: "Provider/parts",
+		"no owner":            {kind: ownedKind{}},
+		"an object of a user": {kind: ownedKind{crd: owners{owner("v1", "ConfigMap", "mine", true)}}},
+		"a package":           {kind: ownedKind{crd: owners{pkg("parts", true)}}, want: "Provider/parts"},
+		"a package beside a former one": {
+			kind: ownedKind{crd: owners{pkg("old", false), pkg("parts", true)}}, want: "Provider/parts",
 		},
-		"the XRD of a package":        {kind: ownedKind{crd: owners{xrd}, definition: owners{pkg("parts", true)}}, want: "Provider/parts"},
-		"the MRD of a package":        {kind: ownedKind{crd: owners{mrd}, definition: owners{pkg("parts", true)}}, want: "Provider/parts"},
-		"the XRD of a former package": {kind: ownedKind{crd: owners{xrd}, definition: owners{pkg("parts", false)}}, released: true},
-		"the XRD of a user":           {kind: ownedKind{crd: owners{xrd}}},
+		"a former package":    {kind: ownedKind{crd: owners{pkg("parts", false)}}, released: true},
+		"two former packages": {kind: ownedKind{crd: owners{pkg("parts", false), pkg("other", false)}}, released: true},
+		"a package whose revision controls it": {
+			kind: ownedKind{crd: owners{
+				pkg("parts", false), owner("pkg.crossplane.io/v1", "ProviderRevision", "parts-1", true),
+			}}, want: "Provider/parts",
+		},
+		"the XRD of a package": {
+			kind: ownedKind{crd: owners{xrd}, definition: owners{pkg("parts", true)}}, want: "Provider/parts",
+		},
+		"the MRD of a package": {
+			kind: ownedKind{crd: owners{mrd}, definition: owners{pkg("parts", true)}}, want: "Provider/parts",
+		},
+		"the XRD of a former package": {
+			kind: ownedKind{crd: owners{xrd}, definition: owners{pkg("parts", false)}}, released: true,
+		},
+		"the XRD of a user": {kind: ownedKind{crd: owners{xrd}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			boat := dependency.KindRef{Name: "Boat", Group: "group.example.org"}

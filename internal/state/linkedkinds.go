@@ -10,8 +10,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
-// A ContentReader returns the content of packages that do not work yet. A kind that the API server does not serve can only come
-// from one of them.
+// A ContentReader returns the content of packages that do not work yet. A kind that the API server does not serve can
+// only come from one of them.
 type ContentReader interface {
 	// Requires returns the kinds that the content of a package requires.
 	Requires(ctx context.Context, n graph.Node) []dependency.KindRef
@@ -19,8 +19,9 @@ type ContentReader interface {
 	Defines(ctx context.Context, n graph.Node, kind dependency.KindRef) bool
 }
 
-// LinkKinds adds to packages the dependencies on the packages that define their required kinds, as far as a package has none for a
-// kind and exactly one of the packages defines it. These dependencies are not recorded: the objects of the package may be refused.
+// LinkKinds adds to packages the dependencies on the packages that define their required kinds, as far as a package has
+// none for a kind and exactly one of the packages defines it. These dependencies are not recorded: the objects of the
+// package may be refused.
 func LinkKinds(ctx context.Context, nodes []graph.Node, contents ContentReader) []graph.Node {
 	out := slices.Clone(nodes)
 	for i := range out {
@@ -41,7 +42,9 @@ func LinkKinds(ctx context.Context, nodes []graph.Node, contents ContentReader) 
 }
 
 // definingRepositories returns the repositories of the packages, other than one of them, that define a kind.
-func definingRepositories(ctx context.Context, nodes []graph.Node, except graph.Node, kind dependency.KindRef, contents ContentReader) []string {
+func definingRepositories(
+	ctx context.Context, nodes []graph.Node, except graph.Node, kind dependency.KindRef, contents ContentReader,
+) []string {
 	var out []string
 	for _, n := range nodes {
 		if n.Repository != except.Repository && !slices.Contains(out, n.Repository) && contents.Defines(ctx, n, kind) {
@@ -51,8 +54,11 @@ func definingRepositories(ctx context.Context, nodes []graph.Node, except graph.
 	return out
 }
 
-// LinkedKinds returns the dependencies of a package on those packages that define missing kinds, and the kinds that none defines.
-func LinkedKinds(n graph.Node, missing []dependency.KindRef) (linked []dependency.Dependency, rest []dependency.KindRef) {
+// LinkedKinds returns the dependencies of a package on those packages that define missing kinds, and the kinds that
+// none defines.
+func LinkedKinds(
+	n graph.Node, missing []dependency.KindRef,
+) (linked []dependency.Dependency, rest []dependency.KindRef) {
 	for _, kind := range missing {
 		if found := recordedFor(kind, n.Dependencies); len(found) > 0 {
 			linked = append(linked, found...)

@@ -12,7 +12,9 @@ import (
 
 // ListPackages lists the packages of a kind, and all revisions of the kind by the names of their
 // packages. The caller must not change them: they may be the objects in the cache.
-func ListPackages(ctx context.Context, reader client.Reader, kind string) ([]v1.Package, map[string][]v1.PackageRevision, error) {
+func ListPackages(
+	ctx context.Context, reader client.Reader, kind string,
+) ([]v1.Package, map[string][]v1.PackageRevision, error) {
 	packages, all := v1.NewPackageList(kind), v1.NewPackage(kind).NewRevisionList()
 	if err := reader.List(ctx, packages, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, nil, fmt.Errorf("list packages: %w", err)

@@ -21,8 +21,8 @@ const listTimeout = time.Minute
 const (
 	// coverage is the age up to which a list shows that a package that was created before it had no revisions then.
 	coverage = 10 * time.Second
-	// created is the time for which LiveRevisions remembers that a revision of a package was created: longer than a list that began
-	// before is used.
+	// created is the time for which LiveRevisions remembers that a revision of a package was created: longer than a list
+	// that began before is used.
 	created = 2 * coverage
 )
 
@@ -73,9 +73,10 @@ func (l *LiveRevisions) Of(ctx context.Context, p v1.Package) ([]v1.PackageRevis
 	return all.of(p), nil
 }
 
-// IsNew reports, without a call, whether a package had no revisions when it was created. It does so from the last list if that is as
-// recent as the package: packages that are created at once then need few lists. A revision that is created later than the package is
-// found by its watch. IsNew returns false for a package whose revision this process has just created.
+// IsNew reports, without a call, whether a package had no revisions when it was created. It does so from the last list
+// if that is as recent as the package: packages that are created at once then need few lists. A revision that is
+// created later than the package is found by its watch. IsNew returns false for a package whose revision this process
+// has just created.
 func (l *LiveRevisions) IsNew(p v1.Package) bool {
 	list, ok := l.listOf(p.PackageKind()).Last(coverage)
 	if !ok || len(list.of(p)) > 0 {
@@ -88,7 +89,8 @@ func (l *LiveRevisions) IsNew(p v1.Package) bool {
 	return err == nil && order <= 0 && (!wasCreated || time.Since(at) > created)
 }
 
-// Created records that this process creates a revision of a package. It is called before and after the call to the API server.
+// Created records that this process creates a revision of a package. It is called before and after the call to the API
+// server.
 func (l *LiveRevisions) Created(p v1.Package) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

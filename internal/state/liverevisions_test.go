@@ -29,14 +29,16 @@ func (s *slowReader) List(ctx context.Context, into client.ObjectList, _ ...clie
 	n := s.lists
 	s.mu.Unlock()
 	for i := range n {
-		rev := v1.ProviderRevision{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("boats-", i), Labels: map[string]string{v1.LabelPackage: "boats"}}}
+		rev := v1.ProviderRevision{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("boats-", i), Labels: map[string]string{
+			v1.LabelPackage: "boats",
+		}}}
 		into.(*v1.ProviderRevisionList).Items = append(into.(*v1.ProviderRevisionList).Items, rev)
 	}
 	return pause.For(ctx, time.Second)
 }
 
-// Concurrent callers share lists. A list that is in progress when a caller arrives may have begun before the change that the
-// caller needs to see, so its result is not used.
+// Concurrent callers share lists. A list that is in progress when a caller arrives may have begun before the change
+// that the caller needs to see, so its result is not used.
 func TestConcurrentCallersShareLists(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &slowReader{}
@@ -70,13 +72,15 @@ type numbered struct {
 
 func (n numbered) List(_ context.Context, into client.ObjectList, _ ...client.ListOption) error {
 	into.SetResourceVersion(n.version)
-	rev := v1.ProviderRevision{ObjectMeta: metav1.ObjectMeta{Name: "restored-1", Labels: map[string]string{v1.LabelPackage: "restored"}}}
+	rev := v1.ProviderRevision{ObjectMeta: metav1.ObjectMeta{Name: "restored-1", Labels: map[string]string{
+		v1.LabelPackage: "restored",
+	}}}
 	into.(*v1.ProviderRevisionList).Items = append(into.(*v1.ProviderRevisionList).Items, rev)
 	return nil
 }
 
-// The last list shows that a package is new if it is recent, and not older than the package, unless it contains a revision or this
-// process has created one meanwhile.
+// The last list shows that a package is new if it is recent, and not older than the package, unless it contains a
+// revision or this process has created one meanwhile.
 func TestPackageIsNew(t *testing.T) {
 	for name, tc := range map[string]struct {
 		pkg, version, list string

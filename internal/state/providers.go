@@ -11,10 +11,10 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
-// ResolveProviders is like [graph.Graph.Resolve], but selects versions that define the kinds for which packages of the graph have
-// selected them. It reads the content of the packages that are installed or moved and that provide a kind; a content that cannot be read is
-// not checked. If there are no such versions, it fails with KindNotProvided for a kind that the package itself requires, and otherwise
-// returns the solution that other packages do not work with.
+// ResolveProviders is like [graph.Graph.Resolve], but selects versions that define the kinds for which packages of the
+// graph have selected them. It reads the content of the packages that are installed or moved and that provide a kind; a
+// content that cannot be read is not checked. If there are no such versions, it fails with KindNotProvided for a kind
+// that the package itself requires, and otherwise returns the solution that other packages do not work with.
 func ResolveProviders(ctx context.Context, g *graph.Graph, r *resolver.Resolver, kind, name string, policy graph.Policy,
 	read func(context.Context, graph.Change) (*xpkg.Package, error),
 ) (*graph.Graph, resolver.Result, error) {

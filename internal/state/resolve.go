@@ -41,7 +41,9 @@ type ResolveOptions struct {
 // guide, "spec.packagePullPolicy"). While a registry cannot be queried, Resolve returns the digest
 // that was installed from the same reference. If only the lookup fails, the route is valid even
 // though the error is not nil.
-func (p Packages) Resolve(ctx context.Context, pkg v1.Package, revisions []v1.PackageRevision, o ResolveOptions) (Resolution, error) {
+func (p Packages) Resolve(
+	ctx context.Context, pkg v1.Package, revisions []v1.PackageRevision, o ResolveOptions,
+) (Resolution, error) {
 	spec := pkg.PackageSpec()
 	origin, route, err := p.Origins.Locate(ctx, spec.Package, spec.PackagePullSecrets, spec.PackagePullPolicy)
 	if err != nil {
@@ -79,7 +81,9 @@ func (p Packages) Resolve(ctx context.Context, pkg v1.Package, revisions []v1.Pa
 }
 
 // recordedDigest returns the digest that an image of a package was resolved to before.
-func recordedDigest(pkg v1.Package, image string, revisions []v1.PackageRevision, pending func(string) (oci.Digest, bool)) (oci.Digest, bool) {
+func recordedDigest(
+	pkg v1.Package, image string, revisions []v1.PackageRevision, pending func(string) (oci.Digest, bool),
+) (oci.Digest, bool) {
 	if pending != nil {
 		if d, ok := pending(image); ok {
 			return d, true

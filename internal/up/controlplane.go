@@ -29,8 +29,8 @@ type controlPlane struct {
 	log *logFile
 }
 
-// FindProgram returns the path of the program of the control plane, which is beside the running program or was built for
-// its version.
+// FindProgram returns the path of the program of the control plane, which is beside the running program or was built
+// for its version.
 func FindProgram() (string, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -47,7 +47,9 @@ func FindProgram() (string, error) {
 	return child.Find(os.Getenv, folders...)
 }
 
-func startControlPlane(ctx context.Context, o Options, dir *datadir.Dir, program string, log *logFile) (*controlPlane, error) {
+func startControlPlane(
+	ctx context.Context, o Options, dir *datadir.Dir, program string, log *logFile,
+) (*controlPlane, error) {
 	done := o.stage(StageControlPlane)
 	starting, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -71,5 +71,6 @@ func (d *deadline) explain(err error, what string) error {
 	}
 	return failure.WithDo(
 		"Read %s. On a busy machine, allow more time: `%s --start-timeout %s`. If the log reports a damaged database, "+
-			"run `mv %s/etcd %s/etcd.damaged`, start again, and restore your objects from a backup.", d.log.Name(), datadir.StartCommand(d.dir.Path), 4*d.timeout, dir, dir)
+			"run `mv %s/etcd %s/etcd.damaged`, start again, and restore your objects from a backup.", d.log.Name(),
+		datadir.StartCommand(d.dir.Path), 4*d.timeout, dir, dir)
 }

@@ -59,9 +59,11 @@ func TestForeignDirectoryIsRefused(t *testing.T) {
 		files map[string]string
 		want  errcode.Code
 	}{
-		"of another program":     {map[string]string{"thesis.txt": "years of work"}, up.ErrDataDirForeign},
-		"version of something":   {map[string]string{"version.json": `{"version":"1.2.3"}`}, up.ErrDataDirForeign},
-		"of a later xpkg":        {map[string]string{"version.json": `{"kind":"xpkg control plane","layout":2}`}, up.ErrDataDirVersion},
+		"of another program":   {map[string]string{"thesis.txt": "years of work"}, up.ErrDataDirForeign},
+		"version of something": {map[string]string{"version.json": `{"version":"1.2.3"}`}, up.ErrDataDirForeign},
+		"of a later xpkg": {
+			map[string]string{"version.json": `{"kind":"xpkg control plane","layout":2}`}, up.ErrDataDirVersion,
+		},
 		"of a damaged version":   {map[string]string{"version.json": `{"kind":`}, up.ErrDataDirUnusable},
 		"locked by no xpkg ever": {map[string]string{"up.lock": "", "thesis.txt": ""}, up.ErrDataDirForeign},
 	}
@@ -152,7 +154,8 @@ func TestPortInUse(t *testing.T) {
 // forever.
 func TestStartHasADeadline(t *testing.T) {
 	silent := filepath.Join(t.TempDir(), "silent")
-	if err := os.WriteFile(silent, []byte("#!/bin/sh\necho the log of etcd >&2\ncat >/dev/null\n"), 0o700); err != nil { // The file is executable.
+	// The file is executable.
+	if err := os.WriteFile(silent, []byte("#!/bin/sh\necho the log of etcd >&2\ncat >/dev/null\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv(child.Variable, silent)
@@ -161,14 +164,16 @@ func TestStartHasADeadline(t *testing.T) {
 	if !errors.Is(err, up.ErrNotReady) {
 		t.Fatalf("got %v, want ControlPlaneNotReady", err)
 	}
-	for _, word := range []string{dir, "within 1s", "the log of etcd", "controlplane.log", "--start-timeout", "mv " + dir + "/etcd"} {
+	for _, word := range []string{dir, "within 1s", "the log of etcd", "controlplane.log", "--start-timeout", "mv " + dir +
+		"/etcd"} {
 		if said := errcode.Message(err); !strings.Contains(said, word) {
 			t.Errorf("%q does not name %s", said, word)
 		}
 	}
 	wantNotRunning(t, dir)
 	t.Setenv(timeoutVariable, "1s")
-	if _, err := up.Detach(limited(t), dir, arguments(dir, 0, 0)); !errors.Is(err, up.ErrNotReady) || !strings.Contains(err.Error(), "within 1s") {
+	if _, err := up.Detach(limited(t), dir, arguments(dir, 0, 0)); !errors.Is(err, up.ErrNotReady) ||
+		!strings.Contains(err.Error(), "within 1s") {
 		t.Errorf("detached: got %v, want ControlPlaneNotReady with its reason", err)
 	}
 	wantNotRunning(t, dir)
@@ -184,7 +189,8 @@ func TestFailureQuotesTheLogOfItsOwnStart(t *testing.T) {
 		{"cat >/dev/null", "not ready within 1s", "reason"},
 	} {
 		failing := filepath.Join(t.TempDir(), "failing")
-		if err := os.WriteFile(failing, []byte("#!/bin/sh\n"+test.script+"\n"), 0o700); err != nil { // The file is executable.
+		// The file is executable.
+		if err := os.WriteFile(failing, []byte("#!/bin/sh\n"+test.script+"\n"), 0o700); err != nil {
 			t.Fatal(err)
 		}
 		t.Setenv(child.Variable, failing)
@@ -248,7 +254,8 @@ func TestMovedRegistryIsReported(t *testing.T) {
 			warnings = append(warnings, e.Warning)
 		}
 	}})
-	if len(warnings) != 1 || !strings.Contains(warnings[0], "--registry-port 1 ") || !strings.Contains(warnings[0], strconv.Itoa(port)) {
+	if len(warnings) != 1 || !strings.Contains(warnings[0], "--registry-port 1 ") ||
+		!strings.Contains(warnings[0], strconv.Itoa(port)) {
 		t.Errorf("got %q", warnings)
 	}
 }

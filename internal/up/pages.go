@@ -10,8 +10,8 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/registry/pages"
 )
 
-// registryPages serves the web pages of the registry. It opens the index at the first request of a page, so that a control
-// plane whose pages are not used spends neither time nor memory on them.
+// registryPages serves the web pages of the registry. It opens the index at the first request of a page, so that a
+// control plane whose pages are not used spends neither time nor memory on them.
 type registryPages struct {
 	options registry.LocalOptions
 

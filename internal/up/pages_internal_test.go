@@ -32,7 +32,8 @@ func (k token) Resolve(authn.Resource) (authn.Authenticator, error) {
 func pushKind(t *testing.T, client *remote.Client, reference, name, kind string) {
 	t.Helper()
 	built, err := image.Build(t.Context(), image.Input{PackageYAML: []byte(
-		"apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata:\n  name: " + name + "\nspec:\n  controller: {image: example.org/x:v1}\n" +
+		"apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata:\n  name: " + name +
+			"\nspec:\n  controller: {image: example.org/x:v1}\n" +
 			publish.Definition(name+".example.org", kind, "A kind of a test."),
 	)})
 	if err != nil {
@@ -72,8 +73,8 @@ func openDir(t *testing.T) *datadir.Dir {
 	return dir
 }
 
-// TestTheRegistryLocksItsFolder checks that `xpkg registry serve` and the registry of the control plane do not use one folder: they would lose versions that both
-// have acknowledged.
+// TestTheRegistryLocksItsFolder checks that `xpkg registry serve` and the registry of the control plane do not use one
+// folder: they would lose versions that both have acknowledged.
 func TestTheRegistryLocksItsFolder(t *testing.T) {
 	dir := openDir(t)
 	begin := func() (*registryServer, error) {
@@ -148,7 +149,8 @@ func TestThePagesOfTheRegistryOpenAtTheFirstVisitAndFollowPushes(t *testing.T) {
 	if home := page(t, "http://"+r.address+"/"); !strings.Contains(home, "provider-boats") {
 		t.Errorf("the start page lacks the package: %s", home)
 	}
-	if found := page(t, "http://"+r.address+"/search?q=boat"); !strings.Contains(found, "/k/provider-boats.example.org/Boat") {
+	if found := page(t, "http://"+r.address+
+		"/search?q=boat"); !strings.Contains(found, "/k/provider-boats.example.org/Boat") {
 		t.Errorf("the search lacks the kind: %s", found)
 	}
 	next, _ := r.pages.opened.site.Updated()
@@ -157,7 +159,8 @@ func TestThePagesOfTheRegistryOpenAtTheFirstVisitAndFollowPushes(t *testing.T) {
 	case <-next:
 	case <-t.Context().Done():
 	}
-	if found := page(t, "http://"+r.address+"/search?q=raft"); !strings.Contains(found, "/k/provider-rafts.example.org/Raft") {
+	if found := page(t, "http://"+r.address+
+		"/search?q=raft"); !strings.Contains(found, "/k/provider-rafts.example.org/Raft") {
 		t.Errorf("the search lacks the kind of a later push: %s", found)
 	}
 	rebound, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+r.address+"/", nil)

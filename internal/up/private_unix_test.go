@@ -62,10 +62,14 @@ const nobody = 65534
 func TestUnsafeDataDirIsRefused(t *testing.T) {
 	withoutControlPlane(t)
 	for name, prepare := range map[string]func(t *testing.T, dir string) (dataDir string){
-		"world-writable":            func(t *testing.T, d string) string { return directory(t, d+"/data", 0o777) },
-		"world-writable and sticky": func(t *testing.T, d string) string { return directory(t, d+"/data", 0o777|fs.ModeSticky) },
-		"group-writable":            func(t *testing.T, d string) string { return directory(t, d+"/data", 0o770) },
-		"of another user":           func(t *testing.T, d string) string { return owned(t, directory(t, d+"/data", 0o755)) },
+		"world-writable": func(t *testing.T, d string) string { return directory(t, d+"/data", 0o777) },
+		"world-writable and sticky": func(
+			t *testing.T, d string,
+		) string {
+			return directory(t, d+"/data", 0o777|fs.ModeSticky)
+		},
+		"group-writable":  func(t *testing.T, d string) string { return directory(t, d+"/data", 0o770) },
+		"of another user": func(t *testing.T, d string) string { return owned(t, directory(t, d+"/data", 0o755)) },
 		"a link to one": func(t *testing.T, d string) string {
 			return link(t, directory(t, d+"/other", 0o777), d+"/data")
 		},

@@ -32,7 +32,9 @@ type registryServer struct {
 }
 
 // startRegistry starts the registry on an open listener. It fails if `xpkg registry serve` uses the data directory.
-func startRegistry(o Options, d *datadir.Dir, listener net.Listener, uses registry.Uses) (_ *registryServer, err error) {
+func startRegistry(
+	o Options, d *datadir.Dir, listener net.Listener, uses registry.Uses,
+) (_ *registryServer, err error) {
 	lock, err := sites.LockFolder(d.Path, d.Registry())
 	if err != nil {
 		return nil, ErrDataDirUnusable.New(err, "cannot start the registry of %s", d.Path).
@@ -59,7 +61,8 @@ func startRegistry(o Options, d *datadir.Dir, listener net.Listener, uses regist
 	}}
 	limiter := limit.New(limit.OfProcess(), &limit.Disk{Dir: d.Registry()})
 	handler := registry.Handler(images, registry.Options{
-		Token: token, Login: LoginCommand(State{DataDir: d.Path, Registry: address}), MaxUpload: o.MaxUpload, Limiter: limiter, Store: store, Uses: uses,
+		Token: token, Login: LoginCommand(State{DataDir: d.Path, Registry: address}), MaxUpload: o.MaxUpload,
+		Limiter: limiter, Store: store, Uses: uses,
 		Repositories: sites.NewLocalList(store, logger), Pages: web, Changed: web.changed,
 		Report: func(message string) {
 			logger.Warn(message)

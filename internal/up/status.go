@@ -62,8 +62,8 @@ func Status(dataDir string) (Report, error) {
 // startPoll is the interval at which AwaitStart reads the status.
 const startPoll = 100 * time.Millisecond
 
-// AwaitStart is like Status. While the control plane starts, it waits until it is ready or its process has ended, which happens at the
-// deadline of the start at the latest.
+// AwaitStart is like Status. While the control plane starts, it waits until it is ready or its process has ended, which
+// happens at the deadline of the start at the latest.
 func AwaitStart(ctx context.Context, dataDir string) (Report, error) {
 	for {
 		r, err := Status(dataDir)

@@ -72,9 +72,10 @@ func findHolder(path string) (*os.Process, error) {
 		return nil, ErrNotStopped.New(err, "cannot determine which process holds %s", path)
 	}
 	if pid == 0 {
-		return nil, ErrNotStopped.New(nil, "a process holds %s, but it is not a running control plane of this PID namespace", path).
-			WithDo("If it is starting, wait and try again. Otherwise run `fuser %s` to find the process, and stop it where it was started.",
-				wording.ShellWord(filepath.Join(path, datadir.LockName)))
+		return nil,
+			ErrNotStopped.New(nil, "a process holds %s, but it is not a running control plane of this PID namespace", path).
+				WithDo("If it is starting, wait and try again. Otherwise run `fuser %s` to find the process, and stop it where it was started.",
+					wording.ShellWord(filepath.Join(path, datadir.LockName)))
 	}
 	process, err := os.FindProcess(pid)
 	if err != nil {
@@ -82,7 +83,8 @@ func findHolder(path string) (*os.Process, error) {
 	}
 	if again, err := datadir.OwnerPID(path); err != nil || again != pid {
 		return nil, errors.Join(
-			ErrNotStopped.New(err, "another process has started to hold %s, or process %d is stopping", path, pid).WithDo("Try again."),
+			ErrNotStopped.New(err, "another process has started to hold %s, or process %d is stopping", path, pid).
+				WithDo("Try again."),
 			process.Release())
 	}
 	return process, nil

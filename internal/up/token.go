@@ -45,8 +45,8 @@ func readToken(dir string) (string, error) {
 	return strings.TrimSpace(string(content)), err
 }
 
-// listeningRegistry is the content of the file that the process of a control plane writes when it listens on the port of the
-// registry. Requests are served a few seconds later, before the control plane is ready.
+// listeningRegistry is the content of the file that the process of a control plane writes when it listens on the port
+// of the registry. Requests are served a few seconds later, before the control plane is ready.
 type listeningRegistry struct {
 	PID     int    `json:"pid"`
 	Address string `json:"address"`

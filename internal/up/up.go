@@ -123,7 +123,8 @@ func run(ctx context.Context, o Options) (err error) {
 // serve runs the registry and the manager until the context ends, and then stops them and the
 // child.
 func serve(
-	ctx context.Context, o Options, dir *datadir.Dir, plane *controlPlane, listener net.Listener, deadline *deadline, begin time.Time,
+	ctx context.Context, o Options, dir *datadir.Dir, plane *controlPlane, listener net.Listener, deadline *deadline,
+	begin time.Time,
 ) (err error) {
 	stopped := func() {}
 	defer func() { stopped() }()
@@ -177,7 +178,9 @@ func serve(
 
 // watch waits until a part ends or has failed, the context ends, or the channel is closed. It returns nil only in
 // the last case.
-func watch(ctx context.Context, plane *controlPlane, images *registryServer, until <-chan struct{}, failed <-chan error) error {
+func watch(
+	ctx context.Context, plane *controlPlane, images *registryServer, until <-chan struct{}, failed <-chan error,
+) error {
 	select {
 	case <-until:
 		return nil
@@ -193,7 +196,9 @@ func watch(ctx context.Context, plane *controlPlane, images *registryServer, unt
 }
 
 // announce writes the state for other commands, and reports that everything is ready.
-func announce(o Options, dir *datadir.Dir, file *stateFile, plane *controlPlane, images *registryServer, begin time.Time) error {
+func announce(
+	o Options, dir *datadir.Dir, file *stateFile, plane *controlPlane, images *registryServer, begin time.Time,
+) error {
 	state, err := file.write(State{
 		DataDir:         dir.Path,
 		PID:             os.Getpid(),

@@ -69,7 +69,8 @@ func wantNothingLeft(t *testing.T, dir string, s up.State) {
 		if err != nil {
 			return err
 		}
-		if entry.Type()&fs.ModeSocket != 0 || entry.Name() == "state.json" || entry.Name() == "registry.json" || entry.Name() == "up.pid" {
+		if entry.Type()&fs.ModeSocket != 0 || entry.Name() == "state.json" || entry.Name() == "registry.json" ||
+			entry.Name() == "up.pid" {
 			t.Errorf("%s is left behind", path)
 		}
 		return nil
@@ -131,7 +132,10 @@ func TestKilledParent(t *testing.T) {
 	}
 	want(t, second.State, digest)
 	// The orphan has released the data directory; the system may need a moment to remove it.
-	wait.Until(t, limit, "the first control plane has ended", func() (string, bool) { return "it runs", !alive(first.ControlPlanePID) })
+	wait.Until(
+		t, limit, "the first control plane has ended",
+		func() (string, bool) { return "it runs", !alive(first.ControlPlanePID) },
+	)
 }
 
 func TestControlPlaneDies(t *testing.T) {

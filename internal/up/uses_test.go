@@ -19,15 +19,20 @@ func TestUsesOfPackages(t *testing.T) {
 		spec, resolved string
 		want           []registry.Use
 	}{
-		"by tag":            {"127.0.0.1:15000/a/b:v1", "", []registry.Use{{Repository: "a/b", Tag: "v1"}}},
-		"by another name":   {"localhost:15000/a/b:v1", "", []registry.Use{{Repository: "a/b", Tag: "v1"}}},
-		"by digest":         {"127.0.0.1:15000/a/b:v1@" + digest, "", []registry.Use{{Repository: "a/b", Tag: "v1", Digest: digest}}},
-		"by an ImageConfig": {"xpkg.crossplane.io/a/b:v1", "127.0.0.1:15000/mirror/a/b:v1", []registry.Use{{Repository: "mirror/a/b", Tag: "v1"}}},
-		"resolved the same": {"127.0.0.1:15000/a/b:v1", "127.0.0.1:15000/a/b:v1", []registry.Use{{Repository: "a/b", Tag: "v1"}}},
-		"another port":      {"127.0.0.1:15001/a/b:v1", "", nil},
-		"another host":      {"registry.example.com:15000/a/b:v1", "", nil},
-		"no port":           {"localhost/a/b:v1", "", nil},
-		"no reference":      {"a-name-in-the-cache", "", nil},
+		"by tag":          {"127.0.0.1:15000/a/b:v1", "", []registry.Use{{Repository: "a/b", Tag: "v1"}}},
+		"by another name": {"localhost:15000/a/b:v1", "", []registry.Use{{Repository: "a/b", Tag: "v1"}}},
+		"by digest": {"127.0.0.1:15000/a/b:v1@" +
+			digest, "", []registry.Use{{Repository: "a/b", Tag: "v1", Digest: digest}}},
+		"by an ImageConfig": {"xpkg.crossplane.io/a/b:v1", "127.0.0.1:15000/mirror/a/b:v1", []registry.Use{{
+			Repository: "mirror/a/b", Tag: "v1",
+		}}},
+		"resolved the same": {"127.0.0.1:15000/a/b:v1", "127.0.0.1:15000/a/b:v1", []registry.Use{{
+			Repository: "a/b", Tag: "v1",
+		}}},
+		"another port": {"127.0.0.1:15001/a/b:v1", "", nil},
+		"another host": {"registry.example.com:15000/a/b:v1", "", nil},
+		"no port":      {"localhost/a/b:v1", "", nil},
+		"no reference": {"a-name-in-the-cache", "", nil},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -59,7 +59,9 @@ const AtOnce = 16
 
 // Compare compares packages of a closure with the versions in their repositories. It fails if
 // no repository can be read.
-func (r *Finder) Compare(ctx context.Context, f lockfile.File, packages []lockfile.Package, roots []dependency.Root) ([]Row, error) {
+func (r *Finder) Compare(
+	ctx context.Context, f lockfile.File, packages []lockfile.Package, roots []dependency.Root,
+) ([]Row, error) {
 	p := r.Report.Task("reading the versions of %s", wording.Count(len(packages), "package"))
 	defer p.End()
 	out, errs := make([]Row, len(packages)), make([]error, len(packages))
@@ -143,7 +145,9 @@ func acceptedVersions(f *lockfile.File, p lockfile.Package, releases []string) [
 // newestSolvable returns the newest accepted version with a solution in which the other roots keep their versions and
 // dependencies can change. The installed version always has a solution. As in other solutions, a yanked or retracted
 // version is not selected, and a deprecated one only if there is no other.
-func (r *Finder) newestSolvable(ctx context.Context, f lockfile.File, roots []dependency.Root, p lockfile.Package, row *Row) string {
+func (r *Finder) newestSolvable(
+	ctx context.Context, f lockfile.File, roots []dependency.Root, p lockfile.Package, row *Row,
+) string {
 	q := resolver.Request{}
 	for _, root := range roots {
 		if root.Package != p.Repository {
@@ -192,7 +196,9 @@ func (r *Finder) newestSolvable(ctx context.Context, f lockfile.File, roots []de
 // dependencies connect with the package are resolved: a dependency of another package that cannot be read, or a
 // conflict of other packages, does not concern it. The solution is then a conflict if it moves one of the other
 // roots, or a package to a version that the others do not accept.
-func (r *Finder) resolveConnected(ctx context.Context, f lockfile.File, q resolver.Request, repository string) (resolver.Result, error) {
+func (r *Finder) resolveConnected(
+	ctx context.Context, f lockfile.File, q resolver.Request, repository string,
+) (resolver.Result, error) {
 	got, failed := r.Resolve(ctx, q)
 	if failed == nil {
 		return got, nil
@@ -222,7 +228,9 @@ func (r *Finder) resolveConnected(ctx context.Context, f lockfile.File, q resolv
 
 // unsatisfied returns the dependencies of the newest release of a package that other roots do not satisfy at their
 // versions, each with its constraint. It returns none for a compatible release.
-func (r *Finder) unsatisfied(ctx context.Context, f lockfile.File, roots []dependency.Root, p lockfile.Package, row Row) []string {
+func (r *Finder) unsatisfied(
+	ctx context.Context, f lockfile.File, roots []dependency.Root, p lockfile.Package, row Row,
+) []string {
 	if row.Unknown != "" || row.Compatible == row.Newest {
 		return nil
 	}
@@ -246,7 +254,9 @@ func (r *Finder) unsatisfied(ctx context.Context, f lockfile.File, roots []depen
 
 // status returns the status of a version of a package, and nil if it has none or if it cannot be read: it is only a
 // note.
-func (r *Finder) status(ctx context.Context, p lockfile.Package, tag string, d oci.Digest, tags []string) *catalog.Status {
+func (r *Finder) status(
+	ctx context.Context, p lockfile.Package, tag string, d oci.Digest, tags []string,
+) *catalog.Status {
 	ref := p.RepositoryReference()
 	ref.Tag = cmp.Or(tag, "latest") // Prefixes are compared with whole references.
 	status, err := resolver.StatusOf(ctx, r.Registry, ref.WithDigest(d), tags)

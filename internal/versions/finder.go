@@ -1,5 +1,5 @@
-// Package versions compares installed or locked packages with the versions in their registries, and selects the newest versions that fit
-// together.
+// Package versions compares installed or locked packages with the versions in their registries, and selects the newest
+// versions that fit together.
 package versions
 
 import (
@@ -25,7 +25,8 @@ type Finder struct {
 	Content *fetch.Source
 	Locate  Locate
 	Report  operation.Reporter
-	// Explain resolves a tree, and reports its notes and the explanation of a conflict. It is the method Resolve otherwise.
+	// Explain resolves a tree, and reports its notes and the explanation of a conflict. It is the method Resolve
+	// otherwise.
 	Explain func(context.Context, resolver.Request) (resolver.Result, error)
 }
 

@@ -33,7 +33,9 @@ func Installed(all *inventory.Inventory) (lockfile.File, []dependency.Root) {
 // NewestCompatible returns the newest version of an installed package that its dependents accept and whose own
 // dependencies have a solution: the installed version, if there is no newer one. Notes name newer versions and why they
 // are not compatible.
-func (r *Finder) NewestCompatible(ctx context.Context, all *inventory.Inventory, p v1.Package) (tag string, notes []string, err error) {
+func (r *Finder) NewestCompatible(
+	ctx context.Context, all *inventory.Inventory, p v1.Package,
+) (tag string, notes []string, err error) {
 	f, roots := Installed(all)
 	i := slices.IndexFunc(f.Packages, func(l lockfile.Package) bool { return l.Repository == inventory.RepositoryOf(p) })
 	if i < 0 {
@@ -47,20 +49,32 @@ func (r *Finder) NewestCompatible(ctx context.Context, all *inventory.Inventory,
 	row := rows[0]
 	switch {
 	case row.Compatible == "" && row.Unknown != "":
-		return "", nil, ErrNoVersion.New(errors.New(row.Unknown), "the %s of %s are unknown", row.UnknownVersions(), row.Package).
-			WithDo("List the versions with `xpkg versions %s`, and name one in `xpkg update`.", row.Package)
+		return "", nil,
+			ErrNoVersion.New(errors.New(row.Unknown), "the %s of %s are unknown", row.UnknownVersions(), row.Package).
+				WithDo("List the versions with `xpkg versions %s`, and name one in `xpkg update`.", row.Package)
 	case row.Compatible == "":
 		return "", nil, ErrNoVersion.New(nil, "no release of %s is compatible with the installed packages", row.Package).
-			WithDo("Compare the versions with `xpkg outdated --all`. To plan one, run `xpkg plan update %s %s`.", inventory.ShortName(p), cmp.Or(row.Newest, row.Installed))
+			WithDo(
+				"Compare the versions with `xpkg outdated --all`. To plan one, run `xpkg plan update %s %s`.",
+				inventory.ShortName(p), cmp.Or(row.Newest, row.Installed),
+			)
 	case row.Compatible == row.Newest, !row.Behind():
 	case row.NewestStatus != "":
 		notes = append(notes, fmt.Sprintf("%s %s exists, but is %s", row.Package, row.Newest, row.NewestStatus))
 	case len(row.HeldBy) > 0:
-		notes = append(notes, fmt.Sprintf("%s %s exists, but is not accepted by %s", row.Package, row.Newest, strings.Join(row.HeldBy, ", ")))
+		notes = append(
+			notes,
+			fmt.Sprintf("%s %s exists, but is not accepted by %s", row.Package, row.Newest, strings.Join(row.HeldBy, ", ")),
+		)
 	case len(row.Needs) > 0:
-		notes = append(notes, fmt.Sprintf("%s %s exists, but needs %s; `xpkg update --all --dry-run` shows the newest versions that work together", row.Package, row.Newest, strings.Join(row.Needs, ", ")))
+		notes = append(notes, fmt.Sprintf(
+			"%s %s exists, but needs %s; `xpkg update --all --dry-run` shows the newest versions that work together",
+			row.Package, row.Newest, strings.Join(row.Needs, ", "),
+		))
 	default:
-		notes = append(notes, fmt.Sprintf("%s %s exists, but its dependencies have no solution with the installed packages", row.Package, row.Newest))
+		notes = append(notes, fmt.Sprintf(
+			"%s %s exists, but its dependencies have no solution with the installed packages", row.Package, row.Newest,
+		))
 	}
 	return row.Compatible, notes, nil
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/resolver"
 )
 
-// rememberingRegistry keeps the results of a registry, for an operation that resolves almost the same packages many times. It
-// keeps no errors.
+// rememberingRegistry keeps the results of a registry, for an operation that resolves almost the same packages many
+// times. It keeps no errors.
 type rememberingRegistry struct {
 	resolver.Registry
 	locations results[string]
@@ -24,7 +24,9 @@ func (r *rememberingRegistry) Location(ctx context.Context, repository oci.Refer
 
 // Versions implements [resolver.Registry].
 func (r *rememberingRegistry) Versions(ctx context.Context, repository oci.Reference) (resolver.Versions, error) {
-	return r.lists.get(repository.String(), func() (resolver.Versions, error) { return r.Registry.Versions(ctx, repository) })
+	return r.lists.get(
+		repository.String(), func() (resolver.Versions, error) { return r.Registry.Versions(ctx, repository) },
+	)
 }
 
 // Metadata implements [resolver.Registry].

@@ -23,7 +23,9 @@ import (
 // version if it is empty. A version from which a package was rolled back is selected only by name. Notes name newer
 // versions that are not selected and the reasons. With an error, others are the repositories of packages that have a
 // solution without those that cause it, and from no version of which a package was rolled back.
-func (r *Finder) NewestTogether(ctx context.Context, all *inventory.Inventory, selected map[string]string) (f lockfile.File, notes, others []string, err error) {
+func (r *Finder) NewestTogether(
+	ctx context.Context, all *inventory.Inventory, selected map[string]string,
+) (f lockfile.File, notes, others []string, err error) {
 	before, roots := Installed(all)
 	if selected != nil {
 		roots = selectedRoots(before, roots, selected)
@@ -38,7 +40,9 @@ func (r *Finder) NewestTogether(ctx context.Context, all *inventory.Inventory, s
 	newest, err := r.resolve(ctx, resolver.Request{Roots: slices.Concat(wanted, held), Installed: before.Packages})
 	if err != nil {
 		if selected == nil {
-			others = slices.DeleteFunc(r.solvable(ctx, before, wanted), func(repository string) bool { return len(left[repository]) > 0 })
+			others = slices.DeleteFunc(
+				r.solvable(ctx, before, wanted), func(repository string) bool { return len(left[repository]) > 0 },
+			)
 		}
 		return lockfile.File{}, nil, others, err
 	}
@@ -98,7 +102,10 @@ func withoutVersions(roots []dependency.Root, left map[string][]string) (out, he
 			held = append(held, dependency.Root{Package: repository, Constraint: except, Optional: true})
 		}
 		for _, version := range left[repository] {
-			notes = append(notes, fmt.Sprintf("%[1]s %[2]s is not selected, because the package was rolled back from it; `xpkg update %[1]s:%[2]s` updates to it", repository, version))
+			notes = append(notes, fmt.Sprintf(
+				"%[1]s %[2]s is not selected, because the package was rolled back from it; `xpkg update %[1]s:%[2]s` updates to it",
+				repository, version,
+			))
 		}
 	}
 	return out, held, notes
@@ -142,7 +149,9 @@ func selectedRoots(f lockfile.File, roots []dependency.Root, selected map[string
 		i := slices.IndexFunc(out, func(root dependency.Root) bool { return root.Package == p.Repository })
 		if i < 0 {
 			i = len(out)
-			out = append(out, dependency.Root{Package: p.Repository, Constraint: cmp.Or(p.Version, p.Digest.String()), Exact: true})
+			out = append(out, dependency.Root{
+				Package: p.Repository, Constraint: cmp.Or(p.Version, p.Digest.String()), Exact: true,
+			})
 		}
 		if tag != "" && !strings.ContainsAny(tag, "/:@") {
 			out[i].Constraint = tag

@@ -80,17 +80,24 @@ func TestOutdatedNamesDependenciesThatHoldAPackage(t *testing.T) {
 	var roots []dependency.Root
 	for _, repository := range []string{base, other, top} {
 		f.Packages = append(f.Packages, lockfile.Package{
-			Repository: repository, Version: "v1.0.0", Digest: oci.DigestOf([]byte("v1.0.0")), Dependencies: registry.versions[repository]["v1.0.0"],
+			Repository: repository, Version: "v1.0.0", Digest: oci.DigestOf([]byte("v1.0.0")),
+			Dependencies: registry.versions[repository]["v1.0.0"],
 		})
 		roots = append(roots, dependency.Root{Package: repository, Constraint: "v1.0.0", Exact: true})
 	}
-	for repository, want := range map[string][3]string{top: {"v1.0.0", "base >=v2.0.0", "needs base >=v2.0.0"}, base: {"v2.0.0"}, other: {"v2.0.0"}} {
+	for repository, want := range map[string][3]string{
+		top: {"v1.0.0", "base >=v2.0.0", "needs base >=v2.0.0"}, base: {"v2.0.0"}, other: {"v2.0.0"},
+	} {
 		p, _ := f.Find(repository)
 		row := compareVersions(&f, p, []string{"v1.0.0", "v2.0.0"})
 		row.Compatible = r.newestSolvable(t.Context(), f, roots, p, &row)
 		row.Needs = r.unsatisfied(t.Context(), f, roots, p, row)
-		if needs := slices.Concat(row.Needs, []string{""})[0]; row.Compatible != want[0] || needs != want[1] || row.Held() != want[2] {
-			t.Errorf("%s: compatible %q, needs %q, held by %q, unknown %q, want %q", repository, row.Compatible, row.Needs, row.Held(), row.Unknown, want)
+		if needs := slices.Concat(row.Needs, []string{""})[0]; row.Compatible != want[0] || needs != want[1] ||
+			row.Held() != want[2] {
+			t.Errorf(
+				"%s: compatible %q, needs %q, held by %q, unknown %q, want %q", repository, row.Compatible, row.Needs, row.Held(),
+				row.Unknown, want,
+			)
 		}
 	}
 	for request, n := range registry.requests {
@@ -103,19 +110,22 @@ func TestOutdatedNamesDependenciesThatHoldAPackage(t *testing.T) {
 // A dependency that cannot be read concerns only the packages that it is connected with: the newest versions of
 // others are compatible unless they need another version of a package that a user installed.
 func TestUnreadableDependencyConcernsItsDependentsOnly(t *testing.T) {
-	const lost, broken, fine, kept, needy = "r.example/acme/lost", "r.example/acme/broken", "r.example/acme/fine", "r.example/acme/kept", "r.example/acme/needy"
-	registry := &countingRegistry{requests: map[string]int{}, unreadable: lost, versions: map[string]map[string][]dependency.Dependency{
-		broken: {"v1.0.0": {{Package: lost, Constraint: ">=v1.0.0"}}, "v2.0.0": {{Package: lost, Constraint: ">=v1.0.0"}}},
-		fine:   {"v1.0.0": nil, "v2.0.0": {{Package: kept, Constraint: ">=v1.0.0"}}},
-		kept:   {"v1.0.0": nil, "v2.0.0": nil},
-		needy:  {"v1.0.0": nil, "v2.0.0": {{Package: kept, Constraint: ">=v2.0.0"}}},
-	}}
+	const lost, broken, fine, kept, needy = "r.example/acme/lost", "r.example/acme/broken", "r.example/acme/fine",
+		"r.example/acme/kept", "r.example/acme/needy"
+	registry := &countingRegistry{
+		requests: map[string]int{}, unreadable: lost, versions: map[string]map[string][]dependency.Dependency{
+			broken: {"v1.0.0": {{Package: lost, Constraint: ">=v1.0.0"}}, "v2.0.0": {{Package: lost, Constraint: ">=v1.0.0"}}},
+			fine:   {"v1.0.0": nil, "v2.0.0": {{Package: kept, Constraint: ">=v1.0.0"}}},
+			kept:   {"v1.0.0": nil, "v2.0.0": nil},
+			needy:  {"v1.0.0": nil, "v2.0.0": {{Package: kept, Constraint: ">=v2.0.0"}}},
+		}}
 	r := &Finder{Resolver: &resolver.Resolver{Registry: &rememberingRegistry{Registry: registry}}}
 	var f lockfile.File
 	var roots []dependency.Root
 	for _, repository := range []string{broken, fine, kept, needy} {
 		f.Packages = append(f.Packages, lockfile.Package{
-			Repository: repository, Version: "v1.0.0", Digest: oci.DigestOf([]byte("v1.0.0")), Dependencies: registry.versions[repository]["v1.0.0"],
+			Repository: repository, Version: "v1.0.0", Digest: oci.DigestOf([]byte("v1.0.0")),
+			Dependencies: registry.versions[repository]["v1.0.0"],
 		})
 		roots = append(roots, dependency.Root{Package: repository, Constraint: "v1.0.0", Exact: true})
 	}
@@ -123,8 +133,11 @@ func TestUnreadableDependencyConcernsItsDependentsOnly(t *testing.T) {
 		p, _ := f.Find(repository)
 		row := compareVersions(&f, p, []string{"v1.0.0", "v2.0.0"})
 		row.Compatible = r.newestSolvable(t.Context(), f, roots, p, &row)
-		if row.Compatible != want || (row.Unknown != "") != (repository == broken) || row.UnknownVersions() != "compatible versions" {
-			t.Errorf("%s: compatible %q, %s unknown %q, want %q", repository, row.Compatible, row.UnknownVersions(), row.Unknown, want)
+		if row.Compatible != want || (row.Unknown != "") != (repository == broken) ||
+			row.UnknownVersions() != "compatible versions" {
+			t.Errorf(
+				"%s: compatible %q, %s unknown %q, want %q", repository, row.Compatible, row.UnknownVersions(), row.Unknown, want,
+			)
 		}
 	}
 	if got := r.solvable(t.Context(), f, roots); !slices.Equal(got, []string{fine, kept, needy}) {
@@ -136,7 +149,8 @@ func TestUnreadableDependencyConcernsItsDependentsOnly(t *testing.T) {
 // newest versions of others are compatible unless they need a version of a package that its other dependents do not
 // accept.
 func TestConflictConcernsItsPackagesOnly(t *testing.T) {
-	const base, broken, fine, shared, holder, needy = "r.example/acme/base", "r.example/acme/broken", "r.example/acme/fine", "r.example/acme/shared", "r.example/acme/holder", "r.example/acme/needy"
+	const base, broken, fine, shared, holder, needy = "r.example/acme/base", "r.example/acme/broken",
+		"r.example/acme/fine", "r.example/acme/shared", "r.example/acme/holder", "r.example/acme/needy"
 	registry := &countingRegistry{requests: map[string]int{}, versions: map[string]map[string][]dependency.Dependency{
 		base:   {"v1.0.0": nil, "v2.0.0": nil},
 		broken: {"v1.0.0": {{Package: base, Constraint: "v2.0.0"}}},
@@ -150,7 +164,8 @@ func TestConflictConcernsItsPackagesOnly(t *testing.T) {
 	var roots []dependency.Root
 	for _, repository := range []string{base, broken, fine, holder, needy, shared} {
 		f.Packages = append(f.Packages, lockfile.Package{
-			Repository: repository, Version: "v1.0.0", Digest: oci.DigestOf([]byte("v1.0.0")), Dependencies: registry.versions[repository]["v1.0.0"],
+			Repository: repository, Version: "v1.0.0", Digest: oci.DigestOf([]byte("v1.0.0")),
+			Dependencies: registry.versions[repository]["v1.0.0"],
 		})
 		if repository != shared {
 			roots = append(roots, dependency.Root{Package: repository, Constraint: "v1.0.0", Exact: true})
@@ -161,7 +176,9 @@ func TestConflictConcernsItsPackagesOnly(t *testing.T) {
 		row := compareVersions(&f, p, []string{"v1.0.0", "v2.0.0"})
 		row.Compatible = r.newestSolvable(t.Context(), f, roots, p, &row)
 		if row.Compatible != want[0] || row.Held() != want[1] || row.Unknown != "" {
-			t.Errorf("%s: compatible %q, held by %q, unknown %q, want %q", repository, row.Compatible, row.Held(), row.Unknown, want)
+			t.Errorf(
+				"%s: compatible %q, held by %q, unknown %q, want %q", repository, row.Compatible, row.Held(), row.Unknown, want,
+			)
 		}
 	}
 }
@@ -169,9 +186,15 @@ func TestConflictConcernsItsPackagesOnly(t *testing.T) {
 // An update of all packages does not select the versions from which packages were rolled back, and selects newer ones.
 func TestUpdateOfAllKeepsRollbacks(t *testing.T) {
 	const boats, rafts, needed = "r.example/acme/boats", "r.example/acme/rafts", "r.example/acme/needed"
-	roots := []dependency.Root{{Package: boats, Constraint: ">=v1.0.0"}, {Package: rafts, Constraint: "v1.0.0", Exact: true}}
-	got, held, notes := withoutVersions(roots, map[string][]string{boats: {"v1.1.0", "v2.0.0"}, rafts: {"v2.0.0"}, needed: {"v1.4.0"}})
-	for tag, want := range map[string]bool{"v1.0.0": true, "v1.1.0": false, "v1.2.0": true, "v2.0.0": false, "v3.0.0": true} {
+	roots := []dependency.Root{{Package: boats, Constraint: ">=v1.0.0"}, {
+		Package: rafts, Constraint: "v1.0.0", Exact: true,
+	}}
+	got, held, notes := withoutVersions(roots, map[string][]string{
+		boats: {"v1.1.0", "v2.0.0"}, rafts: {"v2.0.0"}, needed: {"v1.4.0"},
+	})
+	for tag, want := range map[string]bool{
+		"v1.0.0": true, "v1.1.0": false, "v1.2.0": true, "v2.0.0": false, "v3.0.0": true,
+	} {
 		if version.ParseConstraint(got[0].Constraint).Accepts(tag) != want {
 			t.Errorf("%s accepts %s: %t", got[0].Constraint, tag, !want)
 		}
@@ -189,7 +212,8 @@ func TestUpdateOfAllKeepsRollbacks(t *testing.T) {
 func TestUpdatesSelectReleases(t *testing.T) {
 	const repository = "r.example/acme/boats"
 	tags := []string{
-		"v0.0.0-dev.x000000000000", "v0.0.0-dev.x111111111111", "v0.0.0-dev.xffffffffffff", "v0.9.0", "v1.0.0-rc.1", "v1.0.0-rc.2", "v1.0.0", "v1.1.0",
+		"v0.0.0-dev.x000000000000", "v0.0.0-dev.x111111111111", "v0.0.0-dev.xffffffffffff", "v0.9.0", "v1.0.0-rc.1",
+		"v1.0.0-rc.2", "v1.0.0", "v1.1.0",
 		"v1.2.0-rc.1", "2024.01.05", "latest",
 	}
 	for _, installed := range tags {
@@ -218,7 +242,8 @@ func TestUpdatesSelectReleases(t *testing.T) {
 			}
 		}
 	}
-	if Older(tags[0], tags[1]) || Older(tags[1], tags[0]) || !Older(tags[0], "v0.9.0") || Older("2024.01.05", "v9999.0.0") {
+	if Older(tags[0], tags[1]) || Older(tags[1], tags[0]) || !Older(tags[0], "v0.9.0") ||
+		Older("2024.01.05", "v9999.0.0") {
 		t.Error("tags without an order have one")
 	}
 }

@@ -34,14 +34,18 @@ func Unallowed(rules []desired.WebhookRule, consents ...metav1.Object) []desired
 
 // Allow sets the consent to rules on a package. It replaces an earlier consent.
 func Allow(p v1.Package, rules []desired.WebhookRule) {
-	annotations := desired.Overlay(p.GetAnnotations(), map[string]string{AnnotationAllowed: desired.FormatWebhookRules(rules)})
+	annotations := desired.Overlay(p.GetAnnotations(), map[string]string{
+		AnnotationAllowed: desired.FormatWebhookRules(rules),
+	})
 	p.SetAnnotations(annotations)
 }
 
 // NotAllowed returns ErrNotAllowed for rules of a package without consent. Do is the command
 // with which a user allows them.
 func NotAllowed(p string, rules []string, do string) *errcode.Error {
-	return ErrNotAllowed.New(errors.New(strings.Join(rules, "; ")), "webhooks of %s cover resources that it does not define", p).
+	return ErrNotAllowed.New(
+		errors.New(strings.Join(rules, "; ")), "webhooks of %s cover resources that it does not define", p,
+	).
 		WithDo("Review these rules. To allow them, run `%s`.", do)
 }
 

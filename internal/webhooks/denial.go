@@ -33,7 +33,9 @@ func deniedBy(failure error) []string {
 // DeleteDenying deletes the webhook configurations of a package with a webhook that, according to
 // the error of a write, denied the write, and reports whether there was one. Otherwise an update
 // that corrects the webhook could not be installed.
-func DeleteDenying(ctx context.Context, cluster *apply.Cluster, live client.Reader, set revision.Set, failure error) (deleted bool, err error) {
+func DeleteDenying(
+	ctx context.Context, cluster *apply.Cluster, live client.Reader, set revision.Set, failure error,
+) (deleted bool, err error) {
 	names := deniedBy(failure)
 	if len(names) == 0 {
 		return false, nil
@@ -44,7 +46,9 @@ func DeleteDenying(ctx context.Context, cluster *apply.Cluster, live client.Read
 		if err := live.Get(ctx, client.ObjectKey{Name: l.Ref.Name}, configuration); err != nil {
 			return false
 		}
-		isDenying := slices.ContainsFunc(webhookNamesOf(configuration), func(name string) bool { return slices.Contains(names, name) })
+		isDenying := slices.ContainsFunc(
+			webhookNamesOf(configuration), func(name string) bool { return slices.Contains(names, name) },
+		)
 		deleted = deleted || isDenying
 		return isDenying
 	})

@@ -59,7 +59,9 @@ type Guard struct {
 // NewGuard returns a guard for a cluster. Remote is the field of [Prober].
 func NewGuard(cfg *rest.Config, remote bool, log *slog.Logger) (*Guard, error) {
 	scheme := runtime.NewScheme()
-	if err := errors.Join(admissionregistrationv1.AddToScheme(scheme), corev1.AddToScheme(scheme), discoveryv1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(
+		admissionregistrationv1.AddToScheme(scheme), corev1.AddToScheme(scheme), discoveryv1.AddToScheme(scheme),
+	); err != nil {
 		return nil, err
 	}
 	mapper := restmapper.New(scheme)
@@ -115,8 +117,8 @@ func (g *Guard) DeleteNotServing(ctx context.Context) error {
 	return g.delete(ctx, failed, reasons)
 }
 
-// Run watches the webhook configurations of packages, probes them at an interval until ctx is canceled, and deletes those
-// whose endpoint fails in several consecutive rounds. It must be called only once.
+// Run watches the webhook configurations of packages, probes them at an interval until ctx is canceled, and deletes
+// those whose endpoint fails in several consecutive rounds. It must be called only once.
 func (g *Guard) Run(ctx context.Context, interval time.Duration) {
 	var watching sync.WaitGroup
 	defer watching.Wait()
@@ -140,7 +142,9 @@ func (g *Guard) Run(ctx context.Context, interval time.Duration) {
 
 // probeAndDelete probes configurations once, and deletes configurations that have failed in failureThreshold
 // consecutive rounds. It returns the number of consecutive failures of each configuration.
-func (g *Guard) probeAndDelete(ctx context.Context, all []configuration, before map[types.UID]int) (map[types.UID]int, error) {
+func (g *Guard) probeAndDelete(
+	ctx context.Context, all []configuration, before map[types.UID]int,
+) (map[types.UID]int, error) {
 	after := map[types.UID]int{}
 	failed, reasons := g.notServing(ctx, all)
 	var errs []error
@@ -157,12 +161,17 @@ func (g *Guard) probeAndDelete(ctx context.Context, all []configuration, before 
 func (g *Guard) delete(ctx context.Context, all []configuration, reasons []error) error {
 	var errs []error
 	for i, c := range all {
-		err := g.client.Delete(ctx, c.Object, client.Preconditions{UID: new(c.GetUID()), ResourceVersion: new(c.GetResourceVersion())})
+		err := g.client.Delete(ctx, c.Object, client.Preconditions{
+			UID: new(c.GetUID()), ResourceVersion: new(c.GetResourceVersion()),
+		})
 		if client.IgnoreNotFound(err) != nil {
 			errs = append(errs, fmt.Errorf("delete %s %s: %w", c.kind, c.GetName(), err))
 			continue
 		}
-		g.log.WarnContext(ctx, "deleted a webhook configuration of a package", "kind", c.kind, "name", c.GetName(), "reason", reasons[i].Error())
+		g.log.WarnContext(
+			ctx, "deleted a webhook configuration of a package", "kind", c.kind, "name", c.GetName(), "reason",
+			reasons[i].Error(),
+		)
 	}
 	return errors.Join(errs...)
 }
@@ -190,7 +199,9 @@ func (g *Guard) notServing(ctx context.Context, all []configuration) (failed []c
 
 // errNotExempt is the reason to delete a configuration that an earlier manager or another client
 // wrote.
-var errNotExempt = errors.New("it covers packages, transactions or Leases without the match condition that exempts them")
+var errNotExempt = errors.New(
+	"it covers packages, transactions or Leases without the match condition that exempts them",
+)
 
 // check returns errNotExempt, or the first failure among the endpoints of a configuration.
 func (g *Guard) check(ctx context.Context, c configuration) error {
@@ -260,9 +271,10 @@ func configurations(ctx context.Context, reader client.Reader) ([]configuration,
 
 // ofPackage reports whether the manager wrote an object for a package.
 func ofPackage(o metav1.Object) bool {
-	return o.GetAnnotations()[plan.ContentDigestAnnotation] != "" && slices.ContainsFunc(o.GetOwnerReferences(), func(r metav1.OwnerReference) bool {
-		return strings.HasPrefix(r.APIVersion, v1.Group+"/")
-	})
+	return o.GetAnnotations()[plan.ContentDigestAnnotation] != "" &&
+		slices.ContainsFunc(o.GetOwnerReferences(), func(r metav1.OwnerReference) bool {
+			return strings.HasPrefix(r.APIVersion, v1.Group+"/")
+		})
 }
 
 // endpointsOf returns the distinct Services that webhooks call. A webhook with a URL has

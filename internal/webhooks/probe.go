@@ -116,7 +116,8 @@ func handshake(ctx context.Context, address string, config *tls.Config) error {
 func noRoute(err error) bool {
 	var network *net.OpError
 	return errors.As(err, &network) && network.Op == "dial" &&
-		(network.Timeout() || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, syscall.EHOSTUNREACH) || errors.Is(err, syscall.ENETUNREACH))
+		(network.Timeout() || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, syscall.EHOSTUNREACH) ||
+			errors.Is(err, syscall.ENETUNREACH))
 }
 
 // addresses returns the addresses of up to probeLimit ready endpoints. It fails with ErrNotServing
@@ -135,7 +136,9 @@ func (p Prober) addresses(ctx context.Context, e Endpoint) ([]string, error) {
 		return nil, ErrNotServing.New(nil, "the Service %s/%s has no port %d", e.Namespace, e.Name, e.Port)
 	}
 	var list discoveryv1.EndpointSliceList
-	if err := p.Reader.List(ctx, &list, client.InNamespace(e.Namespace), client.MatchingLabels{discoveryv1.LabelServiceName: e.Name}); err != nil {
+	if err := p.Reader.List(ctx, &list, client.InNamespace(e.Namespace), client.MatchingLabels{
+		discoveryv1.LabelServiceName: e.Name,
+	}); err != nil {
 		return nil, fmt.Errorf("list the EndpointSlices of the Service %s/%s: %w", e.Namespace, e.Name, err)
 	}
 	var out []string

@@ -41,24 +41,34 @@ func TestCheck(t *testing.T) {
 		want    error
 		missing bool
 	}{
-		"serves":                              {slices: endpoints(serving, true), bundle: bundle},
-		"one of two serves":                   {slices: endpoints(closed, true, serving, true), bundle: bundle},
-		"nothing listens":                     {slices: endpoints(closed, true), bundle: bundle, want: ErrNotServing},
-		"another name":                        {slices: endpoints(misnamedServer, true), bundle: misnamedBundle, want: ErrNotServing},
+		"serves":            {slices: endpoints(serving, true), bundle: bundle},
+		"one of two serves": {slices: endpoints(closed, true, serving, true), bundle: bundle},
+		"nothing listens":   {slices: endpoints(closed, true), bundle: bundle, want: ErrNotServing},
+		"another name": {
+			slices: endpoints(misnamedServer, true), bundle: misnamedBundle, want: ErrNotServing,
+		},
 		"another authority":                   {slices: endpoints(serving, true), bundle: otherBundle, want: ErrNotServing},
 		"no TLS":                              {slices: endpoints(plain, true), bundle: bundle, want: ErrNotServing},
 		"the endpoint that serves is unready": {slices: endpoints(serving, false), bundle: bundle, want: ErrNotServing},
 		"no endpoint":                         {bundle: bundle, want: ErrNotServing},
-		"no Service":                          {slices: endpoints(serving, true), bundle: bundle, missing: true, want: ErrNotServing},
-		"the Service has another port":        {slices: endpoints(serving, true), bundle: bundle, noPort: true, want: ErrNotServing},
-		"a CA bundle without a certificate":   {slices: endpoints(serving, true), bundle: []byte("nothing"), want: ErrNotServing},
-		"authorities of the system":           {slices: endpoints(serving, true), want: ErrNotServing},
+		"no Service": {
+			slices: endpoints(serving, true), bundle: bundle, missing: true, want: ErrNotServing,
+		},
+		"the Service has another port": {
+			slices: endpoints(serving, true), bundle: bundle, noPort: true, want: ErrNotServing,
+		},
+		"a CA bundle without a certificate": {
+			slices: endpoints(serving, true), bundle: []byte("nothing"), want: ErrNotServing,
+		},
+		"authorities of the system": {slices: endpoints(serving, true), want: ErrNotServing},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			service := &corev1.Service{
 				ObjectMeta: metav1.ObjectMeta{Namespace: "system", Name: "program"},
-				Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "metrics", Port: 8080}, {Name: "webhook", Port: 9443}}},
+				Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "metrics", Port: 8080}, {
+					Name: "webhook", Port: 9443,
+				}}},
 			}
 			if tc.noPort {
 				service.Spec.Ports = service.Spec.Ports[:1]
@@ -117,8 +127,13 @@ func endpoints(pairs ...any) []client.Object {
 	for i := 0; i < len(pairs); i += 2 {
 		address, ready := pairs[i].(*net.TCPAddr), pairs[i+1].(bool)
 		out = append(out, &discoveryv1.EndpointSlice{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "system", Name: fmt.Sprint("slice-", address.Port), Labels: map[string]string{discoveryv1.LabelServiceName: "program"}},
-			Endpoints:  []discoveryv1.Endpoint{{Addresses: []string{address.IP.String()}, Conditions: discoveryv1.EndpointConditions{Ready: &ready}}},
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: "system", Name: fmt.Sprint("slice-", address.Port),
+				Labels: map[string]string{discoveryv1.LabelServiceName: "program"},
+			},
+			Endpoints: []discoveryv1.Endpoint{{
+				Addresses: []string{address.IP.String()}, Conditions: discoveryv1.EndpointConditions{Ready: &ready},
+			}},
 			Ports: []discoveryv1.EndpointPort{
 				{Name: new("metrics"), Port: new(int32(1))}, {Name: new("webhook"), Port: new(int32(address.Port))},
 			},
@@ -150,7 +165,8 @@ func serve(t *testing.T, handle func(net.Conn)) *net.TCPAddr {
 }
 
 func handshakeAs(c net.Conn, certificate tls.Certificate) {
-	_ = tls.Server(c, &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}).HandshakeContext(context.Background())
+	_ = tls.Server(c, &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}).
+		HandshakeContext(context.Background())
 }
 
 func closedPort(t *testing.T) *net.TCPAddr {
@@ -178,5 +194,6 @@ func certificate(t *testing.T, name string) (tls.Certificate, []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return tls.Certificate{Certificate: [][]byte{raw}, PrivateKey: key}, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw})
+	return tls.Certificate{Certificate: [][]byte{raw}, PrivateKey: key},
+		pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw})
 }

@@ -7,7 +7,8 @@ import (
 
 const ellipsis = "…"
 
-// Clip returns a text, or its first bytes and an ellipsis if it has more than most bytes. The result is valid UTF-8 if the text is.
+// Clip returns a text, or its first bytes and an ellipsis if it has more than most bytes. The result is valid UTF-8 if
+// the text is.
 func Clip(text string, most int) string {
 	if len(text) <= most {
 		return text

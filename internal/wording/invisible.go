@@ -8,5 +8,8 @@ import "unicode"
 // character can look like other text. Spaces and line breaks are visible; tabs are not.
 func Invisible(r rune) bool {
 	return r != '\n' && (r == unicode.ReplacementChar ||
-		unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point))
+		unicode.In(
+			r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Variation_Selector,
+			unicode.Other_Default_Ignorable_Code_Point,
+		))
 }

@@ -7,8 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// FirstSentence returns the first sentence of a description on one line of at most most bytes. Line breaks within a paragraph are no ends, and
-// neither are the dots of abbreviations, addresses and version numbers. A heading is a sentence of its own.
+// FirstSentence returns the first sentence of a description on one line of at most most bytes. Line breaks within a
+// paragraph are no ends, and neither are the dots of abbreviations, addresses and version numbers. A heading is a
+// sentence of its own.
 func FirstSentence(description string, most int) string {
 	words := strings.Fields(firstParagraph(description))
 	for i := range words {
@@ -20,7 +21,8 @@ func FirstSentence(description string, most int) string {
 	return ClipWords(strings.Join(words, " "), most)
 }
 
-// ClipWords returns a text of at most most bytes. If the text has more, it is cut after a word and ends with an ellipsis.
+// ClipWords returns a text of at most most bytes. If the text has more, it is cut after a word and ends with an
+// ellipsis.
 func ClipWords(text string, most int) string {
 	if len(text) <= most {
 		return text
@@ -35,7 +37,9 @@ func ClipWords(text string, most int) string {
 			cut = cut[:i]
 		}
 	}
-	return strings.TrimRightFunc(cut, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(",;:-–—([{", r) }) + ellipsis
+	return strings.TrimRightFunc(
+		cut, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(",;:-–—([{", r) },
+	) + ellipsis
 }
 
 // firstParagraph returns the lines before the first empty line, list or heading; or the first heading.
@@ -66,7 +70,10 @@ func StartsItem(line string) bool {
 }
 
 // abbreviations end with a dot, and do not end a sentence even if the next word starts with a capital.
-var abbreviations = []string{"approx", "cf", "co", "corp", "dr", "eg", "fig", "ie", "inc", "incl", "ltd", "mr", "mrs", "ms", "no", "resp", "sec", "st", "vs"}
+var abbreviations = []string{
+	"approx", "cf", "co", "corp", "dr", "eg", "fig", "ie", "inc", "incl", "ltd", "mr", "mrs", "ms", "no", "resp", "sec",
+	"st", "vs",
+}
 
 // endsSentence reports whether a sentence ends with a word, before another one.
 func endsSentence(word, next string) bool {
@@ -87,7 +94,8 @@ func endsSentence(word, next string) bool {
 	return mark != '.' || !slices.Contains(abbreviations, strings.ToLower(name)) && !areInitials(name)
 }
 
-// areInitials reports whether a text is an initial, such as "J", or consists of single letters with dots between them, such as "e.g".
+// areInitials reports whether a text is an initial, such as "J", or consists of single letters with dots between them,
+// such as "e.g".
 func areInitials(text string) bool {
 	parts := strings.Split(text, ".")
 	return !slices.ContainsFunc(parts, func(part string) bool {

@@ -7,13 +7,16 @@ import (
 	"unicode/utf8"
 )
 
-// TestFirstSentenceIsTheFirstOfAnyText composes texts of sentences whose dots, marks and line breaks are no ends. The first sentence is the same in every
-// layout of the text.
+// TestFirstSentenceIsTheFirstOfAnyText composes texts of sentences whose dots, marks and line breaks are no ends. The
+// first sentence is the same in every layout of the text.
 func TestFirstSentenceIsTheFirstOfAnyText(t *testing.T) {
 	sentences := []string{
-		"Manages boats, berths and crews.", "Creates clusters, e.g. EKS or GKE, in a region.", "Requires Kubernetes v1.31.2 or Crossplane >=v2.0. Or later is not needed!",
-		"See https://docs.example.org/a.b/c for details.", "The EPI (EKS Pod Identity) contract, i.e. AWS roles.", "Works with Node.js vs. Deno?", "Written by J. Smith for the U.S. Navy.",
-		`Sets the mode to "Auto."`, "Takes approx. 5 minutes (incl. DNS).", "Uses `a.b.c` of the provider...", "Stores 3.5 GB of data.", "Wirkt auf Größen über 5 m.", "数据库。",
+		"Manages boats, berths and crews.", "Creates clusters, e.g. EKS or GKE, in a region.",
+		"Requires Kubernetes v1.31.2 or Crossplane >=v2.0. Or later is not needed!",
+		"See https://docs.example.org/a.b/c for details.", "The EPI (EKS Pod Identity) contract, i.e. AWS roles.",
+		"Works with Node.js vs. Deno?", "Written by J. Smith for the U.S. Navy.",
+		`Sets the mode to "Auto."`, "Takes approx. 5 minutes (incl. DNS).", "Uses `a.b.c` of the provider...",
+		"Stores 3.5 GB of data.", "Wirkt auf Größen über 5 m.", "数据库。",
 	}
 	sentences[2] = strings.Replace(sentences[2], "v2.0. Or", "v2.0 or", 1)
 	random := rand.New(rand.NewPCG(1, 2))
@@ -40,7 +43,8 @@ func TestFirstSentence(t *testing.T) {
 	for text, want := range map[string]string{
 		"": "", "\n \n": "", "no end": "no end", "# Boats\nManages boats.": "Boats", "Boats\n=====": "Boats =====",
 		"AWS APIs: the contract\nand Compositions\nfor App. Second.": "AWS APIs: the contract and Compositions for App.",
-		"Kinds:\n- one\n- two": "Kinds:", "- one\n- two": "- one", "Supports 2. Not 3.": "Supports 2.", strings.Repeat("\x80", 300): "…",
+		"Kinds:\n- one\n- two": "Kinds:", "- one\n- two": "- one", "Supports 2. Not 3.": "Supports 2.",
+		strings.Repeat("\x80", 300): "…",
 	} {
 		if got := FirstSentence(text, 200); got != want {
 			t.Errorf("FirstSentence(%q) = %q, want %q", text, got, want)
@@ -48,7 +52,8 @@ func TestFirstSentence(t *testing.T) {
 	}
 }
 
-// TestClipWordsEndsAtAWord cuts random texts: the result fits, is valid, and is the text or whole words of it with an ellipsis.
+// TestClipWordsEndsAtAWord cuts random texts: the result fits, is valid, and is the text or whole words of it with an
+// ellipsis.
 func TestClipWordsEndsAtAWord(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for range 5_000 {
@@ -60,7 +65,8 @@ func TestClipWordsEndsAtAWord(t *testing.T) {
 		got := ClipWords(text, most)
 		kept, cut := strings.CutSuffix(got, ellipsis)
 		whole := strings.HasPrefix(text+" ", kept+" ") || !strings.Contains(kept, " ")
-		if len(got) > most || !utf8.ValidString(got) || !strings.HasPrefix(text, kept) || cut != (len(text) > most) || !whole {
+		if len(got) > most || !utf8.ValidString(got) || !strings.HasPrefix(text, kept) || cut != (len(text) > most) ||
+			!whole {
 			t.Fatalf("ClipWords(%q, %d) = %q", text, most, got)
 		}
 	}

@@ -44,8 +44,8 @@ func ShellWord(s string) string {
 // of a cluster.
 func RestartManager(flags ...string) string { return RestartEither(flags, flags) }
 
-// RestartEither is like RestartManager for flags that differ: those of the manager of this machine, and those of a manager in a
-// cluster. Both start without the flags that the manager has now.
+// RestartEither is like RestartManager for flags that differ: those of the manager of this machine, and those of a
+// manager in a cluster. Both start without the flags that the manager has now.
 func RestartEither(local, cluster []string) string {
 	return restartLocal(local) + ", or in a cluster with " + RestartClusterManager(cluster...) + otherFlags
 }

@@ -7,7 +7,8 @@ func TestCount(t *testing.T) {
 		n    int
 		noun string
 		want string
-	}{{0, "object", "0 objects"}, {1, "object", "1 object"}, {2, "object", "2 objects"}, {1, "dependency", "1 dependency"}, {2, "dependency", "2 dependencies"}} {
+	}{{0, "object", "0 objects"}, {1, "object", "1 object"}, {2, "object", "2 objects"}, {1, "dependency", "1 dependency"},
+		{2, "dependency", "2 dependencies"}} {
 		if got := Count(c.n, c.noun); got != c.want {
 			t.Errorf("Count(%d, %q) = %q, want %q", c.n, c.noun, got, c.want)
 		}
@@ -30,7 +31,8 @@ func TestFew(t *testing.T) {
 
 func TestShellWord(t *testing.T) {
 	for word, want := range map[string]string{
-		"/home/ann/data": "/home/ann/data", "": "''", "a b": "'a b'", "it's": `'it'\''s'`, "$HOME": "'$HOME'", "a;b": "'a;b'", "a&b": "'a&b'",
+		"/home/ann/data": "/home/ann/data", "": "''", "a b": "'a b'", "it's": `'it'\''s'`, "$HOME": "'$HOME'", "a;b": "'a;b'",
+		"a&b": "'a&b'",
 	} {
 		if got := ShellWord(word); got != want {
 			t.Errorf("ShellWord(%q) = %s, want %s", word, got, want)

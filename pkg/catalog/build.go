@@ -9,10 +9,11 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
-// Build returns the catalog of facts. The order of the facts does not matter, and repeated facts count once. It fails with
-// ErrConflictingFacts if two facts for one tag differ, and with ErrIncompleteFacts if the Head of the newest version of a
-// package is missing. A package with more than an index can contain is in the catalog with the reason only. Facts without a tag describe a repository whose versions cannot be listed; they count if there are no
-// other facts about it. Of the configuration, Build sets the format and the counts; a configuration without shards gets the
+// Build returns the catalog of facts. The order of the facts does not matter, and repeated facts count once. It fails
+// with ErrConflictingFacts if two facts for one tag differ, and with ErrIncompleteFacts if the Head of the newest
+// version of a package is missing. A package with more than an index can contain is in the catalog with the reason
+// only. Facts without a tag describe a repository whose versions cannot be listed; they count if there are no other
+// facts about it. Of the configuration, Build sets the format and the counts; a configuration without shards gets the
 // number of shards that suits the number of packages.
 func Build(config Config, facts []Facts) (Catalog, error) {
 	byRepository := map[string][]Facts{}
@@ -142,13 +143,17 @@ func buildEntry(all []Facts) (Entry, error) {
 
 // excluded returns the entry of a package that an index cannot contain: its name, and the reason.
 func excluded(repository string, err error) *Entry {
-	e := unlisted(Failed(repository, "", oci.Digest{}, time.Time{}, IndexError{Code: ErrUnindexable.Name, Message: err.Error()}))
+	e := unlisted(Failed(repository, "", oci.Digest{}, time.Time{}, IndexError{
+		Code: ErrUnindexable.Name, Message: err.Error(),
+	}))
 	return &e
 }
 
 // unlisted returns the entry of a repository whose versions cannot be listed.
 func unlisted(f Facts) Entry {
-	return Entry{row: Package{Repository: f.Repository, Error: f.Version.Error}, history: History{Repository: f.Repository}}
+	return Entry{row: Package{Repository: f.Repository, Error: f.Version.Error}, history: History{
+		Repository: f.Repository,
+	}}
 }
 
 // Missing returns the positions of the facts whose Head Build needs and that have none: those of the highest and of the

@@ -15,7 +15,8 @@ type Catalog struct {
 	Config Config
 	// Packages are ordered by repository.
 	Packages []Package
-	// Kinds are the kinds of the newest version of each package, ordered by lower-case kind, kind, group, repository and role.
+	// Kinds are the kinds of the newest version of each package, ordered by lower-case kind, kind, group, repository and
+	// role.
 	Kinds []Kind
 	// Histories are ordered by repository. There is one for each package.
 	Histories []History
@@ -31,7 +32,8 @@ type Config struct {
 	Sequence int64 `json:"sequence"`
 	// Previous is the digest of the manifest with the previous sequence; zero for the first.
 	Previous oci.Digest `json:"previous,omitzero"`
-	// Created is the time of the newest change, and Expires the time after which a client refuses the index; zero for never.
+	// Created is the time of the newest change, and Expires the time after which a client refuses the index; zero for
+	// never.
 	Created time.Time `json:"created,omitzero"`
 	Expires time.Time `json:"expires,omitzero"`
 	// Base identifies the snapshot that the journal continues; see [Layers].
@@ -92,8 +94,8 @@ type Package struct {
 	// only claimed.
 	Publisher string `json:"o,omitempty"`
 	Verified  string `json:"v,omitempty"`
-	// Latest is the tag of the newest version: the highest release that is neither yanked nor retracted, otherwise the highest
-	// such prerelease, otherwise the highest other tag.
+	// Latest is the tag of the newest version: the highest release that is neither yanked nor retracted, otherwise the
+	// highest such prerelease, otherwise the highest other tag.
 	Latest string `json:"l,omitempty"`
 	// Updated is the time of the newest version; zero if it is unknown.
 	Updated time.Time `json:"u,omitzero"`

@@ -29,15 +29,21 @@ func repositoryName(i int) string { return fmt.Sprintf("registry.example.org/acm
 // drawFacts draws the facts of one version.
 func drawFacts(t *rapid.T, repository int, tag string) Facts {
 	f := Facts{Repository: repositoryName(repository), Head: &Head{}}
-	f.Version = Version{Tag: tag, Digest: oci.DigestOf([]byte(fmt.Sprint(repository, tag, rapid.IntRange(0, 3).Draw(t, "content"))))}
+	f.Version = Version{
+		Tag: tag, Digest: oci.DigestOf([]byte(fmt.Sprint(repository, tag, rapid.IntRange(0, 3).Draw(t, "content")))),
+	}
 	f.Version.Created = time.Unix(int64(rapid.IntRange(1, 9).Draw(t, "created")), 0).UTC()
 	if rapid.IntRange(0, 3).Draw(t, "depends") == 0 {
-		f.Version.Dependencies = []dependency.Dependency{{Package: repositoryName(rapid.IntRange(0, 3).Draw(t, "on")), Constraint: ">=v1.0.0"}}
+		f.Version.Dependencies = []dependency.Dependency{{
+			Package: repositoryName(rapid.IntRange(0, 3).Draw(t, "on")), Constraint: ">=v1.0.0",
+		}}
 	}
 	if rapid.IntRange(0, 9).Draw(t, "failed") == 0 {
 		return Failed(f.Repository, tag, f.Version.Digest, f.Version.Created, IndexError{"BrokenLayer", "it is damaged"})
 	}
-	f.Head.Package = Package{Repository: f.Repository, Type: "Provider", Title: rapid.SampledFrom([]string{"", "One", "Two"}).Draw(t, "title")}
+	f.Head.Package = Package{
+		Repository: f.Repository, Type: "Provider", Title: rapid.SampledFrom([]string{"", "One", "Two"}).Draw(t, "title"),
+	}
 	for range rapid.IntRange(0, 4).Draw(t, "kinds") {
 		f.Head.Kinds = append(f.Head.Kinds, drawKind(t, f.Repository))
 	}
@@ -57,7 +63,8 @@ func drawFacts(t *rapid.T, repository int, tag string) Facts {
 func drawKind(t *rapid.T, repository string) Kind {
 	kind := rapid.SampledFrom(someKinds).Draw(t, "kind")
 	k := Kind{
-		Kind: kind, Group: rapid.SampledFrom(someGroups).Draw(t, "group"), Plural: strings.ToLower(kind) + "s", Singular: strings.ToLower(kind), Scope: "Cluster",
+		Kind: kind, Group: rapid.SampledFrom(someGroups).Draw(t, "group"), Plural: strings.ToLower(kind) + "s",
+		Singular: strings.ToLower(kind), Scope: "Cluster",
 		Role: Provides, Repository: repository,
 	}
 	if other := strings.ToLower(rapid.SampledFrom(someKinds).Draw(t, "short name")); other != k.Singular {
@@ -75,7 +82,8 @@ func drawKind(t *rapid.T, repository string) Kind {
 func drawAll(t *rapid.T) []Facts {
 	var all []Facts
 	for repository := range rapid.IntRange(0, 3).Draw(t, "packages") {
-		for _, tag := range rapid.SliceOfNDistinct(rapid.SampledFrom(someTags), 1, len(someTags), rapid.ID[string]).Draw(t, "tags") {
+		for _, tag := range rapid.SliceOfNDistinct(rapid.SampledFrom(someTags), 1, len(someTags), rapid.ID[string]).
+			Draw(t, "tags") {
 			all = append(all, drawFacts(t, repository, tag))
 		}
 	}
@@ -162,7 +170,9 @@ func TestNewestVersionIsTheHighestUsableRelease(t *testing.T) {
 		title  string
 	}{
 		{"release before prerelease", []Facts{version("v1.0.0", ""), version("v2.0.0-rc.1", "")}, "v1.0.0", "v1.0.0"},
-		{"prerelease without release", []Facts{version("v0.1.0-rc.1", ""), version("main", "")}, "v0.1.0-rc.1", "v0.1.0-rc.1"},
+		{"prerelease without release", []Facts{
+			version("v0.1.0-rc.1", ""), version("main", ""),
+		}, "v0.1.0-rc.1", "v0.1.0-rc.1"},
 		{"yanked", []Facts{version("v1.0.0", ""), version("v1.1.0", Yanked)}, "v1.0.0", "v1.0.0"},
 		{"deprecated", []Facts{version("v1.0.0", ""), version("v1.1.0", Deprecated)}, "v1.1.0", "v1.1.0"},
 		{"all yanked", []Facts{version("v1.0.0", Yanked), version("v1.1.0", Yanked)}, "", "v1.1.0"},
@@ -178,7 +188,9 @@ func TestNewestVersionIsTheHighestUsableRelease(t *testing.T) {
 }
 
 func TestConflictingFactsAreRefused(t *testing.T) {
-	a := Facts{Repository: repositoryName(0), Version: Version{Tag: "v1.0.0", Digest: oci.DigestOf([]byte("a"))}, Head: &Head{}}
+	a := Facts{
+		Repository: repositoryName(0), Version: Version{Tag: "v1.0.0", Digest: oci.DigestOf([]byte("a"))}, Head: &Head{},
+	}
 	b := a
 	b.Version.Digest = oci.DigestOf([]byte("b"))
 	if _, err := Build(Config{}, []Facts{a, b}); !errors.Is(err, ErrConflictingFacts) {
@@ -194,7 +206,9 @@ func TestRetractionAppliesUntilANewerVersionWithdrawsIt(t *testing.T) {
 	facts := func(tag string, retracts ...Retraction) Facts {
 		return Facts{Repository: repositoryName(0), Version: Version{Tag: tag}, Head: &Head{Retracts: retracts}}
 	}
-	all := []Facts{facts("v1.0.0"), facts("v1.1.0"), facts("v1.2.0", Retraction{Versions: "<v1.2.0", Reason: Security, Message: "CVE"})}
+	all := []Facts{facts("v1.0.0"), facts("v1.1.0"), facts("v1.2.0", Retraction{
+		Versions: "<v1.2.0", Reason: Security, Message: "CVE",
+	})}
 	c := build(t, all)
 	for _, v := range c.Histories[0].Versions[:2] {
 		if v.Status == nil || v.Status.State != Retracted || v.Status.Message != "CVE" {
@@ -210,7 +224,9 @@ func TestRetractionAppliesUntilANewerVersionWithdrawsIt(t *testing.T) {
 }
 
 func TestStatusRoundTrip(t *testing.T) {
-	s := VersionStatus{Tag: "v1.0.0", Digest: oci.DigestOf([]byte("x")), Status: Status{State: Yanked, Reason: Security, Message: "CVE-1", Since: time.Unix(9, 0).UTC()}}
+	s := VersionStatus{Tag: "v1.0.0", Digest: oci.DigestOf([]byte("x")), Status: Status{
+		State: Yanked, Reason: Security, Message: "CVE-1", Since: time.Unix(9, 0).UTC(),
+	}}
 	text, err := EncodeStatus(s)
 	if err != nil {
 		t.Fatal(err)
@@ -227,7 +243,9 @@ func TestStatusRoundTrip(t *testing.T) {
 	}
 	for name, change := range map[string]func(*VersionStatus){
 		"state": func(s *VersionStatus) { s.State = "burnt" }, "reason": func(s *VersionStatus) { s.Reason = "because" },
-		"two lines": func(s *VersionStatus) { s.Message = "a\nb" }, "escape": func(s *VersionStatus) { s.ReplacedBy = "\x1b[31m" },
+		"two lines": func(s *VersionStatus) {
+			s.Message = "a\nb"
+		}, "escape": func(s *VersionStatus) { s.ReplacedBy = "\x1b[31m" },
 		"tag": func(s *VersionStatus) { s.Tag = "../x" }, "digest": func(s *VersionStatus) { s.Digest = oci.Digest{} },
 	} {
 		wrong := s

@@ -45,7 +45,8 @@ func (p *Package) check() error {
 		value string
 		most  int
 	}{
-		{p.Title, maxTitle}, {p.Summary, maxSummary}, {p.Category, maxWord}, {p.License, maxWord}, {p.Website, maxSummary}, {p.SourceURL, maxSummary},
+		{p.Title, maxTitle}, {p.Summary, maxSummary}, {p.Category, maxWord}, {p.License, maxWord}, {p.Website, maxSummary},
+		{p.SourceURL, maxSummary},
 		{p.Publisher, maxTitle}, {p.ReplacedBy, maxSummary},
 	} {
 		if text.value != clip(text.value, text.most) {
@@ -77,7 +78,8 @@ func (s *Status) checkRow() error {
 // valid reports whether all names of the kind are valid.
 func (k *Kind) valid() bool {
 	return validKind(k.Kind) && validGroup(k.Group) && validLabel(k.Plural) && validLabel(k.Singular) &&
-		len(k.ShortNames) <= maxShortNames && !slices.ContainsFunc(k.ShortNames, func(s string) bool { return !validLabel(s) }) &&
+		len(k.ShortNames) <= maxShortNames &&
+		!slices.ContainsFunc(k.ShortNames, func(s string) bool { return !validLabel(s) }) &&
 		len(k.Served) <= maxServed && !slices.ContainsFunc(k.Served, func(s string) bool { return !validLabel(s) }) &&
 		slices.Contains([]string{"", "Namespaced", "Cluster"}, k.Scope) &&
 		slices.Contains([]Role{Provides, Composite, Claim, Input, Elsewhere}, k.Role)

@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// Diff returns the events from one catalog to another, ordered by repository and version. Each event contains the rows of
-// its version; the last event of a package contains its other rows.
+// Diff returns the events from one catalog to another, ordered by repository and version. Each event contains the rows
+// of its version; the last event of a package contains its other rows.
 func Diff(from, to *Catalog) []Event {
 	var events []Event
 	for _, s := range to.Config.Sources {
@@ -59,7 +59,8 @@ func diffEntries(a, b *Entry) []Event {
 	}
 	last := &events[len(events)-1]
 	last.Package, last.Text = rest.Package, rest.Text
-	last.Kinds, last.GoneKinds, last.Histories, last.GoneHistories = rest.Kinds, rest.GoneKinds, rest.Histories, rest.GoneHistories
+	last.Kinds, last.GoneKinds, last.Histories, last.GoneHistories = rest.Kinds, rest.GoneKinds, rest.Histories,
+		rest.GoneHistories
 	return events
 }
 

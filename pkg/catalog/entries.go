@@ -8,8 +8,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/catalog/internal/frame"
 )
 
-// ChangedEntries returns the entries of the packages that differ from those of a former catalog apart from their ranks. A package of which only the reason is
-// known for which its repository could not be listed has none.
+// ChangedEntries returns the entries of the packages that differ from those of a former catalog apart from their ranks.
+// A package of which only the reason is known for which its repository could not be listed has none.
 func (c *Catalog) ChangedEntries(former *Catalog) iter.Seq[*Entry] {
 	return func(yield func(*Entry) bool) {
 		all := func(string) bool { return true }
@@ -37,7 +37,8 @@ func (c *Catalog) Unlisted() []string {
 // Repository returns the repository of the package.
 func (e *Entry) Repository() string { return e.row.Repository }
 
-// An EntryEncoder encodes entries. Its memory, which is large, serves for all of them. The zero value is ready to use. It is not safe for concurrent use.
+// An EntryEncoder encodes entries. Its memory, which is large, serves for all of them. The zero value is ready to use.
+// It is not safe for concurrent use.
 type EntryEncoder struct{ coder frame.Coder }
 
 // Encode returns an entry as a layer of a journal.
@@ -63,7 +64,10 @@ func DecodeEntry(packed []byte) (*Entry, error) {
 	if last.Package == nil {
 		return nil, errNoPackage
 	}
-	e := &Entry{row: *last.Package, kinds: slices.Clone(last.Kinds), history: *applyHistory(History{Repository: last.Repository}, events)}
+	e := &Entry{
+		row: *last.Package, kinds: slices.Clone(last.Kinds),
+		history: *applyHistory(History{Repository: last.Repository}, events),
+	}
 	if last.Text != nil {
 		e.text = last.Text
 	}

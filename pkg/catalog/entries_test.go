@@ -38,7 +38,9 @@ func TestEntriesAreEncodedWithTheMemoryOfOneEncoder(t *testing.T) {
 	var facts []Facts
 	for i := range 20 {
 		name := fmt.Sprintf("registry.example.org/acme/boats%d", i)
-		facts = append(facts, Facts{Repository: name, Version: Version{Tag: "v1.0.0"}, Head: &Head{Package: Package{Repository: name, Type: "Provider"}}})
+		facts = append(facts, Facts{Repository: name, Version: Version{Tag: "v1.0.0"}, Head: &Head{Package: Package{
+			Repository: name, Type: "Provider",
+		}}})
 	}
 	c, err := Build(Config{Name: "test"}, facts)
 	if err != nil {

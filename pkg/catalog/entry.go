@@ -30,8 +30,8 @@ func (e *Entry) SetText(t *Text) {
 	e.text = names.text(t)
 }
 
-// compact makes equal strings and lists of the entry use the same memory, and its strings none of the document that they were read from. A
-// large catalog takes half of the memory then.
+// compact makes equal strings and lists of the entry use the same memory, and its strings none of the document that
+// they were read from. A large catalog takes half of the memory then.
 func (e *Entry) compact() {
 	names := interner{}
 	repository := names.string(e.row.Repository)
@@ -39,7 +39,8 @@ func (e *Entry) compact() {
 	kinds := make([]Kind, len(e.kinds))
 	var served [][]string
 	for i, k := range e.kinds {
-		k.Kind, k.Group, k.Plural, k.Repository, k.Since = names.string(k.Kind), names.string(k.Group), names.string(k.Plural), repository, names.string(k.Since)
+		k.Kind, k.Group, k.Plural, k.Repository, k.Since = names.string(k.Kind), names.string(k.Group),
+			names.string(k.Plural), repository, names.string(k.Since)
 		if strings.HasPrefix(k.Plural, k.Singular) {
 			k.Singular = k.Plural[:len(k.Singular)]
 		} else {
@@ -167,7 +168,8 @@ func (c *Catalog) textOf(repository string) *Text {
 	return &c.Texts[i]
 }
 
-// hasEqual reports whether a catalog contains a package with the same content as an entry, apart from its rank. It copies nothing.
+// hasEqual reports whether a catalog contains a package with the same content as an entry, apart from its rank. It
+// copies nothing.
 func (c *Catalog) hasEqual(e *Entry, of positions) bool {
 	repository := e.history.Repository
 	row, h, list := c.exact(repository), c.History(repository), of[repository]
@@ -201,6 +203,8 @@ func (h *History) equals(o *History) bool {
 }
 
 func (k *Kind) equals(o *Kind) bool {
-	return k.Kind == o.Kind && k.Group == o.Group && k.Plural == o.Plural && k.Singular == o.Singular && k.Scope == o.Scope && k.Role == o.Role &&
-		k.Repository == o.Repository && k.Since == o.Since && slices.Equal(k.ShortNames, o.ShortNames) && slices.Equal(k.Served, o.Served)
+	return k.Kind == o.Kind && k.Group == o.Group && k.Plural == o.Plural && k.Singular == o.Singular &&
+		k.Scope == o.Scope && k.Role == o.Role &&
+		k.Repository == o.Repository && k.Since == o.Since && slices.Equal(k.ShortNames, o.ShortNames) &&
+		slices.Equal(k.Served, o.Served)
 }

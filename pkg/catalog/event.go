@@ -25,7 +25,8 @@ const (
 	Forget EventType = "forget"
 )
 
-// An Event is a change of a catalog. Its lists are the rows to replace; the rows that are not in an event do not change.
+// An Event is a change of a catalog. Its lists are the rows to replace; the rows that are not in an event do not
+// change.
 type Event struct {
 	Type EventType
 	// Repository is the package; empty for SourceAdded.

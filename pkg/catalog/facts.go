@@ -12,7 +12,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
-// annotationTitle is the title of a package in the annotations of the field. Packages of the first generation have [xpkg.AnnotationTitle].
+// annotationTitle is the title of a package in the annotations of the field. Packages of the first generation have
+// [xpkg.AnnotationTitle].
 const annotationTitle = "friendly-name.meta.crossplane.io"
 
 // Limits of the texts of a row in bytes. Longer texts are shortened.
@@ -51,8 +52,8 @@ type Head struct {
 	Retracts []Retraction
 }
 
-// FactsOf returns the facts of a version. The objects of the package may come from an index with definitions, without the
-// objects themselves; the error is the error of reading an object.
+// FactsOf returns the facts of a version. The objects of the package may come from an index with definitions, without
+// the objects themselves; the error is the error of reading an object.
 func FactsOf(repository, tag string, digest oci.Digest, created time.Time, pkg *xpkg.Package) (_ Facts, err error) {
 	repository = oci.RepositoryName(repository)
 	f := Facts{Repository: repository, Head: &Head{Package: Describe(repository, pkg.Meta)}}
@@ -120,7 +121,8 @@ func sameFacts(a, b *Facts) bool {
 func Describe(repository string, m xpkg.Meta) Package {
 	a := m.Annotations
 	p := Package{
-		Repository: repository, Type: string(m.Kind), Title: clip(cmp.Or(a[annotationTitle], a[xpkg.AnnotationTitle]), maxTitle),
+		Repository: repository, Type: string(m.Kind),
+		Title:    clip(cmp.Or(a[annotationTitle], a[xpkg.AnnotationTitle]), maxTitle),
 		Summary:  clip(m.Presentation().Summary, maxSummary),
 		Category: clip(a[xpkg.AnnotationCategory], maxWord), License: clip(a[xpkg.AnnotationLicense], maxWord),
 		Website: clip(a[xpkg.AnnotationWebsite], maxSummary), SourceURL: clip(a[xpkg.AnnotationSource], maxSummary),
@@ -153,7 +155,9 @@ func dependencies(m xpkg.Meta) []dependency.Dependency {
 }
 
 func compareDependencies(a, b dependency.Dependency) int {
-	return cmp.Or(cmp.Compare(a.Package, b.Package), cmp.Compare(a.Constraint, b.Constraint), compareBool(a.Optional, b.Optional))
+	return cmp.Or(
+		cmp.Compare(a.Package, b.Package), cmp.Compare(a.Constraint, b.Constraint), compareBool(a.Optional, b.Optional),
+	)
 }
 
 func compareBool(a, b bool) int {
@@ -168,8 +172,9 @@ func compareBool(a, b bool) int {
 
 func kindOf(repository string, in xpkg.Kind, o xpkg.Object, d xpkg.Definition) Kind {
 	k := Kind{
-		Kind: d.Kind, Group: d.Group, Plural: d.Plural, Singular: d.Singular, ShortNames: slices.Clone(d.ShortNames), Scope: d.Scope,
-		Role: RoleOf(in, o, d), Repository: repository,
+		Kind: d.Kind, Group: d.Group, Plural: d.Plural, Singular: d.Singular, ShortNames: slices.Clone(d.ShortNames),
+		Scope: d.Scope,
+		Role:  RoleOf(in, o, d), Repository: repository,
 	}
 	slices.Sort(k.ShortNames)
 	k.ShortNames = slices.Compact(k.ShortNames)

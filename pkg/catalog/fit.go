@@ -7,18 +7,21 @@ import (
 	"strings"
 )
 
-// Fit returns the catalog without the packages and texts that do not fit into the layers that packages share. Of such packages, the catalog has the name and the reason.
-// The result depends on the content of the catalog alone, and a catalog that fits is returned as it is.
+// Fit returns the catalog without the packages and texts that do not fit into the layers that packages share. Of such
+// packages, the catalog has the name and the reason. The result depends on the content of the catalog alone, and a
+// catalog that fits is returned as it is.
 //
-// While a layer is too large, the largest package of the largest prefix of repositories is left out: at first of the largest host, then of the largest prefix below it,
-// and so on. A publisher with many or large packages below a prefix therefore displaces only its own ones.
+// While a layer is too large, the largest package of the largest prefix of repositories is left out: at first of the
+// largest host, then of the largest prefix below it, and so on. A publisher with many or large packages below a prefix
+// therefore displaces only its own ones.
 func (c *Catalog) Fit() Catalog {
 	out := c.fitHistories()
 	out = out.fitPackages()
 	return out.fitTexts()
 }
 
-// fitHistories leaves out the packages whose histories do not fit into the layers of an index with as many layers as possible.
+// fitHistories leaves out the packages whose histories do not fit into the layers of an index with as many layers as
+// possible.
 func (c *Catalog) fitHistories() Catalog {
 	var bounds [maxShards]int
 	for i := range c.Histories {
@@ -38,7 +41,8 @@ func (c *Catalog) fitHistories() Catalog {
 		}
 		l.share(func(repository string, size int) {
 			left[repository] = excluded(repository, ErrUnindexable.New(nil,
-				"the versions and kinds of the package have %d bytes in the index, and the packages in the same layer have more than %d bytes together", size, maxShard))
+				"the versions and kinds of the package have %d bytes in the index, and the packages in the same layer have more than %d bytes together",
+				size, maxShard))
 		})
 	}
 	return c.Replace(left)
@@ -55,7 +59,8 @@ func (c *Catalog) fitPackages() Catalog {
 		l := layer{limit: maxPackages}
 		without := func(p *Package, size int) *Entry {
 			return excluded(p.Repository, ErrUnindexable.New(nil,
-				"the package has %d bytes in the list of the packages of the index, which has more than %d bytes", size, maxPackages))
+				"the package has %d bytes in the list of the packages of the index, which has more than %d bytes", size,
+				maxPackages))
 		}
 		for i := range c.Packages {
 			p := &c.Packages[i]
@@ -67,7 +72,8 @@ func (c *Catalog) fitPackages() Catalog {
 	return c.Replace(left)
 }
 
-// fitTexts leaves out the texts that do not fit into the layer of texts. Their packages can still be found by their names.
+// fitTexts leaves out the texts that do not fit into the layer of texts. Their packages can still be found by their
+// names.
 func (c *Catalog) fitTexts() Catalog {
 	bound := 0
 	for i := range c.Texts {
@@ -115,7 +121,8 @@ func (l *layer) add(repository string, size, without int) {
 	l.limit -= without
 	at := &l.root
 	at.size += size - without
-	for name := range strings.SplitSeq(repository+"/", "/") { // The name of a repository can be a prefix of another one, but not with the last, empty, part.
+	// The name of a repository can be a prefix of another one, but not with the last, empty, part.
+	for name := range strings.SplitSeq(repository+"/", "/") {
 		if at.below == nil {
 			at.below = map[string]*prefix{}
 		}
@@ -221,7 +228,8 @@ func (h *History) bound() int {
 
 // bound returns at least the bytes of the row in a layer.
 func (p *Package) bound() int {
-	texts := len(p.Repository) + len(p.Type) + len(p.Title) + len(p.Summary) + len(p.Category) + len(p.License) + len(p.Website) + len(p.SourceURL) + len(p.Publisher) +
+	texts := len(p.Repository) + len(p.Type) + len(p.Title) + len(p.Summary) + len(p.Category) + len(p.License) +
+		len(p.Website) + len(p.SourceURL) + len(p.Publisher) +
 		len(p.Verified) + len(p.Latest) + len(p.ReplacedBy)
 	for _, list := range [][]string{p.Keywords, p.Aliases} {
 		for _, s := range list {

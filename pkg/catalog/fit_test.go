@@ -34,7 +34,9 @@ func TestALayerIsSharedByPrefixes(t *testing.T) {
 		{"all fit", map[string]int{"r/a/x": 60, "r/b/y": 40}, ""},
 		{"the largest of one prefix", map[string]int{"r/a/x": 50, "r/a/y": 40, "r/a/z": 60, "r/b/y": 1}, "r/a/z"},
 		{"many small ones", map[string]int{"r/a/x": 40, "r/b/1": 30, "r/b/2": 30, "r/b/3": 30}, "r/b/3"},
-		{"several prefixes of one publisher", map[string]int{"r/a/x": 45, "r/b/1/x": 30, "r/b/2/x": 30, "r/b/3/x": 20}, "r/b/2/x"},
+		{"several prefixes of one publisher", map[string]int{
+			"r/a/x": 45, "r/b/1/x": 30, "r/b/2/x": 30, "r/b/3/x": 20,
+		}, "r/b/2/x"},
 		{"two publishers below one prefix", map[string]int{"r/t/a/x": 40, "r/t/b/1": 40, "r/t/b/2": 41}, "r/t/b/2"},
 		{"a package whose name is a prefix", map[string]int{"r/a": 80, "r/a/x": 30}, "r/a"},
 		{"a package without a prefix", map[string]int{"r/a": 60, "r/b": 50, "r/c": 10}, "r/a"},
@@ -54,7 +56,8 @@ func TestALayerIsSharedByPrefixes(t *testing.T) {
 	}
 }
 
-// The rest fits, the order does not matter, and a publisher with at most the share of each keeps everything, whatever the others have.
+// The rest fits, the order does not matter, and a publisher with at most the share of each keeps everything, whatever
+// the others have.
 func TestALayerIsSharedFairly(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 2000 {
@@ -92,7 +95,10 @@ func TestALayerIsSharedFairly(t *testing.T) {
 		for _, name := range out {
 			publisher, _, _ := strings.Cut(strings.TrimPrefix(name, "r/"), "/")
 			if ofPublisher[publisher] <= limit/len(ofPublisher) {
-				t.Fatalf("%v, limit %d: %s is left out although its publisher has only %d bytes", sizes, limit, name, ofPublisher[publisher])
+				t.Fatalf(
+					"%v, limit %d: %s is left out although its publisher has only %d bytes", sizes, limit, name,
+					ofPublisher[publisher],
+				)
 			}
 		}
 	}
@@ -120,7 +126,8 @@ func inRepository(repository string, facts []Facts) []Facts {
 	return facts
 }
 
-// A publisher has packages of which three together do not fit into a history layer. The index contains the others, in any order of the facts.
+// A publisher has packages of which three together do not fit into a history layer. The index contains the others, in
+// any order of the facts.
 func TestPackagesThatShareALayerFit(t *testing.T) {
 	race.SkipSequential(t)
 	large, small := neighbours("registry.example.org/many", 4), neighbours("registry.example.org/acme", 1)[0]
@@ -177,7 +184,9 @@ func TestPackagesThatShareALayerFit(t *testing.T) {
 	if row := next.Package(large[2]); row.Error != nil {
 		t.Errorf("%s is left out although there is space: %+v", large[2], row.Error)
 	}
-	if a, b := encode(t, numbered(next, 2)), encode(t, numbered(without.Fit(), 2)); !bytes.Equal(a.Manifest.Raw, b.Manifest.Raw) {
+	if a, b := encode(
+		t, numbered(next, 2),
+	), encode(t, numbered(without.Fit(), 2)); !bytes.Equal(a.Manifest.Raw, b.Manifest.Raw) {
 		t.Error("an update has another result than a new index")
 	}
 }
@@ -191,7 +200,10 @@ func TestAnIndexWithLargeHistoriesHasMoreLayers(t *testing.T) {
 		for j := 0; shardOf(repository, maxShards) != 20*i; j++ {
 			repository = fmt.Sprintf("registry.example.org/acme/p%d", j)
 		}
-		facts = append(facts, inRepository(repository, tagged(8, func(_ int, tag string) Facts { return sized(tag, 0, maxDependencies) }))...)
+		facts = append(
+			facts,
+			inRepository(repository, tagged(8, func(_ int, tag string) Facts { return sized(tag, 0, maxDependencies) }))...,
+		)
 	}
 	c := build(t, facts)
 	if fitted := c.Fit(); !fitted.SharesRows(&c) {
@@ -219,14 +231,18 @@ func TestBoundsOfSizes(t *testing.T) {
 	}
 	texts := strings.Repeat(`"\`, 10)
 	p := Package{
-		Repository: repositoryName(1), Type: "Provider", Title: texts, Summary: texts, Keywords: []string{texts, texts, "a"}, Aliases: []string{texts}, Category: texts, License: texts,
-		Website: texts, SourceURL: texts, Publisher: texts, Verified: texts, Latest: "v1.0.0", Updated: time.Unix(1, 0).UTC(), Kinds: 20_000, Rank: 1_000_000, Deprecated: true, ReplacedBy: texts,
+		Repository: repositoryName(1), Type: "Provider", Title: texts, Summary: texts, Keywords: []string{texts, texts, "a"},
+		Aliases: []string{texts}, Category: texts, License: texts,
+		Website: texts, SourceURL: texts, Publisher: texts, Verified: texts, Latest: "v1.0.0", Updated: time.Unix(1, 0).UTC(),
+		Kinds: 20_000, Rank: 1_000_000, Deprecated: true, ReplacedBy: texts,
 		Error: &IndexError{Code: texts, Message: texts},
 	}
 	if size := len(encodePackages([]Package{p})); size > p.bound() {
 		t.Errorf("the row has %d bytes, the bound is %d", size, p.bound())
 	}
-	text := Text{Repository: repositoryName(1), Readme: texts, Kinds: []KindText{{Group: "g", Kind: "k", Description: texts, Fields: []string{texts, "a", "b"}}, {Group: "g", Kind: "l"}}}
+	text := Text{Repository: repositoryName(1), Readme: texts, Kinds: []KindText{
+		{Group: "g", Kind: "k", Description: texts, Fields: []string{texts, "a", "b"}}, {Group: "g", Kind: "l"},
+	}}
 	if size := len(encodeTexts([]Text{text})); size > text.bound() {
 		t.Errorf("the text has %d bytes, the bound is %d", size, text.bound())
 	}

@@ -4,9 +4,9 @@ import (
 	"slices"
 )
 
-// Fold returns the catalog after events. The events must belong to the catalog: Fold(a, Diff(a, b)) equals b, apart from
-// the configuration, of which Fold changes the sources and the counts only. It fails with ErrInvalidIndex for events that
-// do not follow their format or that contradict the catalog.
+// Fold returns the catalog after events. The events must belong to the catalog: Fold(a, Diff(a, b)) equals b, apart
+// from the configuration, of which Fold changes the sources and the counts only. It fails with ErrInvalidIndex for
+// events that do not follow their format or that contradict the catalog.
 func Fold(c *Catalog, events []Event) (Catalog, error) {
 	f := folding{config: c.Config, entries: map[string]*Entry{}}
 	f.config.Sources = slices.Clone(c.Config.Sources)
@@ -74,7 +74,9 @@ func (f *folding) apply(c *Catalog, of positions, e *Event) error {
 		}
 	}
 	into.kinds = replaceRows(into.kinds, e.Kinds, e.GoneKinds, (*Kind).key, compareKinds)
-	into.history.Kinds = replaceRows(into.history.Kinds, e.Histories, e.GoneHistories, (*KindHistory).key, compareKindHistories)
+	into.history.Kinds = replaceRows(
+		into.history.Kinds, e.Histories, e.GoneHistories, (*KindHistory).key, compareKindHistories,
+	)
 	return nil
 }
 
@@ -83,7 +85,9 @@ func (e *Entry) applyVersion(ev *Event) {
 	if ev.Tag == "" {
 		return
 	}
-	i, found := slices.BinarySearchFunc(e.history.Versions, ev.Tag, func(v Version, tag string) int { return compareTags(v.Tag, tag) })
+	i, found := slices.BinarySearchFunc(
+		e.history.Versions, ev.Tag, func(v Version, tag string) int { return compareTags(v.Tag, tag) },
+	)
 	switch {
 	case ev.Version == nil && found:
 		e.history.Versions = slices.Delete(e.history.Versions, i, i+1)
@@ -141,7 +145,8 @@ func (e *Event) check() error {
 	switch {
 	case !validRepository(e.Repository):
 		return wrong("names the invalid repository %.200q", e.Repository)
-	case e.Version != nil && e.Version.Tag != e.Tag, e.Package != nil && e.Package.Repository != e.Repository, e.Text != nil && e.Text.Repository != e.Repository,
+	case e.Version != nil && e.Version.Tag != e.Tag, e.Package != nil && e.Package.Repository != e.Repository,
+		e.Text != nil && e.Text.Repository != e.Repository,
 		slices.ContainsFunc(e.Kinds, func(k Kind) bool { return k.Repository != e.Repository }):
 		return wrong("has rows of another package")
 	}

@@ -169,7 +169,10 @@ func (h *History) retract(all []Facts) error {
 		constraint := version.ParseConstraint(r.Versions)
 		for i := range highest + 1 {
 			if v := &h.Versions[i]; v.Status == nil && constraint.Accepts(v.Tag) {
-				v.Status = &Status{State: Retracted, Reason: r.Reason, Message: r.Message, ReplacedBy: r.ReplacedBy, Since: h.Versions[highest].Created}
+				v.Status = &Status{
+					State: Retracted, Reason: r.Reason, Message: r.Message, ReplacedBy: r.ReplacedBy,
+					Since: h.Versions[highest].Created,
+				}
 			}
 		}
 	}

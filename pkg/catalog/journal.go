@@ -39,7 +39,8 @@ type wireEvent struct {
 
 func eventToWire(e *Event) wireEvent {
 	w := wireEvent{
-		Type: e.Type, Repository: e.Repository, Tag: e.Tag, Digest: e.Digest, Former: e.Former, At: toUnix(e.At), Package: e.Package,
+		Type: e.Type, Repository: e.Repository, Tag: e.Tag, Digest: e.Digest, Former: e.Former, At: toUnix(e.At),
+		Package:   e.Package,
 		GoneKinds: keysToWire(e.GoneKinds), GoneHistories: keysToWire(e.GoneHistories), Source: e.Source,
 	}
 	if e.Version != nil {
@@ -69,7 +70,8 @@ func keysToWire(keys []KindKey) [][3]string {
 
 func (w *wireEvent) event() (Event, error) {
 	e := Event{
-		Type: w.Type, Repository: w.Repository, Tag: w.Tag, Digest: w.Digest, Former: w.Former, At: fromUnix(w.At), Package: w.Package,
+		Type: w.Type, Repository: w.Repository, Tag: w.Tag, Digest: w.Digest, Former: w.Former, At: fromUnix(w.At),
+		Package:   w.Package,
 		GoneKinds: keysFromWire(w.GoneKinds), GoneHistories: keysFromWire(w.GoneHistories), Source: w.Source,
 	}
 	if w.Version != nil {
@@ -146,9 +148,9 @@ func decodeEvents(packed []byte, most int) ([]Event, int, error) {
 }
 
 // Append returns the index after a former state and more events, which must lead to the configuration's counts. It is a
-// snapshot with a longer journal; of the former state it needs the manifest, and the content of the last journal layer if
-// that is not sealed. It returns false when a new snapshot is due, or when the former state cannot be extended: the caller
-// then encodes the whole catalog with [Encode].
+// snapshot with a longer journal; of the former state it needs the manifest, and the content of the last journal layer
+// if that is not sealed. It returns false when a new snapshot is due, or when the former state cannot be extended: the
+// caller then encodes the whole catalog with [Encode].
 func Append(former *Manifest, open []byte, config Config, events []Event) (Image, bool, error) {
 	m := *former
 	m.Journal = m.Journal[:len(m.Journal):len(m.Journal)]

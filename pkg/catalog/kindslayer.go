@@ -11,9 +11,9 @@ import (
 )
 
 // The layer of kinds is a sequence of zstd frames, each with whole lines of at most frameSize bytes. It begins with a
-// skippable frame that contains the skip table: unsigned variable-length integers 1, number of frames, and for each frame its
-// packed size, its raw size, its number of lines, and its first key, preceded by the length. The key of a line is the kind, a
-// tab and the group.
+// skippable frame that contains the skip table: unsigned variable-length integers 1, number of frames, and for each
+// frame its packed size, its raw size, its number of lines, and its first key, preceded by the length. The key of a
+// line is the kind, a tab and the group.
 const (
 	frameSize    = 64 << 10
 	maxFrameSize = 1 << 20
@@ -144,7 +144,8 @@ func (l *kindsLayer) readTable(table []byte, offset int) error {
 		for _, n := range []struct {
 			into *int
 			most int
-		}{{&e.packed, len(l.data) - offset}, {&e.raw, maxFrameSize}, {&e.rows, maxFrameSize}, {&length, min(maxKey, len(table))}} {
+		}{{&e.packed, len(l.data) - offset}, {&e.raw, maxFrameSize}, {&e.rows, maxFrameSize},
+			{&length, min(maxKey, len(table))}} {
 			if *n.into, err = number(n.most); err != nil {
 				return err
 			}

@@ -11,8 +11,9 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
-// Encode returns a catalog as a snapshot without a journal. Equal catalogs have equal images. Of the configuration, Encode
-// sets Base and the number of shards, which grows while the histories do not fit. A catalog that [Catalog.Fit] returns can be encoded.
+// Encode returns a catalog as a snapshot without a journal. Equal catalogs have equal images. Of the configuration,
+// Encode sets Base and the number of shards, which grows while the histories do not fit. A catalog that [Catalog.Fit]
+// returns can be encoded.
 func Encode(c *Catalog) (Image, error) {
 	config := c.Config
 	if !isShardCount(config.Shards) {
@@ -38,7 +39,8 @@ func Encode(c *Catalog) (Image, error) {
 	return e.image(config)
 }
 
-// encoder collects compressed blobs, and the first error. One coder compresses all of them, because it has large tables.
+// encoder collects compressed blobs, and the first error. One coder compresses all of them, because it has large
+// tables.
 type encoder struct {
 	coder frame.Coder
 	blobs []Blob
@@ -138,7 +140,8 @@ func shardsOf(histories []History, shards int) [][]*History {
 	return out
 }
 
-// shardsThatFit returns the number of history layers, which is higher than the given one if a layer would be too large for readers.
+// shardsThatFit returns the number of history layers, which is higher than the given one if a layer would be too large
+// for readers.
 func shardsThatFit(histories []History, shards int) int {
 	isTooLarge := func(of []*History) bool {
 		bound := 0
@@ -209,7 +212,8 @@ func (d *shardDecoder) line(line []byte) error {
 	if err := decodeLine(line, &h); err != nil {
 		return err
 	}
-	if n := len(d.out); !validRepository(h.Repository) || n > 0 && d.out[n-1].Repository >= h.Repository || shardOf(h.Repository, d.shards) != d.shard {
+	if n := len(d.out); !validRepository(h.Repository) || n > 0 && d.out[n-1].Repository >= h.Repository ||
+		shardOf(h.Repository, d.shards) != d.shard {
 		return fmt.Errorf("the histories are not sorted, or %.200q does not belong to the layer", h.Repository)
 	}
 	if h.Versions < 0 || h.Versions > maxVersions || h.Kinds < 0 || h.Kinds > maxHistoryKinds {

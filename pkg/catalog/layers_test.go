@@ -71,7 +71,9 @@ var ignoreBase = cmpopts.IgnoreFields(Config{}, "Base", "Sources")
 
 func same(t rapid.TB, want, got Catalog) {
 	t.Helper()
-	if d := cmp.Diff(want, got, cmpopts.EquateEmpty(), ignoreBase, cmp.Comparer(func(a, b oci.Digest) bool { return a == b })); d != "" {
+	if d := cmp.Diff(
+		want, got, cmpopts.EquateEmpty(), ignoreBase, cmp.Comparer(func(a, b oci.Digest) bool { return a == b }),
+	); d != "" {
 		t.Fatalf("-want +got:\n%s", d)
 	}
 }
@@ -138,7 +140,9 @@ func TestJournalEqualsRebuild(t *testing.T) {
 // sameAnswers compares a reader with the catalog in memory.
 func sameAnswers(t *rapid.T, c *Catalog, r *Reader) {
 	equalTo := func(what string, want, got any) {
-		if d := cmp.Diff(want, got, cmpopts.EquateEmpty(), cmp.Comparer(func(a, b oci.Digest) bool { return a == b })); d != "" {
+		if d := cmp.Diff(
+			want, got, cmpopts.EquateEmpty(), cmp.Comparer(func(a, b oci.Digest) bool { return a == b }),
+		); d != "" {
 			t.Fatalf("%s: -want +got:\n%s", what, d)
 		}
 	}
@@ -152,7 +156,8 @@ func sameAnswers(t *rapid.T, c *Catalog, r *Reader) {
 		}
 	}
 	for _, text := range []string{"bucket", "policy", "p1", "role kind:Role", "kind:buckets", "group:iam.*", "bukcet", "type:Provider", "provides:user", "a bucket", "users", "buckt", "polciy", "usres", "rolle",
-		"kind:bucket", "kind:role.iam.example.org", "kind:User." + someGroups[0], "bucket kind:user", "kind:role group:*" + someGroups[0]} {
+		"kind:bucket", "kind:role.iam.example.org", "kind:User." + someGroups[0], "bucket kind:user",
+		"kind:role group:*" + someGroups[0]} {
 		q, err := ParseQuery(text)
 		if err != nil {
 			t.Fatal(err)
@@ -180,7 +185,8 @@ func TestSnapshotIsDueWhenTheJournalIsLong(t *testing.T) {
 		var all []Facts
 		for i := range n {
 			all = append(all, Facts{Repository: repositoryName(0), Head: &Head{}, Version: Version{
-				Tag: fmt.Sprintf("v1.0.%d", i), Digest: oci.DigestOf([]byte{byte(i), byte(i >> 8)}), Crossplane: strings.Repeat("x", i%50),
+				Tag: fmt.Sprintf("v1.0.%d", i), Digest: oci.DigestOf([]byte{byte(i), byte(i >> 8)}),
+				Crossplane: strings.Repeat("x", i%50),
 			}})
 		}
 		return all
@@ -217,12 +223,18 @@ func TestSnapshotIsDueWhenTheJournalIsLong(t *testing.T) {
 func drawn(t testing.TB) (Manifest, blobs) {
 	t.Helper()
 	one := func(tag string, kinds ...string) Facts {
-		f := Facts{Repository: repositoryName(1), Version: Version{Tag: tag, Digest: oci.DigestOf([]byte(tag)), Created: time.Unix(9, 0).UTC()}, Head: &Head{}}
-		f.Head.Text = &Text{Repository: f.Repository, Readme: "A readme", Kinds: []KindText{{Group: "s3.example.org", Kind: "Bucket", Fields: []string{"region"}}}}
+		f := Facts{
+			Repository: repositoryName(1),
+			Version:    Version{Tag: tag, Digest: oci.DigestOf([]byte(tag)), Created: time.Unix(9, 0).UTC()}, Head: &Head{},
+		}
+		f.Head.Text = &Text{Repository: f.Repository, Readme: "A readme", Kinds: []KindText{{
+			Group: "s3.example.org", Kind: "Bucket", Fields: []string{"region"},
+		}}}
 		for _, k := range kinds {
 			f.Head.Kinds = append(f.Head.Kinds, Kind{
-				Kind: k, Group: "s3.example.org", Plural: strings.ToLower(k) + "s", Singular: strings.ToLower(k), Scope: "Cluster", Served: []string{"v1"},
-				Role: Provides, Repository: f.Repository, ShortNames: []string{"b"},
+				Kind: k, Group: "s3.example.org", Plural: strings.ToLower(k) + "s", Singular: strings.ToLower(k), Scope: "Cluster",
+				Served: []string{"v1"},
+				Role:   Provides, Repository: f.Repository, ShortNames: []string{"b"},
 			})
 		}
 		f.normalize()
@@ -353,7 +365,9 @@ func TestLiesOfAHostileIndexAreRefused(t *testing.T) {
 			m.Packages = add(MediaTypePackages, pack(`{"n":"r.example.org/b"}`+"\n"+`{"n":"r.example.org/a"}`+"\n"))
 		},
 		"event of another package": func(m *Manifest, add func(oci.MediaType, []byte) oci.Descriptor) {
-			m.Journal = []oci.Descriptor{add(MediaTypeJournal, pack(`{"e":"update","n":"r.example.org/a","package":{"n":"r.example.org/b"}}`+"\n"))}
+			m.Journal = []oci.Descriptor{
+				add(MediaTypeJournal, pack(`{"e":"update","n":"r.example.org/a","package":{"n":"r.example.org/b"}}`+"\n")),
+			}
 		},
 		"unknown event": func(m *Manifest, add func(oci.MediaType, []byte) oci.Descriptor) {
 			m.Journal = []oci.Descriptor{add(MediaTypeJournal, pack(`{"e":"explode","n":"r.example.org/a"}`+"\n"))}
@@ -371,7 +385,9 @@ func TestLiesOfAHostileIndexAreRefused(t *testing.T) {
 
 func TestJournalOfAnotherSnapshotIsRefused(t *testing.T) {
 	m, b := drawn(t)
-	other := encode(t, numbered(build(t, []Facts{{Repository: repositoryName(2), Version: Version{Tag: "v1.0.0"}, Head: &Head{}}}), 1))
+	other := encode(
+		t, numbered(build(t, []Facts{{Repository: repositoryName(2), Version: Version{Tag: "v1.0.0"}, Head: &Head{}}}), 1),
+	)
 	m2 := b.add(t, other)
 	m.Packages = m2.Packages
 	m.encode()
@@ -409,7 +425,9 @@ func TestReplaceEqualsRebuild(t *testing.T) {
 		}
 		got := c.Replace(map[string]*Entry{added.Repository: e})
 		same(t, build(t, append(facts, added)), got)
-		if again := got.Replace(map[string]*Entry{added.Repository: e, "registry.example.org/acme/missing": nil}); !again.SharesRows(&got) {
+		if again := got.Replace(map[string]*Entry{
+			added.Repository: e, "registry.example.org/acme/missing": nil,
+		}); !again.SharesRows(&got) {
 			t.Error("a catalog with the same entry has other lists")
 		}
 	})
@@ -460,14 +478,16 @@ func FuzzParseManifest(f *testing.F) {
 	})
 }
 
-// Authors state any time of their versions and statuses. A time that cannot be written in UTC is no time, and does not damage an index.
+// Authors state any time of their versions and statuses. A time that cannot be written in UTC is no time, and does not
+// damage an index.
 func TestTimesThatCannotBeWritten(t *testing.T) {
 	for _, text := range []string{"9999-12-31T23:59:59-23:00", "0000-01-01T00:00:00+23:00"} {
 		created, err := time.Parse(time.RFC3339, text)
 		if err != nil {
 			t.Fatal(err)
 		}
-		status, err := ParseStatus([]byte(`{"state":"deprecated","tag":"v1.0.0","digest":"` + oci.DigestOf(nil).String() + `","since":"` + text + `"}`))
+		status, err := ParseStatus([]byte(`{"state":"deprecated","tag":"v1.0.0","digest":"` + oci.DigestOf(nil).String() +
+			`","since":"` + text + `"}`))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -483,7 +503,9 @@ func TestTimesThatCannotBeWritten(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
-	row := wireVersion{Tag: "v1.0.0", Status: &Status{State: Yanked, Since: time.Date(9999, 12, 31, 23, 0, 0, 0, time.FixedZone("", -3600*2))}}
+	row := wireVersion{Tag: "v1.0.0", Status: &Status{
+		State: Yanked, Since: time.Date(9999, 12, 31, 23, 0, 0, 0, time.FixedZone("", -3600*2)),
+	}}
 	v, err := row.version()
 	if err != nil || encodeJSON(toWire(&v)) == nil {
 		t.Errorf("the row is read as %+v, %v, and written as %q", v, err, encodeJSON(toWire(&v)))
@@ -493,9 +515,11 @@ func TestTimesThatCannotBeWritten(t *testing.T) {
 // FuzzContent compresses its input, so that the decoders behind the compression are reached.
 func FuzzContent(f *testing.F) {
 	f.Add(`{"n":"r.example.org/a","l":"v1.0.0"}`+"\n", 0)
-	f.Add(`{"p":"r.example.org/a","v":1,"k":1}`+"\n"+`{"v":"v1.0.0"}`+"\n"+`{"g":"g.example.org","k":"K","a":[["v1","v1.0.0"]]}`+"\n", 1)
+	f.Add(`{"p":"r.example.org/a","v":1,"k":1}`+"\n"+`{"v":"v1.0.0"}`+"\n"+
+		`{"g":"g.example.org","k":"K","a":[["v1","v1.0.0"]]}`+"\n", 1)
 	f.Add(`{"n":"r.example.org/a","k":[{"g":"g","k":"k","f":["a"]}]}`+"\n", 2)
-	f.Add(`{"e":"publish","n":"r.example.org/a","v":"v1","version":{"v":"v1"},"kinds":["K\tg.example.org\t\t\tC\tv1\tp\t0\tv1"]}`+"\n", 3)
+	f.Add(`{"e":"publish","n":"r.example.org/a","v":"v1","version":{"v":"v1"},"kinds":["K\tg.example.org\t\t\tC\tv1\tp\t0\tv1"]}`+
+		"\n", 3)
 	f.Fuzz(func(t *testing.T, text string, layer int) {
 		packed, err := frame.Encode([]byte(text))
 		if err != nil {
@@ -521,8 +545,12 @@ func FuzzContent(f *testing.F) {
 }
 
 func FuzzParseStatus(f *testing.F) {
-	f.Add(`{"state":"yanked","tag":"v1.0.0","digest":"sha256:0000000000000000000000000000000000000000000000000000000000000001"}`)
-	f.Add(`{"state":"yanked","tag":"v1.0.0","digest":"sha256:0000000000000000000000000000000000000000000000000000000000000001","since":"9999-12-31T23:59:59-23:00"}`)
+	f.Add(
+		`{"state":"yanked","tag":"v1.0.0","digest":"sha256:0000000000000000000000000000000000000000000000000000000000000001"}`,
+	)
+	f.Add(
+		`{"state":"yanked","tag":"v1.0.0","digest":"sha256:0000000000000000000000000000000000000000000000000000000000000001","since":"9999-12-31T23:59:59-23:00"}`,
+	)
 	f.Fuzz(func(t *testing.T, text string) {
 		if s, err := ParseStatus([]byte(text)); err == nil {
 			again, err := EncodeStatus(s)
@@ -556,7 +584,8 @@ func TestRowsThatContradictTheFormatAreRefused(t *testing.T) {
 	if err := read(func(*Catalog, *Package, *History) {}); err != nil {
 		t.Fatal(err)
 	}
-	// A search reads no histories. What reads the whole index, such as `xpkg index verify`, checks all of them, and their number.
+	// A search reads no histories. What reads the whole index, such as `xpkg index verify`, checks all of them, and their
+	// number.
 	for name, change := range map[string]func(c *Catalog){
 		"a number of versions":              func(c *Catalog) { c.Config.Counts.Versions++ },
 		"an unknown version of any package": func(c *Catalog) { c.Histories[0].Kinds[0].Intervals[0].Since = "v7.0.0" },

@@ -5,11 +5,13 @@ import (
 	"strings"
 )
 
-// Lookup returns the kinds with a name, in any case: the kind, or the plural, singular or a short name. Other names than
-// the kind are only used if no kind has the name. An empty group means every group.
+// Lookup returns the kinds with a name, in any case: the kind, or the plural, singular or a short name. Other names
+// than the kind are only used if no kind has the name. An empty group means every group.
 func (c *Catalog) Lookup(group, kind string) []Kind {
 	lower := strings.ToLower(kind)
-	first, _ := slices.BinarySearchFunc(c.Kinds, lower, func(k Kind, s string) int { return strings.Compare(strings.ToLower(k.Kind), s) })
+	first, _ := slices.BinarySearchFunc(
+		c.Kinds, lower, func(k Kind, s string) int { return strings.Compare(strings.ToLower(k.Kind), s) },
+	)
 	var out []Kind
 	for _, k := range c.Kinds[first:] {
 		if !strings.EqualFold(k.Kind, lower) {

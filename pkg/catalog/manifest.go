@@ -21,8 +21,8 @@ const (
 	MediaTypeJournal  oci.MediaType = "application/vnd.xpkg.index.journal.v1+zstd"
 )
 
-// Limits of the parts of an index in bytes. The size of a layer is limited before it is fetched, and its content before it is
-// decompressed.
+// Limits of the parts of an index in bytes. The size of a layer is limited before it is fetched, and its content before
+// it is decompressed.
 const (
 	maxManifest   = 1 << 20
 	maxConfigSize = 1 << 20
@@ -103,7 +103,9 @@ func (m *Manifest) base() oci.Digest {
 
 // encode sets Raw and Digest.
 func (m *Manifest) encode() {
-	w := wireManifest{SchemaVersion: 2, MediaType: oci.MediaTypeOCIManifest, ArtifactType: ArtifactType, Config: wire(m.Config)}
+	w := wireManifest{
+		SchemaVersion: 2, MediaType: oci.MediaTypeOCIManifest, ArtifactType: ArtifactType, Config: wire(m.Config),
+	}
 	for _, d := range m.Layers() {
 		w.Layers = append(w.Layers, wire(d))
 	}
@@ -125,11 +127,13 @@ func ParseManifest(raw []byte) (Manifest, error) {
 	}
 	m := Manifest{Config: *doc.Config, Raw: raw, Digest: oci.DigestOf(raw)}
 	if len(doc.Layers) > maxLayers {
-		return Manifest{}, ErrInvalidIndex.New(nil, "the index has %d layers, at most %d are allowed", len(doc.Layers), maxLayers)
+		return Manifest{},
+			ErrInvalidIndex.New(nil, "the index has %d layers, at most %d are allowed", len(doc.Layers), maxLayers)
 	}
 	for _, d := range append([]oci.Descriptor{m.Config}, doc.Layers...) {
 		if d.Size > maxLayerSize || d.Size < 0 {
-			return Manifest{}, ErrInvalidIndex.New(nil, "layer %s has %d bytes, at most %d are allowed", d.Digest.Short(), d.Size, maxLayerSize)
+			return Manifest{},
+				ErrInvalidIndex.New(nil, "layer %s has %d bytes, at most %d are allowed", d.Digest.Short(), d.Size, maxLayerSize)
 		}
 	}
 	return m, m.readLayers(doc.Layers)
@@ -148,7 +152,9 @@ func (m *Manifest) readLayers(layers []oci.Descriptor) error {
 	}
 	packages, kinds := next(MediaTypePackages), next(MediaTypeKinds)
 	if packages == nil || kinds == nil || m.Config.MediaType != MediaTypeConfig {
-		return ErrInvalidIndex.New(nil, "the index does not begin with its configuration and the layers of packages and kinds")
+		return ErrInvalidIndex.New(
+			nil, "the index does not begin with its configuration and the layers of packages and kinds",
+		)
 	}
 	m.Packages, m.Kinds = *packages, *kinds
 	for d := next(MediaTypeHistory); d != nil; d = next(MediaTypeHistory) {
@@ -162,7 +168,9 @@ func (m *Manifest) readLayers(layers []oci.Descriptor) error {
 	case len(rest) > 0:
 		return ErrInvalidIndex.New(nil, "the index has an unexpected layer of type %.100q", string(rest[0].MediaType))
 	case !isShardCount(len(m.Shards)):
-		return ErrInvalidIndex.New(nil, "the index has %d history layers, which is not a power of two up to %d", len(m.Shards), maxShards)
+		return ErrInvalidIndex.New(
+			nil, "the index has %d history layers, which is not a power of two up to %d", len(m.Shards), maxShards,
+		)
 	}
 	return nil
 }

@@ -231,8 +231,8 @@ func mostErrors(length int) int {
 	return 0
 }
 
-// bytesIn returns the set of the bytes of a word. Bytes that differ by a multiple of 64 are one element, and so are an upper-case letter
-// and its lower case.
+// bytesIn returns the set of the bytes of a word. Bytes that differ by a multiple of 64 are one element, and so are an
+// upper-case letter and its lower case.
 func bytesIn(w string) uint64 {
 	const lower = 'a' - 'A'
 	var set uint64
@@ -250,9 +250,11 @@ func matchPackage(p *Package, t *Text, w string, fuzzy bool) int {
 	}
 	switch {
 	case best >= scoreTitle:
-	case hasWord(p.Title, w) || hasWord(p.Category, w) || slices.ContainsFunc(p.Keywords, func(k string) bool { return hasWord(k, w) }):
+	case hasWord(p.Title, w) || hasWord(p.Category, w) ||
+		slices.ContainsFunc(p.Keywords, func(k string) bool { return hasWord(k, w) }):
 		best = scoreTitle
-	case best < scoreText && (textContains(p.Summary, w) || textContains(p.Title, w) || t != nil && textContains(t.Readme, w)):
+	case best < scoreText &&
+		(textContains(p.Summary, w) || textContains(p.Title, w) || t != nil && textContains(t.Readme, w)):
 		best = scoreText
 	}
 	return best
@@ -296,7 +298,9 @@ func matchRepository(repository, w string, fuzzy bool) int {
 
 // words returns the words of a text in lower case.
 func words(s string) []string {
-	return strings.FieldsFunc(strings.ToLower(s), func(r rune) bool { return r != '-' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && r < 0x80 })
+	return strings.FieldsFunc(
+		strings.ToLower(s), func(r rune) bool { return r != '-' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && r < 0x80 },
+	)
 }
 
 // kind returns the text of a kind, or nil.

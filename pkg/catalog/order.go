@@ -21,7 +21,10 @@ func compareKindRows(a, b *Kind) int {
 	if c := compareFolded(a.Kind, b.Kind); c != 0 {
 		return c
 	}
-	return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Group, b.Group), cmp.Compare(a.Repository, b.Repository), cmp.Compare(a.Role, b.Role))
+	return cmp.Or(
+		cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Group, b.Group), cmp.Compare(a.Repository, b.Repository),
+		cmp.Compare(a.Role, b.Role),
+	)
 }
 
 // compareFolded compares the names of kinds, which are ASCII, in lower case.
@@ -56,8 +59,8 @@ func compareTags(a, b string) int {
 	return cmp.Or(x.Compare(&y), cmp.Compare(a, b))
 }
 
-// newest returns the position of the newest of the versions that keep selects: the highest release, otherwise the highest
-// prerelease, otherwise the last one; -1 if there is none. The versions are sorted.
+// newest returns the position of the newest of the versions that keep selects: the highest release, otherwise the
+// highest prerelease, otherwise the last one; -1 if there is none. The versions are sorted.
 func newest(versions []Version, keep func(*Version) bool) int {
 	best, bestClass := -1, 0
 	for i := range versions {

@@ -106,7 +106,9 @@ func applyTexts(snapshot []Text, events []Event) []Text {
 
 // applyHistory returns a history after events.
 func applyHistory(h History, events []Event) *History {
-	e := Entry{history: History{Repository: h.Repository, Versions: slices.Clone(h.Versions), Kinds: slices.Clone(h.Kinds)}}
+	e := Entry{history: History{
+		Repository: h.Repository, Versions: slices.Clone(h.Versions), Kinds: slices.Clone(h.Kinds),
+	}}
 	for i := range events {
 		ev := &events[i]
 		if ev.Repository != h.Repository {
@@ -117,7 +119,9 @@ func applyHistory(h History, events []Event) *History {
 			continue
 		}
 		e.applyVersion(ev)
-		e.history.Kinds = replaceRows(e.history.Kinds, ev.Histories, ev.GoneHistories, (*KindHistory).key, compareKindHistories)
+		e.history.Kinds = replaceRows(
+			e.history.Kinds, ev.Histories, ev.GoneHistories, (*KindHistory).key, compareKindHistories,
+		)
 	}
 	return &e.history
 }

@@ -8,8 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// A GroupOwner is the owner of an API group: the repository, or the prefix of repositories, whose packages may define its kinds. The
-// operator of an index states it. Other packages can define kinds of the group, too, but are not selected for them without a user.
+// A GroupOwner is the owner of an API group: the repository, or the prefix of repositories, whose packages may define
+// its kinds. The operator of an index states it. Other packages can define kinds of the group, too, but are not
+// selected for them without a user.
 type GroupOwner struct {
 	Group string `json:"group"`
 	Owner string `json:"owner"`
@@ -26,18 +27,22 @@ func (o GroupOwner) Covers(repository string) bool {
 
 // GroupOwner returns the owner of an API group, and false if the index states none.
 func (c *Config) GroupOwner(group string) (GroupOwner, bool) {
-	i, found := slices.BinarySearchFunc(c.Owners, group, func(o GroupOwner, group string) int { return cmp.Compare(o.Group, group) })
+	i, found := slices.BinarySearchFunc(
+		c.Owners, group, func(o GroupOwner, group string) int { return cmp.Compare(o.Group, group) },
+	)
 	if !found {
 		return GroupOwner{}, false
 	}
 	return c.Owners[i], true
 }
 
-// SortOwners returns the owners in the order of a configuration. It fails with ErrInvalidOwner for names that are not valid, for an API
-// group with two owners, and for too many of them.
+// SortOwners returns the owners in the order of a configuration. It fails with ErrInvalidOwner for names that are not
+// valid, for an API group with two owners, and for too many of them.
 func SortOwners(owners []GroupOwner) ([]GroupOwner, error) {
 	owners = slices.Clone(owners)
-	slices.SortFunc(owners, func(a, b GroupOwner) int { return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Owner, b.Owner)) })
+	slices.SortFunc(
+		owners, func(a, b GroupOwner) int { return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Owner, b.Owner)) },
+	)
 	owners = slices.Compact(owners)
 	for _, o := range owners {
 		if len(validation.IsDNS1123Subdomain(o.Group)) > 0 {

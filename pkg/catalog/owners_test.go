@@ -40,7 +40,8 @@ func TestOwnersAreSortedAndInvalidOnesAreRefused(t *testing.T) {
 func TestAnOwnerCoversItsRepositoriesOnly(t *testing.T) {
 	o := GroupOwner{"a.example.org", "example.org/acme"}
 	for repository, want := range map[string]bool{
-		"example.org/acme": true, "example.org/acme/provider-boats": true, "example.org/acmes/provider-boats": false, "example.org": false, "": false,
+		"example.org/acme": true, "example.org/acme/provider-boats": true, "example.org/acmes/provider-boats": false,
+		"example.org": false, "": false,
 	} {
 		if o.Covers(repository) != want {
 			t.Errorf("%s: %v", repository, !want)
@@ -55,7 +56,8 @@ func TestAnOwnerCoversItsRepositoriesOnly(t *testing.T) {
 func TestAnIndexKeepsItsOwnersWhenItIncludesAnother(t *testing.T) {
 	own, other := GroupOwner{"b.example.org", "example.org/acme"}, GroupOwner{"b.example.org", "example.org/evil"}
 	more := GroupOwner{"a.example.org", "example.org/evil"}
-	c := (&Catalog{Config: Config{Owners: []GroupOwner{own}}}).Include(&Catalog{Config: Config{Owners: []GroupOwner{more, other}}})
+	c := (&Catalog{Config: Config{Owners: []GroupOwner{own}}}).
+		Include(&Catalog{Config: Config{Owners: []GroupOwner{more, other}}})
 	if !slices.Equal(c.Config.Owners, []GroupOwner{more, own}) {
 		t.Errorf("got %v", c.Config.Owners)
 	}
@@ -63,7 +65,9 @@ func TestAnIndexKeepsItsOwnersWhenItIncludesAnother(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if text := string(image.Blobs[0].Data); !strings.Contains(text, `"owners":[{"group":"a.example.org","owner":"example.org/evil"}`) {
+	if text := string(image.Blobs[0].Data); !strings.Contains(
+		text, `"owners":[{"group":"a.example.org","owner":"example.org/evil"}`,
+	) {
 		t.Errorf("the configuration has no owners: %s", text)
 	}
 }

@@ -24,8 +24,8 @@ type Query struct {
 	Text string
 }
 
-// ParseQuery parses words and the prefixes kind:, group:, provides:, field: and type:. It fails with ErrInvalidQuery for
-// other prefixes.
+// ParseQuery parses words and the prefixes kind:, group:, provides:, field: and type:. It fails with ErrInvalidQuery
+// for other prefixes.
 func ParseQuery(text string) (Query, error) {
 	q := Query{Text: text}
 	if len(text) > maxQueryBytes {

@@ -13,11 +13,12 @@ import (
 // Fetch returns the content of a part of an index. The Reader verifies it.
 type Fetch func(d oci.Descriptor) ([]byte, error)
 
-// A Reader reads an encoded index. It fetches a layer when it is needed first: the packages and the journal when the index is
-// opened, the kinds for a search, and one history layer for the history of a package. It is safe for concurrent use.
+// A Reader reads an encoded index. It fetches a layer when it is needed first: the packages and the journal when the
+// index is opened, the kinds for a search, and one history layer for the history of a package. It is safe for
+// concurrent use.
 //
-// Every blob is compared with its descriptor. Errors about the content have the codes ErrTruncatedIndex, ErrMixedIndex and
-// ErrInvalidIndex.
+// Every blob is compared with its descriptor. Errors about the content have the codes ErrTruncatedIndex, ErrMixedIndex
+// and ErrInvalidIndex.
 type Reader struct {
 	manifest Manifest
 	config   Config
@@ -64,7 +65,9 @@ func Open(m Manifest, fetch Fetch) (*Reader, error) {
 
 func (r *Reader) readConfig() error {
 	if r.manifest.Config.Size > maxConfigSize {
-		return ErrInvalidIndex.New(nil, "the configuration has %d bytes, at most %d are allowed", r.manifest.Config.Size, maxConfigSize)
+		return ErrInvalidIndex.New(
+			nil, "the configuration has %d bytes, at most %d are allowed", r.manifest.Config.Size, maxConfigSize,
+		)
 	}
 	text, err := r.Blob(r.manifest.Config)
 	if err != nil {
@@ -78,7 +81,9 @@ func (r *Reader) readConfig() error {
 	case r.config.Base != r.manifest.base():
 		return ErrMixedIndex.New(nil, "the configuration of index %q belongs to another snapshot", r.config.Name)
 	case r.config.Shards != len(r.manifest.Shards):
-		return ErrInvalidIndex.New(nil, "the index has %d history layers, its configuration states %d", len(r.manifest.Shards), r.config.Shards)
+		return ErrInvalidIndex.New(
+			nil, "the index has %d history layers, its configuration states %d", len(r.manifest.Shards), r.config.Shards,
+		)
 	}
 	return nil
 }
@@ -92,7 +97,8 @@ func ParseConfig(text []byte) (Config, error) {
 	c.Created, c.Expires = c.Created.UTC(), c.Expires.UTC()
 	switch {
 	case c.Format != Format:
-		return Config{}, ErrUnsupportedIndex.New(nil, "the index has format %d, this version of xpkg reads format %d", c.Format, Format)
+		return Config{},
+			ErrUnsupportedIndex.New(nil, "the index has format %d, this version of xpkg reads format %d", c.Format, Format)
 	case c.Name != clip(c.Name, maxTitle) || c.Name == "":
 		return Config{}, ErrInvalidIndex.New(nil, "the name %.150q of an index is not valid", c.Name)
 	case c.Sequence < 1:
@@ -187,8 +193,8 @@ func (r *Reader) row(line string) (*Kind, error) {
 	return &k, nil
 }
 
-// Lookup is like [Catalog.Lookup]. It decompresses the frames that contain the kind, and all of them only for other names
-// than the kind.
+// Lookup is like [Catalog.Lookup]. It decompresses the frames that contain the kind, and all of them only for other
+// names than the kind.
 func (r *Reader) Lookup(group, kind string) ([]Kind, error) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -353,7 +359,8 @@ func (r *Reader) Catalog() (Catalog, error) {
 		return Catalog{}, err
 	}
 	if c.Config.Counts != r.config.Counts {
-		return Catalog{}, ErrInvalidIndex.New(nil, "the index has %+v rows, its configuration states %+v", c.Config.Counts, r.config.Counts)
+		return Catalog{},
+			ErrInvalidIndex.New(nil, "the index has %+v rows, its configuration states %+v", c.Config.Counts, r.config.Counts)
 	}
 	return c, c.verify()
 }
@@ -422,8 +429,8 @@ func (l *kindsLayer) all(base []string) ([]Kind, error) {
 	})
 }
 
-// Prefetch fetches what a search needs, so that later searches need no registry. Texts are fetched by the first search for a
-// field.
+// Prefetch fetches what a search needs, so that later searches need no registry. Texts are fetched by the first search
+// for a field.
 func (r *Reader) Prefetch() error {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -431,7 +438,8 @@ func (r *Reader) Prefetch() error {
 	return err
 }
 
-// Check reads all kinds, which otherwise happens when they are needed, and compares their number with the configuration.
+// Check reads all kinds, which otherwise happens when they are needed, and compares their number with the
+// configuration.
 func (r *Reader) Check() error {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()

@@ -19,9 +19,9 @@ type Hit struct {
 	Fields []string
 }
 
-// Search returns the kinds and packages that match a query, best first, at most limit; a limit of 0 means all. The order is
-// total: exact kind, prefix, part of the kind, group, package, text, similar name; then the static rank of the package.
-// A [SearchIndex] has the same hits in less time.
+// Search returns the kinds and packages that match a query, best first, at most limit; a limit of 0 means all. The
+// order is total: exact kind, prefix, part of the kind, group, package, text, similar name; then the static rank of the
+// package. A [SearchIndex] has the same hits in less time.
 func (c *Catalog) Search(q Query, limit int) []Hit {
 	texts := func() ([]Text, error) { return c.Texts, nil }
 	hits, _ := searchInSteps(q, limit, pointers(c.Packages), texts, func(s *searcher) error { // No step of it fails.
@@ -42,9 +42,11 @@ func pointers[T any](list []T) []*T {
 	return out
 }
 
-// searchInSteps searches names, then names and texts, then similar names, until there are hits. A query for a field begins with
-// the second step. Feed passes the kinds to the searcher.
-func searchInSteps(q Query, limit int, packages []*Package, texts func() ([]Text, error), feed func(*searcher) error) ([]Hit, error) {
+// searchInSteps searches names, then names and texts, then similar names, until there are hits. A query for a field
+// begins with the second step. Feed passes the kinds to the searcher.
+func searchInSteps(
+	q Query, limit int, packages []*Package, texts func() ([]Text, error), feed func(*searcher) error,
+) ([]Hit, error) {
 	for _, step := range []struct{ texts, fuzzy bool }{{false, false}, {true, false}, {true, true}} {
 		if q.Field != "" && !step.texts {
 			continue
@@ -124,8 +126,8 @@ func newSearcher(q Query, limit int, packages []*Package, texts []Text, fuzzy bo
 	return s
 }
 
-// staticRank orders packages that match equally: deprecated ones last, before them those without a release, then verified
-// publishers and dependents.
+// staticRank orders packages that match equally: deprecated ones last, before them those without a release, then
+// verified publishers and dependents.
 func staticRank(p *Package) int {
 	rank := min(p.Rank, 99)
 	if p.Verified != "" {
@@ -162,7 +164,8 @@ func (s *searcher) add(k *Kind, p *candidate, score int, why string, text *KindT
 	// A plural, singular or short name selects kinds only if no match has the name itself.
 	precedes := s.name != "" && !s.named && strings.EqualFold(k.Kind, s.name)
 	hit := scored{Hit{Kind: k, Package: p.Package, Score: score, Why: why}, p.static}
-	if !precedes && (s.named && !strings.EqualFold(k.Kind, s.name) || s.worst.Package != nil && compareHits(hit, s.worst) > 0) {
+	if !precedes &&
+		(s.named && !strings.EqualFold(k.Kind, s.name) || s.worst.Package != nil && compareHits(hit, s.worst) > 0) {
 		return
 	}
 	if s.q.Field != "" {
@@ -195,8 +198,8 @@ func (s *searcher) cut() {
 	}
 }
 
-// score returns the sum of the scores of all words in a kind, and what the best word matched. It returns false if a word matches
-// nothing, or if no word matches the kind itself.
+// score returns the sum of the scores of all words in a kind, and what the best word matched. It returns false if a
+// word matches nothing, or if no word matches the kind itself.
 func (s *searcher) score(p *candidate, text *KindText) (score int, why string, ok bool) {
 	if len(s.q.Words) == 0 {
 		return scoreExact, "kind", true

@@ -12,17 +12,25 @@ import (
 
 // drawCatalog returns a catalog of small packages, whose names and texts have few words, so that many match.
 func drawCatalog(t *rapid.T) Catalog {
-	word := rapid.SampledFrom([]string{"Bucket", "Policy", "Instance", "S3", "VPC", "Role", "Key", "Acces", "Proxies", "Glass", "Box", "A"})
+	word := rapid.SampledFrom([]string{
+		"Bucket", "Policy", "Instance", "S3", "VPC", "Role", "Key", "Acces", "Proxies", "Glass", "Box", "A",
+	})
 	text := func(name string) string {
-		return rapid.SampledFrom([]string{"", "", "Opens a zeppelin.", "The bucket of a KEY", "Gr\u00f6\u00dfe des \u0130nstance", "role policies"}).Draw(t, name)
+		return rapid.SampledFrom([]string{
+			"", "", "Opens a zeppelin.", "The bucket of a KEY", "Gr\u00f6\u00dfe des \u0130nstance", "role policies",
+		}).Draw(t, name)
 	}
 	var facts []Facts
 	for p := range rapid.IntRange(1, 6).Draw(t, "packages") {
 		repository := fmt.Sprintf("registry.example.org/acme/provider-%s-%d", strings.ToLower(word.Draw(t, "package")), p)
-		f := Facts{Repository: repository, Version: Version{Tag: rapid.SampledFrom([]string{"v1.0.0", "v1.0.0-rc.1", "main"}).Draw(t, "tag")}}
+		f := Facts{Repository: repository, Version: Version{
+			Tag: rapid.SampledFrom([]string{"v1.0.0", "v1.0.0-rc.1", "main"}).Draw(t, "tag"),
+		}}
 		f.Head = &Head{Package: Package{
-			Repository: repository, Type: rapid.SampledFrom([]string{"Provider", "Function"}).Draw(t, "type"), Title: text("title"), Summary: text("summary"),
-			Verified: rapid.SampledFrom([]string{"", "signature"}).Draw(t, "verified"), Deprecated: rapid.Bool().Draw(t, "deprecated"),
+			Repository: repository, Type: rapid.SampledFrom([]string{"Provider", "Function"}).Draw(t, "type"),
+			Title: text("title"), Summary: text("summary"),
+			Verified:   rapid.SampledFrom([]string{"", "signature"}).Draw(t, "verified"),
+			Deprecated: rapid.Bool().Draw(t, "deprecated"),
 		}, Text: &Text{Repository: repository, Readme: text("readme")}}
 		for range rapid.IntRange(0, 8).Draw(t, "kinds") {
 			k := Kind{Kind: word.Draw(t, "kind"), Scope: "Cluster", Served: []string{"v1"}, Repository: repository}
@@ -39,9 +47,13 @@ func drawCatalog(t *rapid.T) Catalog {
 		f.normalize()
 		for _, k := range f.Head.Kinds {
 			fields := rapid.SampledFrom([][]string{nil, {"KeyRef", "region"}, {"key", "regionName"}}).Draw(t, "fields")
-			f.Head.Text.Kinds = append(f.Head.Text.Kinds, KindText{Group: k.Group, Kind: k.Kind, Description: text("description"), Fields: fields})
+			f.Head.Text.Kinds = append(f.Head.Text.Kinds, KindText{
+				Group: k.Group, Kind: k.Kind, Description: text("description"), Fields: fields,
+			})
 		}
-		f.Head.Text.Kinds = slices.CompactFunc(f.Head.Text.Kinds, func(a, b KindText) bool { return a.Group == b.Group && a.Kind == b.Kind })
+		f.Head.Text.Kinds = slices.CompactFunc(
+			f.Head.Text.Kinds, func(a, b KindText) bool { return a.Group == b.Group && a.Kind == b.Kind },
+		)
 		facts = append(facts, f)
 	}
 	c, err := Build(Config{Name: "test"}, facts)
@@ -57,7 +69,10 @@ func drawCatalog(t *rapid.T) Catalog {
 // drawQuery returns a query whose parts occur in the names and texts of a catalog, some of them incomplete or with a
 // typing error.
 func drawQuery(t *rapid.T, c *Catalog) Query {
-	known := []string{"zeppelin", "gr\u00f6", "des", "provider", "acme/", "/v1", "s", "es", "ies", "bucket/v1", "bucket.", "none", "bucket\u017f"}
+	known := []string{
+		"zeppelin", "gr\u00f6", "des", "provider", "acme/", "/v1", "s", "es", "ies", "bucket/v1", "bucket.", "none",
+		"bucket\u017f",
+	}
 	for i := range c.Kinds {
 		k := &c.Kinds[i]
 		known = append(known, k.Kind, k.Plural, k.Group, k.Kind+"."+k.Group, k.Plural+"."+k.Group+"/v1")

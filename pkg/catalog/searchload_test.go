@@ -12,7 +12,8 @@ import (
 
 // loadQueries are the queries of the benchmarks, with the most common word among them.
 var loadQueries = []string{
-	"bucket", "provider", "cloud7 bucket", "policy role", "kind:BucketPolicyRole1", "group:*.cloud9.*", "buckt", "instance", "type:Provider sql", "s3",
+	"bucket", "provider", "cloud7 bucket", "policy role", "kind:BucketPolicyRole1", "group:*.cloud9.*", "buckt",
+	"instance", "type:Provider sql", "s3",
 }
 
 func everything(string) bool { return true }

@@ -5,12 +5,15 @@ import (
 	"slices"
 )
 
-// CatalogSharing is like [Reader.Catalog]. Rows that are equal in another catalog share its memory, and only the rest of the index is in
-// memory as a whole. An index with the same content shares the rows of the catalog; see [Catalog.SharesRows].
+// CatalogSharing is like [Reader.Catalog]. Rows that are equal in another catalog share its memory, and only the rest
+// of the index is in memory as a whole. An index with the same content shares the rows of the catalog; see
+// [Catalog.SharesRows].
 func (r *Reader) CatalogSharing(with *Catalog) (Catalog, error) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
-	s := sharing{reader: r, with: with, of: with.kindPositions(func(string) bool { return true }), entries: map[string]*Entry{}}
+	s := sharing{
+		reader: r, with: with, of: with.kindPositions(func(string) bool { return true }), entries: map[string]*Entry{},
+	}
 	for _, step := range []func() error{s.packages, s.kinds, s.histories, s.texts} {
 		if err := step(); err != nil {
 			return Catalog{}, err
@@ -23,7 +26,8 @@ func (r *Reader) CatalogSharing(with *Catalog) (Catalog, error) {
 	c.Config = r.config
 	c.count()
 	if c.Config.Counts != r.config.Counts {
-		return Catalog{}, ErrInvalidIndex.New(nil, "the index has %+v rows, its configuration states %+v", c.Config.Counts, r.config.Counts)
+		return Catalog{},
+			ErrInvalidIndex.New(nil, "the index has %+v rows, its configuration states %+v", c.Config.Counts, r.config.Counts)
 	}
 	return c, c.verify()
 }

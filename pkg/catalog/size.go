@@ -13,8 +13,8 @@ const (
 	maxTextLine     = maxText / 16 // bytes of its line in the layer of texts
 )
 
-// TooManyKinds returns the error of a package whose versions have that many kinds together, and nil if an index can contain them. A list of
-// the kinds of each version takes memory for all of them.
+// TooManyKinds returns the error of a package whose versions have that many kinds together, and nil if an index can
+// contain them. A list of the kinds of each version takes memory for all of them.
 func TooManyKinds(kinds int) error {
 	if kinds <= maxVersionKinds {
 		return nil
@@ -38,7 +38,9 @@ func checkNumbers(facts []Facts) error {
 func (e *Entry) check() error {
 	content := encodeShard([]*History{&e.history})
 	if n := len(content); n > maxHistory {
-		return ErrUnindexable.New(nil, "the versions and kinds of the package have %d bytes in the index, at most %d are allowed", n, maxHistory)
+		return ErrUnindexable.New(
+			nil, "the versions and kinds of the package have %d bytes in the index, at most %d are allowed", n, maxHistory,
+		)
 	}
 	d := shardDecoder{shards: 1}
 	err := errors.Join(e.row.check(), lines(content, maxLine, d.line))
@@ -59,9 +61,13 @@ func (t *Text) fits() bool { return t == nil || len(encodeJSON(textToWire(t))) <
 
 // checkLayer fails with ErrUnindexable if readers would refuse a layer with the content.
 func checkLayer(mediaType oci.MediaType, content []byte) error {
-	most := map[oci.MediaType]int{MediaTypePackages: maxPackages, MediaTypeHistory: maxShard, MediaTypeText: maxText}[mediaType]
+	most := map[oci.MediaType]int{
+		MediaTypePackages: maxPackages, MediaTypeHistory: maxShard, MediaTypeText: maxText,
+	}[mediaType]
 	if len(content) > most {
-		return ErrUnindexable.New(nil, "the layer %s of the index would have %d bytes, at most %d are allowed", mediaType, len(content), most)
+		return ErrUnindexable.New(
+			nil, "the layer %s of the index would have %d bytes, at most %d are allowed", mediaType, len(content), most,
+		)
 	}
 	return nil
 }

@@ -17,7 +17,10 @@ func sized(tag string, kinds, dependencies int) Facts {
 	f.Head.Package = Package{Repository: f.Repository, Type: "Provider"}
 	for i := range kinds {
 		name := fmt.Sprintf("k%d", i)
-		f.Head.Kinds = append(f.Head.Kinds, Kind{Kind: name, Group: "example.org", Plural: name + "s", Singular: name, Role: Provides, Repository: f.Repository, Served: []string{"v1"}})
+		f.Head.Kinds = append(f.Head.Kinds, Kind{
+			Kind: name, Group: "example.org", Plural: name + "s", Singular: name, Role: Provides, Repository: f.Repository,
+			Served: []string{"v1"},
+		})
 	}
 	for i := range dependencies {
 		f.Version.Dependencies = append(f.Version.Dependencies, dependency.Dependency{
@@ -37,12 +40,13 @@ func tagged(n int, facts func(i int, tag string) Facts) []Facts {
 	return out
 }
 
-// One publisher can state as much as a package may have, in as many versions as a registry accepts. Readers accept the index, which then contains the package or
-// the reason for which it does not.
+// One publisher can state as much as a package may have, in as many versions as a registry accepts. Readers accept the
+// index, which then contains the package or the reason for which it does not.
 func TestAPackageThatIsTooLargeDoesNotDamageAnIndex(t *testing.T) {
 	race.SkipSequential(t)
 	innocent := sized("v1.0.0", 1, 0)
-	innocent.Repository, innocent.Head.Package.Repository, innocent.Head.Kinds[0].Repository = repositoryName(0), repositoryName(0), repositoryName(0)
+	innocent.Repository, innocent.Head.Package.Repository, innocent.Head.Kinds[0].Repository = repositoryName(0),
+		repositoryName(0), repositoryName(0)
 	for _, c := range []struct {
 		name     string
 		facts    []Facts
@@ -50,7 +54,9 @@ func TestAPackageThatIsTooLargeDoesNotDamageAnIndex(t *testing.T) {
 	}{
 		{"versions", tagged(maxVersions+1, func(_ int, tag string) Facts { return sized(tag, 0, 0) }), "20001 versions"},
 		{"versions up to the limit", tagged(maxVersions, func(_ int, tag string) Facts { return sized(tag, 0, 0) }), ""},
-		{"dependencies", tagged(30, func(_ int, tag string) Facts { return sized(tag, 0, maxDependencies) }), "at most 8388608 are allowed"},
+		{"dependencies", tagged(
+			30, func(_ int, tag string) Facts { return sized(tag, 0, maxDependencies) },
+		), "at most 8388608 are allowed"},
 		{"a version", tagged(1, func(_ int, tag string) Facts {
 			f := sized(tag, 0, maxDependencies)
 			for i := range f.Version.Dependencies {
@@ -84,7 +90,9 @@ func TestAPackageThatIsTooLargeDoesNotDamageAnIndex(t *testing.T) {
 		{"different kinds with short names", tagged(3, func(_ int, tag string) Facts { return sized(tag, maxKinds, 0) }), ""},
 		{"texts", tagged(1, func(_ int, tag string) Facts {
 			f := sized(tag, 0, 0)
-			f.Head.Text = &Text{Repository: f.Repository, Kinds: []KindText{{Group: "example.org", Kind: "A", Fields: strings.Split(strings.Repeat("a ", maxLongLine/4), " ")}}}
+			f.Head.Text = &Text{Repository: f.Repository, Kinds: []KindText{{
+				Group: "example.org", Kind: "A", Fields: strings.Split(strings.Repeat("a ", maxLongLine/4), " "),
+			}}}
 			return f
 		}), ""},
 	} {
@@ -134,7 +142,8 @@ func TestAJournalOfCompressibleChangesIsReadable(t *testing.T) {
 	}
 }
 
-// A package that became too large while nothing read the registry does not keep its former content, as one whose repository cannot be listed does.
+// A package that became too large while nothing read the registry does not keep its former content, as one whose
+// repository cannot be listed does.
 func TestAPackageThatBecameTooLargeIsNotKept(t *testing.T) {
 	former := build(t, tagged(1, func(_ int, tag string) Facts { return sized(tag, 1, 0) }))
 	next := build(t, tagged(maxVersions+1, func(_ int, tag string) Facts { return sized(tag, 0, 0) }))

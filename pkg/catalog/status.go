@@ -8,9 +8,9 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/version"
 )
 
-// AnnotationRetract on the metadata of a package retracts versions of the package: a JSON list of objects with the fields
-// versions (a constraint), reason, message and replacedBy. The annotation of the newest version applies, so a newer
-// version without it withdraws a retraction.
+// AnnotationRetract on the metadata of a package retracts versions of the package: a JSON list of objects with the
+// fields versions (a constraint), reason, message and replacedBy. The annotation of the newest version applies, so a
+// newer version without it withdraws a retraction.
 const AnnotationRetract = "xpkg.dev/retract"
 
 // StatusArtifactType is the artifact type of the manifest with the status of a version. The subject of the manifest is
@@ -38,8 +38,8 @@ type State string
 
 // States of versions.
 const (
-	// Yanked and Retracted versions are not selected by new solutions. Lock files with them keep working. A yank is stated by
-	// a status artifact beside the version, a retraction by a newer version.
+	// Yanked and Retracted versions are not selected by new solutions. Lock files with them keep working. A yank is stated
+	// by a status artifact beside the version, a retraction by a newer version.
 	Yanked    State = "yanked"
 	Retracted State = "retracted"
 	// Deprecated versions can be selected, and are ranked last.
@@ -97,7 +97,8 @@ const maxStatus = 16 << 10
 // ParseStatus parses the JSON of a status artifact.
 func ParseStatus(text []byte) (VersionStatus, error) {
 	if len(text) > maxStatus {
-		return VersionStatus{}, ErrInvalidStatus.New(nil, "a status has %d bytes, at most %d are allowed", len(text), maxStatus)
+		return VersionStatus{},
+			ErrInvalidStatus.New(nil, "a status has %d bytes, at most %d are allowed", len(text), maxStatus)
 	}
 	var s VersionStatus
 	if err := decodeStrict(text, &s); err != nil {
@@ -160,13 +161,17 @@ func ParseRetractions(text string) ([]Retraction, error) {
 	}
 	var out []Retraction
 	if len(text) > maxStatus {
-		return nil, ErrInvalidStatus.New(nil, "the annotation %s has %d bytes, at most %d are allowed", AnnotationRetract, len(text), maxStatus)
+		return nil, ErrInvalidStatus.New(
+			nil, "the annotation %s has %d bytes, at most %d are allowed", AnnotationRetract, len(text), maxStatus,
+		)
 	}
 	if err := decodeStrict([]byte(text), &out); err != nil {
 		return nil, ErrInvalidStatus.New(err, "cannot read the annotation %s", AnnotationRetract)
 	}
 	if len(out) > maxRetractions {
-		return nil, ErrInvalidStatus.New(nil, "the annotation %s has %d entries, at most %d are allowed", AnnotationRetract, len(out), maxRetractions)
+		return nil, ErrInvalidStatus.New(
+			nil, "the annotation %s has %d entries, at most %d are allowed", AnnotationRetract, len(out), maxRetractions,
+		)
 	}
 	for i, r := range out {
 		if r.Versions == "" {

@@ -18,23 +18,28 @@ Log Map Metric Model Mount Network Node Object Peering Permission Pipeline Polic
 Rule Schedule Schema Secret Server Service Set Share Snapshot Stack Stage Storage Stream Subnet Table Task Template Token Topic Trigger User Vault
 Version Volume Zone`)
 
-// synthetic returns the facts of packages with versions, the newest of which has the given number of kinds. A tenth of the
-// kinds appears during the versions.
+// synthetic returns the facts of packages with versions, the newest of which has the given number of kinds. A tenth of
+// the kinds appears during the versions.
 func synthetic(packages, versions, kinds int) []Facts {
 	r := rand.New(rand.NewPCG(1, 2))
 	var out []Facts
 	for p := range packages {
-		repository := fmt.Sprintf("registry.example.org/org%d/provider-%s-%d", p%97, strings.ToLower(nouns[r.IntN(len(nouns))]), p)
+		repository := fmt.Sprintf(
+			"registry.example.org/org%d/provider-%s-%d", p%97, strings.ToLower(nouns[r.IntN(len(nouns))]), p,
+		)
 		all := syntheticKinds(r, p, kinds, repository)
 		created := int64(1_600_000_000 + r.IntN(50_000_000))
 		for v := range versions {
 			n := kinds - kinds/10*(versions-1-v)/max(1, versions-1)
 			created += int64(r.IntN(3_000_000))
 			f := Facts{Repository: repository, Served: servedBy(all[:n]), Version: Version{
-				Tag: fmt.Sprintf("v%d.%d.%d", v/20, v/3%7, v%3+v/21*3), Crossplane: ">=v1.14.0-0", Kinds: n, Created: time.Unix(created, 0).UTC(),
-				Digest: oci.DigestOf(fmt.Append(nil, repository, v)),
+				Tag: fmt.Sprintf("v%d.%d.%d", v/20, v/3%7, v%3+v/21*3), Crossplane: ">=v1.14.0-0", Kinds: n,
+				Created: time.Unix(created, 0).UTC(),
+				Digest:  oci.DigestOf(fmt.Append(nil, repository, v)),
 			}}
-			f.Head = &Head{Package: Package{Repository: repository, Type: "Provider", Title: fmt.Sprintf("Provider %d", p)}, Kinds: all[:n]}
+			f.Head = &Head{
+				Package: Package{Repository: repository, Type: "Provider", Title: fmt.Sprintf("Provider %d", p)}, Kinds: all[:n],
+			}
 			out = append(out, f)
 		}
 	}
@@ -56,7 +61,8 @@ func syntheticKinds(r *rand.Rand, p, kinds int, repository string) []Kind {
 		seen[name+group] = true
 		lower := strings.ToLower(name)
 		out = append(out, Kind{
-			Kind: name, Group: group, Plural: lower + "s", Singular: lower, Scope: "Cluster", Served: []string{"v1beta1"}, Role: Provides, Repository: repository,
+			Kind: name, Group: group, Plural: lower + "s", Singular: lower, Scope: "Cluster", Served: []string{"v1beta1"},
+			Role: Provides, Repository: repository,
 		})
 	}
 	return out
@@ -84,7 +90,10 @@ func TestIndexOfAThousandPackagesIsSmall(t *testing.T) {
 	for _, d := range m.Shards {
 		whole += d.Size
 	}
-	t.Logf("manifest %d, packages %d, kinds %d, whole %d bytes; %+v", len(m.Raw), m.Packages.Size, m.Kinds.Size, whole, c.Config.Counts)
+	t.Logf(
+		"manifest %d, packages %d, kinds %d, whole %d bytes; %+v", len(m.Raw), m.Packages.Size, m.Kinds.Size, whole,
+		c.Config.Counts,
+	)
 	t.Attr("search-bytes", strconv.FormatInt(search, 10))
 	t.Attr("whole-bytes", strconv.FormatInt(whole, 10))
 	t.Attr("manifest-bytes", strconv.Itoa(len(m.Raw)))
@@ -122,7 +131,8 @@ func TestIndexOfAThousandPackagesIsSmall(t *testing.T) {
 		t.Errorf("one publish costs %d bytes", size)
 	}
 	r := open(t, m, b)
-	if kinds, err := r.Lookup("", c.Kinds[100_000].Kind); err != nil || !slices.ContainsFunc(kinds, func(k Kind) bool { return k.Group == c.Kinds[100_000].Group }) {
+	if kinds, err := r.Lookup("", c.Kinds[100_000].Kind); err != nil ||
+		!slices.ContainsFunc(kinds, func(k Kind) bool { return k.Group == c.Kinds[100_000].Group }) {
 		t.Errorf("a kind is not found: %v", err)
 	}
 }
@@ -130,7 +140,9 @@ func TestIndexOfAThousandPackagesIsSmall(t *testing.T) {
 // BenchmarkReader measures one search in an index of 200,000 kinds, from opening the layers.
 func BenchmarkReader(b *testing.B) {
 	_, m, all := encoded(b, 1000, 1, 200)
-	for _, text := range []string{"kind:Bucket", "kind:BucketPolicy group:access.p5.example.org", "bucket", "bucket policy", "policy", "bukcetpolcy"} {
+	for _, text := range []string{
+		"kind:Bucket", "kind:BucketPolicy group:access.p5.example.org", "bucket", "bucket policy", "policy", "bukcetpolcy",
+	} {
 		q, err := ParseQuery(text)
 		if err != nil {
 			b.Fatal(err)

@@ -22,10 +22,12 @@ const (
 	maxSchemaDepth = 64
 )
 
-// TextOf returns the texts of a package: the beginning of its readme, and for each kind the first sentence of its description and
-// the names of its fields. The error is the error of reading an object.
+// TextOf returns the texts of a package: the beginning of its readme, and for each kind the first sentence of its
+// description and the names of its fields. The error is the error of reading an object.
 func TextOf(repository string, pkg *xpkg.Package) (*Text, error) {
-	t := &Text{Repository: oci.RepositoryName(repository), Readme: clip(pkg.Meta.Annotations[xpkg.AnnotationReadme], maxReadme)}
+	t := &Text{
+		Repository: oci.RepositoryName(repository), Readme: clip(pkg.Meta.Annotations[xpkg.AnnotationReadme], maxReadme),
+	}
 	for _, o := range pkg.Objects {
 		definitions, err := o.Definitions()
 		if err != nil {
@@ -43,7 +45,9 @@ func TextOf(repository string, pkg *xpkg.Package) (*Text, error) {
 			t.Kinds = append(t.Kinds, KindText{Group: d.Group, Kind: d.Kind, Description: description, Fields: fields})
 		}
 	}
-	slices.SortStableFunc(t.Kinds, func(a, b KindText) int { return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind)) })
+	slices.SortStableFunc(
+		t.Kinds, func(a, b KindText) int { return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind)) },
+	)
 	t.Kinds = slices.CompactFunc(t.Kinds, func(a, b KindText) bool { return a.Group == b.Group && a.Kind == b.Kind })
 	if t.empty() {
 		return nil, nil
@@ -59,8 +63,8 @@ type textSchema struct {
 	AdditionalProperties json.RawMessage       `json:"additionalProperties"`
 }
 
-// schemaTexts returns the description and the fields of the versions of a CRD, XRD or MRD. Parts that cannot be read have
-// none.
+// schemaTexts returns the description and the fields of the versions of a CRD, XRD or MRD. Parts that cannot be read
+// have none.
 func schemaTexts(text []byte) (description string, fields []string) {
 	type version struct {
 		Schema struct {

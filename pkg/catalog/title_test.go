@@ -23,8 +23,8 @@ func TestTitles(t *testing.T) {
 	}
 }
 
-// TestSummaryIsASentence compares the summary of a catalog with the one of the metadata: both are what the author calls the summary, or else the first
-// sentence of the description, which can have several lines.
+// TestSummaryIsASentence compares the summary of a catalog with the one of the metadata: both are what the author calls
+// the summary, or else the first sentence of the description, which can have several lines.
 func TestSummaryIsASentence(t *testing.T) {
 	long := strings.TrimSpace(strings.Repeat("Größe ", 100))
 	for _, c := range []struct{ summary, description, want string }{
@@ -34,7 +34,9 @@ func TestSummaryIsASentence(t *testing.T) {
 		{long, "", strings.TrimSpace(strings.Repeat("Größe ", 37)) + "…"},
 		{"", long, strings.TrimSpace(strings.Repeat("Größe ", 37)) + "…"},
 	} {
-		m := xpkg.Meta{Annotations: map[string]string{xpkg.AnnotationSummary: c.summary, xpkg.AnnotationDescription: c.description}}
+		m := xpkg.Meta{Annotations: map[string]string{
+			xpkg.AnnotationSummary: c.summary, xpkg.AnnotationDescription: c.description,
+		}}
 		if got := Describe("", m).Summary; got != c.want {
 			t.Errorf("the summary of %+v is %q", c, got)
 		}

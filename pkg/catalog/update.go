@@ -2,8 +2,8 @@ package catalog
 
 import "slices"
 
-// FactsFrom returns what a catalog states about the versions of a package, as facts without a Head. Together with the facts
-// about the newest and the highest version, the package can be built again.
+// FactsFrom returns what a catalog states about the versions of a package, as facts without a Head. Together with the
+// facts about the newest and the highest version, the package can be built again.
 func (c *Catalog) FactsFrom(repository string) ([]Facts, error) {
 	history := c.History(repository)
 	if history == nil {
@@ -32,10 +32,12 @@ func (c *Catalog) exact(repository string) *Package {
 // isUnlisted reports whether only the reason is known of a package for which its repository could not be listed.
 func (c *Catalog) isUnlisted(repository string) bool {
 	row, history := c.exact(repository), c.History(repository)
-	return row != nil && row.Error != nil && row.Error.Code != ErrUnindexable.Name && (history == nil || len(history.Versions) == 0)
+	return row != nil && row.Error != nil && row.Error.Code != ErrUnindexable.Name &&
+		(history == nil || len(history.Versions) == 0)
 }
 
-// KeepUnlisted returns the catalog with the content that a former one has of the packages whose repositories could not be listed.
+// KeepUnlisted returns the catalog with the content that a former one has of the packages whose repositories could not
+// be listed.
 func (c *Catalog) KeepUnlisted(former *Catalog) Catalog {
 	of, kept := former.kindPositions(c.isUnlisted), map[string]*Entry{}
 	for i := range c.Packages {
@@ -47,8 +49,8 @@ func (c *Catalog) KeepUnlisted(former *Catalog) Catalog {
 	return c.Replace(kept)
 }
 
-// Replace returns the catalog with other entries of packages. A package whose entry is nil is removed. The other packages do not change,
-// apart from their ranks. Without a change, the result shares the rows of the catalog.
+// Replace returns the catalog with other entries of packages. A package whose entry is nil is removed. The other
+// packages do not change, apart from their ranks. Without a change, the result shares the rows of the catalog.
 func (c *Catalog) Replace(entries map[string]*Entry) Catalog {
 	of := c.kindPositions(func(repository string) bool { return entries[repository] != nil })
 	changed := make(map[string]*Entry, len(entries))
@@ -71,9 +73,9 @@ func (c *Catalog) with(changed map[string]*Entry) Catalog {
 	return out
 }
 
-// Include returns the catalog with the packages of another one that it does not have itself, and the owners of API groups: those of
-// groups that have no owner, and of which no package outside of the owner has kinds. Another index must not decide which
-// package is preferred for a kind that the catalog has.
+// Include returns the catalog with the packages of another one that it does not have itself, and the owners of API
+// groups: those of groups that have no owner, and of which no package outside of the owner has kinds. Another index
+// must not decide which package is preferred for a kind that the catalog has.
 func (c *Catalog) Include(other *Catalog) Catalog {
 	isNew := func(repository string) bool { return c.exact(repository) == nil }
 	of, added := other.kindPositions(isNew), map[string]*Entry{}
@@ -87,8 +89,8 @@ func (c *Catalog) Include(other *Catalog) Catalog {
 	return out
 }
 
-// merge returns the catalog with changed entries. Entries that are nil are removed. It sorts only what has changed, and the lists are in memory
-// once.
+// merge returns the catalog with changed entries. Entries that are nil are removed. It sorts only what has changed, and
+// the lists are in memory once.
 func (c *Catalog) merge(changed map[string]*Entry) Catalog {
 	out, added := Catalog{Config: c.Config}, 0
 	for _, e := range changed {
@@ -157,9 +159,11 @@ func mergeKinds(former, added []Kind, stays func(repository string) bool) []Kind
 	return append(out, added...)
 }
 
-// SharesRows reports whether two catalogs have the same lists in memory, so that their rows are equal without a comparison.
+// SharesRows reports whether two catalogs have the same lists in memory, so that their rows are equal without a
+// comparison.
 func (c *Catalog) SharesRows(other *Catalog) bool {
-	return isSameList(c.Packages, other.Packages) && isSameList(c.Kinds, other.Kinds) && isSameList(c.Histories, other.Histories) &&
+	return isSameList(c.Packages, other.Packages) && isSameList(c.Kinds, other.Kinds) &&
+		isSameList(c.Histories, other.Histories) &&
 		isSameList(c.Texts, other.Texts)
 }
 

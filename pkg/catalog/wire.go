@@ -36,7 +36,8 @@ type wireDependency struct {
 
 func toWire(v *Version) wireVersion {
 	w := wireVersion{
-		Tag: v.Tag, Digest: v.Digest, Created: toUnix(v.Created), Crossplane: v.Crossplane, Status: v.Status, Signatures: v.Signatures,
+		Tag: v.Tag, Digest: v.Digest, Created: toUnix(v.Created), Crossplane: v.Crossplane, Status: v.Status,
+		Signatures: v.Signatures,
 		IndexLayer: v.IndexLayer, Kinds: v.Kinds, Error: v.Error,
 	}
 	for _, d := range v.Dependencies {
@@ -47,14 +48,17 @@ func toWire(v *Version) wireVersion {
 
 func (w *wireVersion) version() (Version, error) {
 	v := Version{
-		Tag: w.Tag, Digest: w.Digest, Created: fromUnix(w.Created), Crossplane: w.Crossplane, Status: w.Status, Signatures: w.Signatures,
+		Tag: w.Tag, Digest: w.Digest, Created: fromUnix(w.Created), Crossplane: w.Crossplane, Status: w.Status,
+		Signatures: w.Signatures,
 		IndexLayer: w.IndexLayer, Kinds: w.Kinds, Error: w.Error,
 	}
 	if v.Status != nil {
 		v.Status.Since = inUTC(v.Status.Since)
 	}
 	for _, d := range w.Dependencies {
-		v.Dependencies = append(v.Dependencies, dependency.Dependency{Package: d.Package, Constraint: d.Constraint, Optional: d.Optional})
+		v.Dependencies = append(v.Dependencies, dependency.Dependency{
+			Package: d.Package, Constraint: d.Constraint, Optional: d.Optional,
+		})
 	}
 	switch {
 	case !oci.ValidTag(v.Tag):
@@ -80,7 +84,8 @@ func fromUnix(s int64) time.Time {
 	return inUTC(time.Unix(s, 0))
 }
 
-// inUTC returns a time in UTC, and no time for one that JSON cannot represent in UTC. Authors state any time, and any offset of it.
+// inUTC returns a time in UTC, and no time for one that JSON cannot represent in UTC. Authors state any time, and any
+// offset of it.
 func inUTC(t time.Time) time.Time {
 	if t = t.UTC(); t.Year() < 0 || t.Year() > 9999 {
 		return time.Time{}
@@ -88,8 +93,8 @@ func inUTC(t time.Time) time.Time {
 	return t
 }
 
-// wireKindHistory is the JSON line of a KindHistory. An interval is a list of API version, since and, unless the API version
-// is still served, until.
+// wireKindHistory is the JSON line of a KindHistory. An interval is a list of API version, since and, unless the API
+// version is still served, until.
 type wireKindHistory struct {
 	Group     string     `json:"g"`
 	Kind      string     `json:"k"`
@@ -179,7 +184,8 @@ func parseKindLine(line string) (Kind, int, error) {
 		k.Served = strings.Split(f[5], ",")
 	}
 	position, err := strconv.Atoi(f[7])
-	if err != nil || position < 0 || !k.valid() || k.Since != "" && !oci.ValidTag(k.Since) || kindLine(&k, position) != line {
+	if err != nil || position < 0 || !k.valid() || k.Since != "" && !oci.ValidTag(k.Since) ||
+		kindLine(&k, position) != line {
 		return Kind{}, 0, fmt.Errorf("the line %.200q of a kind is not valid", line)
 	}
 	return k, position, nil

@@ -23,8 +23,10 @@ func (f field) compareLimits(a, b *schema) {
 		from, to *float64
 	}{
 		{"maximum", true, a.Maximum, b.Maximum}, {"minimum", false, a.Minimum, b.Minimum},
-		{"maxLength", true, number(a.MaxLength), number(b.MaxLength)}, {"minLength", false, number(a.MinLength), number(b.MinLength)},
-		{"maxItems", true, number(a.MaxItems), number(b.MaxItems)}, {"minItems", false, number(a.MinItems), number(b.MinItems)},
+		{"maxLength", true, number(a.MaxLength), number(b.MaxLength)},
+		{"minLength", false, number(a.MinLength), number(b.MinLength)},
+		{"maxItems", true, number(a.MaxItems), number(b.MaxItems)},
+		{"minItems", false, number(a.MinItems), number(b.MinItems)},
 		{"maxProperties", true, number(a.MaxProperties), number(b.MaxProperties)},
 		{"minProperties", false, number(a.MinProperties), number(b.MinProperties)},
 	} {
@@ -76,14 +78,16 @@ func format(v *float64) string {
 	return strconv.FormatFloat(*v, 'g', -1, 64)
 }
 
-// stringFormats are the formats of strings that the API server validates; it ignores all others. It reads them without hyphens.
+// stringFormats are the formats of strings that the API server validates; it ignores all others. It reads them without
+// hyphens.
 var stringFormats = []string{
 	"bsonobjectid", "uri", "email", "hostname", "ipv4", "ipv6", "cidr", "mac", "uuid", "uuid3", "uuid4", "uuid5", "isbn",
 	"isbn10", "isbn13", "creditcard", "ssn", "hexcolor", "rgbcolor", "byte", "password", "date", "duration", "datetime",
 	"k8sshortname", "k8slongname",
 }
 
-// enforcedFormat returns the format that the API server validates, and "" if there is none. The ranges of int64 and double are those of all numbers that it decodes.
+// enforcedFormat returns the format that the API server validates, and "" if there is none. The ranges of int64 and
+// double are those of all numbers that it decodes.
 func enforcedFormat(s *schema) string {
 	format := s.Format
 	enforced := false
@@ -120,7 +124,10 @@ func (f field) compareTexts(a, b *schema) {
 	case to == from:
 		f.add(Safe, ConstraintChanged, "format", a.Format, b.Format, "format changed; the API server accepts the same values")
 	case to == "":
-		f.add(Safe, ConstraintLoosened, "format", a.Format, b.Format, "format changed, and the API server does not enforce it any more")
+		f.add(
+			Safe, ConstraintLoosened, "format", a.Format, b.Format,
+			"format changed, and the API server does not enforce it any more",
+		)
 	case from == "" && a.Format == "":
 		f.tighten(ConstraintTightened, "format", "", b.Format, "format was added")
 	default:
@@ -156,7 +163,9 @@ func (f field) compareFlags(a, b *schema) {
 	switch {
 	case from == to:
 	case to == "set" || strings.HasPrefix(to, "map"):
-		f.tighten(MergeChanged, "x-kubernetes-list-type", from, to, "items must be unique, and clients merge them differently")
+		f.tighten(
+			MergeChanged, "x-kubernetes-list-type", from, to, "items must be unique, and clients merge them differently",
+		)
 	default:
 		f.add(Care, MergeChanged, "x-kubernetes-list-type", from, to, "clients merge the items differently")
 	}
@@ -165,7 +174,8 @@ func (f field) compareFlags(a, b *schema) {
 	}
 }
 
-// compareNullable compares whether a field accepts null, which the API server replaces by the default of a field that does not.
+// compareNullable compares whether a field accepts null, which the API server replaces by the default of a field that
+// does not.
 func (f field) compareNullable(a, b *schema) {
 	const name = "not nullable"
 	hasDefault := a.Default != nil && b.Default != nil
@@ -232,7 +242,9 @@ func (f field) compareRules(a, b *schema) {
 }
 
 // ruleToken matches a string literal of CEL, and white space with comments between other tokens.
-var ruleToken = lazyregexp.New(`(?s)[rR]'''.*?'''|[rR]""".*?"""|'''(?:\\.|.)*?'''|"""(?:\\.|.)*?"""|[rR]'[^']*'|[rR]"[^"]*"|'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|(?:\s|//[^\n]*)+`)
+var ruleToken = lazyregexp.New(
+	`(?s)[rR]'''.*?'''|[rR]""".*?"""|'''(?:\\.|.)*?'''|"""(?:\\.|.)*?"""|[rR]'[^']*'|[rR]"[^"]*"|'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|(?:\s|//[^\n]*)+`,
+)
 
 // ruleText returns the expression of a rule in one line, without comments. Literals keep their white space.
 func ruleText(r apiextensionsv1.ValidationRule) string {
@@ -261,9 +273,12 @@ func (f field) compareRuleErrors(a, b *schema) {
 		if !isTrue(was.OptionalOldSelf) && isTrue(next.OptionalOldSelf) {
 			f.tighten(RuleChanged, "optionalOldSelf", "", ruleText(*next), "a validation rule also applies to new objects")
 		} else if isTrue(was.OptionalOldSelf) != isTrue(next.OptionalOldSelf) {
-			f.add(Safe, RuleChanged, "optionalOldSelf", "", ruleText(*next), "a validation rule no longer applies to new objects")
+			f.add(
+				Safe, RuleChanged, "optionalOldSelf", "", ruleText(*next), "a validation rule no longer applies to new objects",
+			)
 		}
-		if was.Message != next.Message || was.MessageExpression != next.MessageExpression || was.FieldPath != next.FieldPath || reasonOf(was) != reasonOf(next) {
+		if was.Message != next.Message || was.MessageExpression != next.MessageExpression ||
+			was.FieldPath != next.FieldPath || reasonOf(was) != reasonOf(next) {
 			f.add(Safe, RuleChanged, "message", "", ruleText(*next), "the error of a validation rule changed")
 		}
 	}
@@ -311,12 +326,17 @@ func (f field) compareAlternatives(a, b *schema) {
 	}
 }
 
-// allOf and anyOf return the alternatives of a schema without the types of an integer or string, which x-kubernetes-int-or-string implies.
+// allOf and anyOf return the alternatives of a schema without the types of an integer or string, which
+// x-kubernetes-int-or-string implies.
 func allOf(s *schema) []schema {
 	if !s.XIntOrString {
 		return s.AllOf
 	}
-	return slices.DeleteFunc(slices.Clone(s.AllOf), func(b schema) bool { return reflect.DeepEqual(b, schema{AnyOf: intOrString}) })
+	return slices.DeleteFunc(slices.Clone(s.AllOf), func(b schema) bool {
+		return reflect.DeepEqual(b, schema{
+			AnyOf: intOrString,
+		})
+	})
 }
 
 func anyOf(s *schema) []schema {

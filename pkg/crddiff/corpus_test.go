@@ -71,7 +71,10 @@ func TestOnlyDifferentSpecsAreChanges(t *testing.T) {
 		t.Skip("short: reads hundreds of megabytes")
 	}
 	dir := filepath.Join(corpus.Dir(t), "providers")
-	d, err := crddiff.CRDs(crdsOf(t, filepath.Join(dir, "crossplane-contrib__provider-upjet-aws@v2.5.0")), crdsOf(t, filepath.Join(dir, "crossplane-contrib__provider-upjet-aws@v2.6.0")))
+	d, err := crddiff.CRDs(
+		crdsOf(t, filepath.Join(dir, "crossplane-contrib__provider-upjet-aws@v2.5.0")),
+		crdsOf(t, filepath.Join(dir, "crossplane-contrib__provider-upjet-aws@v2.6.0")),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +108,9 @@ func changed(d crddiff.Diff, types ...crddiff.Type) []string {
 // crdsOf returns the CRDs in the package folder of an item of the corpus, as canonical JSON of v1.
 func crdsOf(t testing.TB, dir string) map[string][]byte {
 	t.Helper()
-	folder, err := xpkg.ReadFolder(os.DirFS(filepath.Join(dir, "package")), xpkg.FolderOptions{Ignore: []string{"kustomize/*"}})
+	folder, err := xpkg.ReadFolder(os.DirFS(filepath.Join(dir, "package")), xpkg.FolderOptions{Ignore: []string{
+		"kustomize/*",
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,24 +28,33 @@ type comparison struct {
 
 func (c *comparison) add(class Class, t Type, path, subject, from, to, format string, args ...any) {
 	c.changes = append(c.changes, Change{
-		Class: class, Type: t, Version: c.version, Path: path, Subject: subject, From: from, To: to, Reason: fmt.Sprintf(format, args...),
+		Class: class, Type: t, Version: c.version, Path: path, Subject: subject, From: from, To: to,
+		Reason: fmt.Sprintf(format, args...),
 	})
 }
 
 func (c *comparison) compareCRD(from, to *apiextensionsv1.CustomResourceDefinition) {
 	a, b := from.Spec, to.Spec
 	if a.Scope != b.Scope {
-		c.add(Breaking, ScopeChanged, "", "", string(a.Scope), string(b.Scope), "the scope changed, which the API server rejects")
+		c.add(
+			Breaking, ScopeChanged, "", "", string(a.Scope), string(b.Scope), "the scope changed, which the API server rejects",
+		)
 	}
 	if a.Group != b.Group || a.Names.Kind != b.Names.Kind || a.Names.Plural != b.Names.Plural {
-		c.add(Breaking, NamesChanged, "", "kind", a.Names.Kind+"."+a.Group, b.Names.Kind+"."+b.Group, "the kind or its group changed")
+		c.add(Breaking, NamesChanged, "", "kind", a.Names.Kind+"."+a.Group, b.Names.Kind+"."+
+			b.Group, "the kind or its group changed")
 	}
 	for _, name := range []struct{ subject, from, to string }{
-		{"singular", cmp.Or(a.Names.Singular, strings.ToLower(a.Names.Kind)), cmp.Or(b.Names.Singular, strings.ToLower(b.Names.Kind))},
+		{"singular", cmp.Or(
+			a.Names.Singular, strings.ToLower(a.Names.Kind),
+		), cmp.Or(b.Names.Singular, strings.ToLower(b.Names.Kind))},
 		{"listKind", cmp.Or(a.Names.ListKind, a.Names.Kind+"List"), cmp.Or(b.Names.ListKind, b.Names.Kind+"List")},
 	} {
 		if name.from != name.to && a.Names.Kind == b.Names.Kind {
-			c.add(Care, NamesChanged, "", name.subject, name.from, name.to, "%s changed; commands and clients can depend on it", name.subject)
+			c.add(
+				Care, NamesChanged, "", name.subject, name.from, name.to, "%s changed; commands and clients can depend on it",
+				name.subject,
+			)
 		}
 	}
 	for _, names := range []struct {
@@ -55,7 +64,10 @@ func (c *comparison) compareCRD(from, to *apiextensionsv1.CustomResourceDefiniti
 		{"shortNames", a.Names.ShortNames, b.Names.ShortNames}, {"categories", a.Names.Categories, b.Names.Categories},
 	} {
 		if gone := without(names.from, names.to); len(gone) > 0 {
-			c.add(Care, NamesChanged, "", names.subject, strings.Join(gone, ", "), "", "%s were removed; commands can depend on them", names.subject)
+			c.add(
+				Care, NamesChanged, "", names.subject, strings.Join(gone, ", "), "", "%s were removed; commands can depend on them",
+				names.subject,
+			)
 		}
 		if added := without(names.to, names.from); len(added) > 0 {
 			c.add(Safe, NamesChanged, "", names.subject, "", strings.Join(added, ", "), "%s were added", names.subject)
@@ -97,7 +109,10 @@ func (c *comparison) compareVersions(from, to *apiextensionsv1.CustomResourceDef
 		b := versionNamed(to, a.Name)
 		switch {
 		case b == nil && slices.Contains(stored, a.Name):
-			c.add(Breaking, StoredVersionRemoved, "", "", "", "", "the version was removed, and objects can be stored in it; migrate them first")
+			c.add(
+				Breaking, StoredVersionRemoved, "", "", "", "",
+				"the version was removed, and objects can be stored in it; migrate them first",
+			)
 		case b == nil && a.Served:
 			c.add(Breaking, VersionRemoved, "", "", "", "", "the version was removed")
 		case b == nil:
@@ -117,16 +132,18 @@ func (c *comparison) compareVersions(from, to *apiextensionsv1.CustomResourceDef
 			c.add(Safe, VersionAdded, "", "", "", "", "the version was added")
 		}
 		if was := versionNamed(from, b.Name); b.Storage && (was == nil || !was.Storage) {
-			c.add(Care, StorageMoved, "", "", storage(from), b.Name, "objects are stored in another version when they are written")
+			c.add(
+				Care, StorageMoved, "", "", storage(from), b.Name, "objects are stored in another version when they are written",
+			)
 			c.compareMovedStorage(from, to, stored, b)
 		}
 	}
 	c.version = ""
 }
 
-// withoutClients corrects the classes of changes of a version that is not served, so that no client reads, writes or validates
-// objects with it. If objects are stored in the version, the API server drops fields and sets defaults by its schema, whatever
-// version a client uses.
+// withoutClients corrects the classes of changes of a version that is not served, so that no client reads, writes or
+// validates objects with it. If objects are stored in the version, the API server drops fields and sets defaults by its
+// schema, whatever version a client uses.
 func withoutClients(changes []Change, stored bool) {
 	for i := range changes {
 		c := &changes[i]
@@ -151,7 +168,9 @@ func withoutClients(changes []Change, stored bool) {
 	}
 }
 
-func versionNamed(crd *apiextensionsv1.CustomResourceDefinition, name string) *apiextensionsv1.CustomResourceDefinitionVersion {
+func versionNamed(
+	crd *apiextensionsv1.CustomResourceDefinition, name string,
+) *apiextensionsv1.CustomResourceDefinitionVersion {
 	for i := range crd.Spec.Versions {
 		if crd.Spec.Versions[i].Name == name {
 			return &crd.Spec.Versions[i]
@@ -223,7 +242,10 @@ func (c *comparison) compareSubresources(a, b *apiextensionsv1.CustomResourceSub
 	case a.Status != nil && b.Status == nil:
 		c.add(Breaking, SubresourceRemoved, "", "status", "", "", "the subresource status was removed; clients write it")
 	case a.Status == nil && b.Status != nil:
-		c.add(Care, SubresourceAdded, "", "status", "", "", "the subresource status was added; writes of the object ignore .status from now on")
+		c.add(
+			Care, SubresourceAdded, "", "status", "", "",
+			"the subresource status was added; writes of the object ignore .status from now on",
+		)
 	}
 	switch {
 	case a.Scale != nil && b.Scale == nil:

@@ -108,8 +108,8 @@ func compareJSON(from, to []byte) ([]Change, error) {
 	return CRD(x, y), nil
 }
 
-// fromSpec returns the text from the value of spec to the end, and all of it if there is no spec. The order of the keys of canonical JSON
-// puts the metadata before it, the only part that differs in most of the CRDs of a release.
+// fromSpec returns the text from the value of spec to the end, and all of it if there is no spec. The order of the keys
+// of canonical JSON puts the metadata before it, the only part that differs in most of the CRDs of a release.
 func fromSpec(text []byte) []byte {
 	d := json.NewDecoder(bytes.NewReader(text))
 	if start, err := d.Token(); err != nil || start != json.Delim('{') {

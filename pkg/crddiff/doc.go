@@ -12,8 +12,9 @@
 // below .status that only tightens values needs care but is not breaking: the runtime of a package writes the
 // status, not its users.
 //
-// A change of a version that is not served is safe, except for the loss of fields and for defaults of a version in which objects
-// are stored: the API server reads and writes stored objects with the schema of that version, whatever version a client uses.
+// A change of a version that is not served is safe, except for the loss of fields and for defaults of a version in
+// which objects are stored: the API server reads and writes stored objects with the schema of that version, whatever
+// version a client uses.
 //
 // The class is a property of the schemas. A breaking change does not affect a cluster without objects that use the
 // field; the plan of an upgrade compares with live objects.

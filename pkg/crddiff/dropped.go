@@ -6,9 +6,9 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// Dropped returns a change for each field that objects of a CRD lose when they are stored in another of its versions, ordered by path:
-// the API server drops fields that the schema of the version does not describe. There is none if a webhook converts the objects, or if
-// one of the versions does not exist.
+// Dropped returns a change for each field that objects of a CRD lose when they are stored in another of its versions,
+// ordered by path: the API server drops fields that the schema of the version does not describe. There is none if a
+// webhook converts the objects, or if one of the versions does not exist.
 func Dropped(crd *apiextensionsv1.CustomResourceDefinition, from, to string) []Change {
 	a, b := versionNamed(crd, from), versionNamed(crd, to)
 	if a == nil || b == nil || !prunes(crd) {
@@ -30,7 +30,8 @@ func (c *comparison) compareStorage(a, b *apiextensionsv1.CustomResourceDefiniti
 	var fields comparison
 	fields.compareSchema("", schemaOf(a), schemaOf(b))
 	for _, f := range fields.changes {
-		isDropped := f.Type == FieldRemoved || f.Type == UnknownFieldsPruned || f.Type == TypeChanged && f.From == "map" && f.To == "object"
+		isDropped := f.Type == FieldRemoved || f.Type == UnknownFieldsPruned ||
+			f.Type == TypeChanged && f.From == "map" && f.To == "object"
 		if !isDropped || f.Class != Breaking {
 			continue
 		}
@@ -38,12 +39,18 @@ func (c *comparison) compareStorage(a, b *apiextensionsv1.CustomResourceDefiniti
 		if f.Type != FieldRemoved {
 			what = "its fields that the schema does not describe"
 		}
-		c.add(Breaking, StoredFieldDropped, f.Path, "", "", "", "objects that are stored in %s lose %s when they are written", a.Name, what)
+		c.add(
+			Breaking, StoredFieldDropped, f.Path, "", "", "", "objects that are stored in %s lose %s when they are written",
+			a.Name, what,
+		)
 	}
 }
 
 // compareMovedStorage adds the fields that objects lose when they are stored in the new storage version of a CRD.
-func (c *comparison) compareMovedStorage(from, to *apiextensionsv1.CustomResourceDefinition, stored []string, b *apiextensionsv1.CustomResourceDefinitionVersion) {
+func (c *comparison) compareMovedStorage(
+	from, to *apiextensionsv1.CustomResourceDefinition, stored []string,
+	b *apiextensionsv1.CustomResourceDefinitionVersion,
+) {
 	if !prunes(to) {
 		return
 	}

@@ -32,7 +32,8 @@ func (f field) compareSchema(a, b *schema) {
 	if typeOf(a) != typeOf(b) {
 		class := Breaking
 		reason := "the type changed"
-		if typeOf(a) == "integer" && (typeOf(b) == "number" || typeOf(b) == "integer or string") || typeOf(a) == "string" && typeOf(b) == "integer or string" {
+		if typeOf(a) == "integer" && (typeOf(b) == "number" || typeOf(b) == "integer or string") ||
+			typeOf(a) == "string" && typeOf(b) == "integer or string" {
 			class, reason = Care, "the type accepts more values; clients that decode the former type fail on them"
 		}
 		f.add(class, TypeChanged, "", typeOf(a), typeOf(b), "%s", reason)
@@ -52,17 +53,20 @@ func (f field) compareSchema(a, b *schema) {
 	f.compareProperties(a, b)
 	f.compareItems("items", itemsOf(a), itemsOf(b))
 	f.compareItems("additionalProperties", valuesOf(a), valuesOf(b))
-	if a.Description != b.Description || a.Title != b.Title || !reflect.DeepEqual(a.Example, b.Example) || !reflect.DeepEqual(a.ExternalDocs, b.ExternalDocs) {
+	if a.Description != b.Description || a.Title != b.Title || !reflect.DeepEqual(a.Example, b.Example) ||
+		!reflect.DeepEqual(a.ExternalDocs, b.ExternalDocs) {
 		f.add(Safe, DocumentationChanged, "", "", "", "the documentation changed")
 	}
 }
 
-// objectFields are the fields that every object has, also if the schema does not describe them. A schema of metadata can only
-// describe the two names.
+// objectFields are the fields that every object has, also if the schema does not describe them. A schema of metadata
+// can only describe the two names.
 var objectFields = map[string]schema{
 	"apiVersion": {Type: "string"},
 	"kind":       {Type: "string"},
-	"metadata":   {Type: "object", Properties: map[string]schema{"name": {Type: "string"}, "generateName": {Type: "string"}}},
+	"metadata": {Type: "object", Properties: map[string]schema{"name": {Type: "string"}, "generateName": {
+		Type: "string",
+	}}},
 }
 
 // withObjectFields returns the schema of an object with objectFields.
@@ -71,7 +75,8 @@ func withObjectFields(s *schema) *schema {
 	return &out
 }
 
-// withFields returns a schema with fields that it has implicitly. A field that the schema describes keeps its constraints.
+// withFields returns a schema with fields that it has implicitly. A field that the schema describes keeps its
+// constraints.
 func withFields(s schema, fields map[string]schema) schema {
 	properties := maps.Clone(fields)
 	for name, described := range s.Properties {
@@ -103,15 +108,21 @@ func typeOf(s *schema) string {
 	}
 }
 
-// compareItems compares the schemas of the items of a list or of the values of a map. Without a schema, a field of any type keeps them.
+// compareItems compares the schemas of the items of a list or of the values of a map. Without a schema, a field of any
+// type keeps them.
 func (f field) compareItems(subject string, a, b *schema) {
 	switch {
 	case a != nil && b != nil:
 		f.c.compareSchema(f.path+anyItem, a, b)
 	case b != nil:
-		f.tighten(ConstraintTightened, subject, "", typeOf(b), "%s, which were kept without validation, are now validated", subject)
+		f.tighten(
+			ConstraintTightened, subject, "", typeOf(b), "%s, which were kept without validation, are now validated", subject,
+		)
 	case a != nil:
-		f.add(Care, ConstraintLoosened, subject, typeOf(a), "", "%s are no longer described, and are kept without validation", subject)
+		f.add(
+			Care, ConstraintLoosened, subject, typeOf(a), "", "%s are no longer described, and are kept without validation",
+			subject,
+		)
 	}
 }
 
@@ -235,10 +246,16 @@ func (f field) compareProperties(a, b *schema) {
 			continue
 		}
 		if keepsUnknown(b) {
-			field{c: f.c, path: child}.add(Care, FieldRemoved, "", typeOf(&was), "", "the field is no longer described, and its values are kept without validation")
+			field{c: f.c, path: child}.add(
+				Care, FieldRemoved, "", typeOf(&was), "",
+				"the field is no longer described, and its values are kept without validation",
+			)
 			continue
 		}
-		field{c: f.c, path: child}.add(Breaking, FieldRemoved, "", typeOf(&was), "", "the field was removed; stored values are dropped when the object is written")
+		field{c: f.c, path: child}.add(
+			Breaking, FieldRemoved, "", typeOf(&was), "",
+			"the field was removed; stored values are dropped when the object is written",
+		)
 	}
 	for _, name := range slices.Sorted(maps.Keys(b.Properties)) {
 		next := b.Properties[name]
@@ -256,7 +273,8 @@ func (f field) compareProperties(a, b *schema) {
 
 // keepsUnknown reports whether an object keeps fields that its schema does not describe.
 func keepsUnknown(s *schema) bool {
-	return s.XPreserveUnknownFields != nil && *s.XPreserveUnknownFields || s.AdditionalProperties != nil && s.AdditionalProperties.Allows && s.AdditionalProperties.Schema == nil
+	return s.XPreserveUnknownFields != nil && *s.XPreserveUnknownFields ||
+		s.AdditionalProperties != nil && s.AdditionalProperties.Allows && s.AdditionalProperties.Schema == nil
 }
 
 // text returns the compact JSON of a value, and "" for none.

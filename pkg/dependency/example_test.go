@@ -8,7 +8,9 @@ import (
 
 func ExampleGraph() {
 	var g dependency.Graph
-	g.Add("platform", dependency.Dependency{Package: "network", Constraint: ">=v1.0.0"}, dependency.Dependency{Package: "database"})
+	g.Add("platform", dependency.Dependency{Package: "network", Constraint: ">=v1.0.0"}, dependency.Dependency{
+		Package: "database",
+	})
 	g.Add("network", dependency.Dependency{Package: "provider"})
 	g.Add("database", dependency.Dependency{Package: "provider", Constraint: "<v2"})
 	g.Add("provider")

@@ -23,7 +23,9 @@ func randomGraph(rt *rapid.T) (*dependency.Graph, []string) {
 		from := rapid.SampledFrom(names[:max(1, len(names)-2)]).Draw(rt, "from")
 		var deps []dependency.Dependency
 		for _, to := range rapid.SliceOfN(rapid.SampledFrom(names), 0, 2).Draw(rt, "to") {
-			deps = append(deps, dependency.Dependency{Package: to, Constraint: rapid.SampledFrom([]string{"", ">=v1"}).Draw(rt, "constraint")})
+			deps = append(deps, dependency.Dependency{
+				Package: to, Constraint: rapid.SampledFrom([]string{"", ">=v1"}).Draw(rt, "constraint"),
+			})
 		}
 		g.Add(from, deps...)
 	}

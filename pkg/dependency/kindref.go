@@ -44,7 +44,8 @@ func ParseKindRef(s string) (KindRef, error) {
 	}
 	rest, version, versioned := strings.Cut(s, "/")
 	name, group, _ := strings.Cut(rest, ".")
-	if first, domain, ok := strings.Cut(group, "."); ok && !versioned && versionPattern().MatchString(first) && strings.Contains(domain, ".") {
+	if first, domain, ok := strings.Cut(group, "."); ok && !versioned && versionPattern().MatchString(first) &&
+		strings.Contains(domain, ".") {
 		version, group = first, domain
 	}
 	k := KindRef{Name: name, Group: group, Version: version}
@@ -64,7 +65,9 @@ func (k KindRef) validate() error {
 	case k.Name != AllKinds && (len(k.Name) > maxNameLength || !namePattern().MatchString(k.Name)):
 		return fmt.Errorf("%.70q is not the name of a kind", k.Name)
 	case !strings.Contains(k.Group, ".") || len(validation.IsDNS1123Subdomain(k.Group)) > 0:
-		return fmt.Errorf("%.300q is not an API group of custom resources, which is a domain such as s3.aws.upbound.io", k.Group)
+		return fmt.Errorf(
+			"%.300q is not an API group of custom resources, which is a domain such as s3.aws.upbound.io", k.Group,
+		)
 	case k.Version != "" && len(validation.IsDNS1035Label(k.Version)) > 0:
 		return fmt.Errorf("%.70q is not an API version", k.Version)
 	}

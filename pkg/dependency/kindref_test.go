@@ -37,9 +37,12 @@ func TestKindsAreReadInEveryForm(t *testing.T) {
 
 func TestOtherTextsAreNotKinds(t *testing.T) {
 	for _, text := range []string{
-		"", ".", "/", "Bucket", "Bucket/v1", "Bucket.io", "Bucket.", ".example.org", "Bucket.example.org/", "Bucket.example.org/V1", "Bucket.example.org/v1/v2",
-		"Bucket.Example.org", "Bucket..org", "Buc ket.example.org", "Bucket.example.org/v1 ", "-b.example.org", "b-.example.org", "**.example.org", "*", "*/v1",
-		"1x.example.org", "Bucket.example.org\n", "Bucket.exa_mple.org", strings.Repeat("k", 64) + ".example.org", "Bucket." + strings.Repeat("x.", 200) + "org",
+		"", ".", "/", "Bucket", "Bucket/v1", "Bucket.io", "Bucket.", ".example.org", "Bucket.example.org/",
+		"Bucket.example.org/V1", "Bucket.example.org/v1/v2",
+		"Bucket.Example.org", "Bucket..org", "Buc ket.example.org", "Bucket.example.org/v1 ", "-b.example.org",
+		"b-.example.org", "**.example.org", "*", "*/v1",
+		"1x.example.org", "Bucket.example.org\n", "Bucket.exa_mple.org", strings.Repeat("k", 64) + ".example.org",
+		"Bucket." + strings.Repeat("x.", 200) + "org",
 		"xpkg.upbound.io/upbound/provider-aws", "xpkg.upbound.io/upbound/provider-aws:v1", "Bücket.example.org",
 	} {
 		if got, err := dependency.ParseKindRef(text); err == nil {
@@ -53,7 +56,8 @@ func TestAKindMatchesItsNamesOnly(t *testing.T) {
 		ref  string
 		want bool
 	}{
-		{"Bucket.s3.example.org", true}, {"bucket.s3.example.org", true}, {"buckets.s3.example.org/v1", true}, {"*.s3.example.org", true},
+		{"Bucket.s3.example.org", true}, {"bucket.s3.example.org", true}, {"buckets.s3.example.org/v1", true},
+		{"*.s3.example.org", true},
 		{"Bucket.example.org", false}, {"Bucke.s3.example.org", false}, {"*.example.org", false},
 	} {
 		k, err := dependency.ParseKindRef(c.ref)
@@ -67,7 +71,9 @@ func TestAKindMatchesItsNamesOnly(t *testing.T) {
 }
 
 func FuzzParseKindRef(f *testing.F) {
-	for _, seed := range []string{"Bucket.s3.aws.upbound.io/v1beta1", "*.example.org", "Bucket.v1.example.org", "a.b", "/"} {
+	for _, seed := range []string{
+		"Bucket.s3.aws.upbound.io/v1beta1", "*.example.org", "Bucket.v1.example.org", "a.b", "/",
+	} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

@@ -16,8 +16,8 @@ type Need struct {
 	Kinds []string
 }
 
-// Needs returns dependencies as one Need for each package, in the order of their first dependencies. An optional dependency
-// is separate.
+// Needs returns dependencies as one Need for each package, in the order of their first dependencies. An optional
+// dependency is separate.
 func Needs(all []Dependency) []Need {
 	var out []Need
 	for _, d := range all {
@@ -48,7 +48,9 @@ func (n Need) Purpose() string {
 	case len(n.Kinds) == 0:
 		return ""
 	case len(n.Kinds) > maxKindsInText:
-		return fmt.Sprintf("for %s and %d more kinds", strings.Join(n.Kinds[:maxKindsInText-1], ", "), len(n.Kinds)-maxKindsInText+1)
+		return fmt.Sprintf(
+			"for %s and %d more kinds", strings.Join(n.Kinds[:maxKindsInText-1], ", "), len(n.Kinds)-maxKindsInText+1,
+		)
 	}
 	return "for " + strings.Join(n.Kinds, " and ")
 }

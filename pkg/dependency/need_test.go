@@ -19,7 +19,8 @@ func TestAPackageIsNeededOnceForAllOfItsKinds(t *testing.T) {
 		"a >=v1; b":   {{Package: "a", Constraint: ">=v1"}, {Package: "b"}, {Package: "a", Constraint: ">=v1"}},
 		"a; a >=v1 ?": {{Package: "a"}, {Package: "a", Constraint: ">=v1", Optional: true}},
 		"a >=v1 and <v2 for K.x.org and L.x.org": {
-			{Package: "a", Constraint: ">=v1"}, {Package: "a", Constraint: "<v2", CRD: "K.x.org"}, {Package: "a", Constraint: "<v2", CRD: "L.x.org"}, {Package: "a", CRD: "L.x.org"},
+			{Package: "a", Constraint: ">=v1"}, {Package: "a", Constraint: "<v2", CRD: "K.x.org"},
+			{Package: "a", Constraint: "<v2", CRD: "L.x.org"}, {Package: "a", CRD: "L.x.org"},
 		},
 		"a for K0.x.org, K1.x.org, K2.x.org, K3.x.org and 3 more kinds": many,
 	} {

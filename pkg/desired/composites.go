@@ -8,8 +8,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/rbac"
 )
 
-// Composites returns the kinds that the CompositeResourceDefinitions among the objects define. The first call reads each
-// of them completely.
+// Composites returns the kinds that the CompositeResourceDefinitions among the objects define. The first call reads
+// each of them completely.
 func (o *Objects) Composites() (map[plan.Ref]rbac.Composite, error) { return o.composites() }
 
 // ComposedCRDs returns the CRDs that Crossplane creates from the XRDs and MRDs among the objects.

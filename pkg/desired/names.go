@@ -41,5 +41,6 @@ func shortened(name string) string {
 	}
 	const digits = 12
 	sum := sha256.Sum256([]byte(name))
-	return strings.TrimRight(name[:validation.DNS1123SubdomainMaxLength-digits-1], "-.") + "-" + hex.EncodeToString(sum[:digits/2])
+	return strings.TrimRight(name[:validation.DNS1123SubdomainMaxLength-digits-1], "-.") + "-" +
+		hex.EncodeToString(sum[:digits/2])
 }

@@ -81,7 +81,8 @@ func (o *Objects) add(object xpkg.Object, name string, opts Options) error {
 	}
 	o.put(plan.Desired{
 		Ref: refOf(object, name), Digest: digest(object, summary, opts.Webhooks), CallsRuntime: summary.CallsRuntime,
-		Labels: Overlay(xpkg.WithoutReserved(summary.Labels), opts.Labels), Annotations: Overlay(xpkg.WithoutReserved(summary.Annotations), opts.Annotations),
+		Labels:      Overlay(xpkg.WithoutReserved(summary.Labels), opts.Labels),
+		Annotations: Overlay(xpkg.WithoutReserved(summary.Annotations), opts.Annotations),
 	}, content)
 	return nil
 }

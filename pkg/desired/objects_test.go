@@ -36,7 +36,9 @@ spec:
     schema: {openAPIV3Schema: {type: object}}
 `
 
-var thing = plan.Ref{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition", Name: "things.desired.test"}
+var thing = plan.Ref{
+	APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition", Name: "things.desired.test",
+}
 
 // of returns the objects of a package, read in two ways: from its YAML, and from
 // its index. Both must be equal.
@@ -81,8 +83,9 @@ func only(t *testing.T, o *Objects) plan.Desired {
 }
 
 func TestReservedKeysOfThePackageAreIgnored(t *testing.T) {
-	marked := strings.Replace(stream, "labels: {from: package, team: theirs}", "labels: {xpkg.dev/permissive: x, kept: x}\n"+
-		`  annotations: {xpkg.dev/adopted-by: Provider/other, crossplane.io/paused: "true", kept: x}`, 1)
+	marked := strings.Replace(stream,
+		"labels: {from: package, team: theirs}", "labels: {xpkg.dev/permissive: x, kept: x}\n"+
+			`  annotations: {xpkg.dev/adopted-by: Provider/other, crossplane.io/paused: "true", kept: x}`, 1)
 	got := of(t, marked, Options{Package: "desired"}).Desired()[0]
 	want := map[string]string{"kept": "x"}
 	if diff := cmp.Diff([]map[string]string{want, want}, []map[string]string{got.Labels, got.Annotations}); diff != "" {
@@ -91,7 +94,9 @@ func TestReservedKeysOfThePackageAreIgnored(t *testing.T) {
 }
 
 func TestCommonLabelsWin(t *testing.T) {
-	d := only(t, of(t, stream, Options{Labels: map[string]string{"team": "ours", "more": "yes"}, Annotations: map[string]string{"note": "x"}}))
+	d := only(t, of(t, stream, Options{
+		Labels: map[string]string{"team": "ours", "more": "yes"}, Annotations: map[string]string{"note": "x"},
+	}))
 	if diff := cmp.Diff(map[string]string{"from": "package", "team": "ours", "more": "yes"}, d.Labels); diff != "" {
 		t.Errorf("labels (-want +got):\n%s", diff)
 	}
@@ -147,7 +152,8 @@ func TestDefinitionsAreMissingUntilServed(t *testing.T) {
 // hardening: E10
 func TestConversionWebhookIsTheRuntimeOfThePackage(t *testing.T) {
 	converted := strings.Replace(stream, "{strategy: None}",
-		"{strategy: Webhook, webhook: {conversionReviewVersions: [v1], clientConfig: {url: 'https://elsewhere.example.org'}}}", 1)
+		"{strategy: Webhook, webhook: {conversionReviewVersions: [v1], clientConfig: {url: 'https://elsewhere.example.org'}}}",
+		1)
 	o := of(t, converted, Options{Webhooks: Service{Name: "desired", Namespace: "home"}})
 	raw, err := o.Content(thing)
 	if err != nil {
@@ -165,7 +171,9 @@ func TestConversionWebhookIsTheRuntimeOfThePackage(t *testing.T) {
 	if err := json.Unmarshal(raw, &crd); err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]any{"service": map[string]any{"name": "desired", "namespace": "home", "port": float64(9443), "path": "/convert"}}
+	want := map[string]any{"service": map[string]any{
+		"name": "desired", "namespace": "home", "port": float64(9443), "path": "/convert",
+	}}
 	if diff := cmp.Diff(want, crd.Spec.Conversion.Webhook.ClientConfig); diff != "" {
 		t.Errorf("clientConfig (-want +got):\n%s", diff)
 	}

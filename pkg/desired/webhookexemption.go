@@ -19,8 +19,8 @@ var exemptionExpression = `!(request.resource.group in ["` + strings.Join(exempt
 // exemptionName is the name of the match condition of [exempt].
 const exemptionName = "xpkg.dev/exempt"
 
-// exempt adds a match condition to a webhook whose rules cover one of the exempt groups, so that the API server does not
-// call it for them.
+// exempt adds a match condition to a webhook whose rules cover one of the exempt groups, so that the API server does
+// not call it for them.
 func exempt(webhook map[string]any) {
 	rules, _ := webhook["rules"].([]any)
 	if !slices.ContainsFunc(rules, coversExempt) {
@@ -31,7 +31,9 @@ func exempt(webhook map[string]any) {
 		condition, _ := c.(map[string]any)
 		return condition["name"] == exemptionName
 	})
-	webhook["matchConditions"] = append(conditions, map[string]any{"name": exemptionName, "expression": exemptionExpression})
+	webhook["matchConditions"] = append(conditions, map[string]any{
+		"name": exemptionName, "expression": exemptionExpression,
+	})
 }
 
 // coversExempt reports whether a rule of a webhook covers an exempt group.
@@ -47,9 +49,13 @@ func coversExempt(rule any) bool {
 func mayCoverExempt(group string) bool { return group == "*" || slices.Contains(exemptGroups, group) }
 
 // Exempts reports whether a webhook with these rules and match conditions never receives requests of the exempt groups.
-func Exempts(rules []admissionregistrationv1.RuleWithOperations, conditions []admissionregistrationv1.MatchCondition) bool {
+func Exempts(
+	rules []admissionregistrationv1.RuleWithOperations, conditions []admissionregistrationv1.MatchCondition,
+) bool {
 	covers := slices.ContainsFunc(rules, func(r admissionregistrationv1.RuleWithOperations) bool {
 		return slices.ContainsFunc(r.APIGroups, mayCoverExempt)
 	})
-	return !covers || slices.Contains(conditions, admissionregistrationv1.MatchCondition{Name: exemptionName, Expression: exemptionExpression})
+	return !covers || slices.Contains(conditions, admissionregistrationv1.MatchCondition{
+		Name: exemptionName, Expression: exemptionExpression,
+	})
 }

@@ -81,13 +81,15 @@ func UncoveredWebhookRules(allowed, rules []WebhookRule) []WebhookRule {
 // covers reports whether the rule covers at least the same requests as another one.
 func (r WebhookRule) covers(o WebhookRule) bool {
 	operations := slices.Contains(r.Operations, "*") || sets.New(r.Operations...).HasAll(o.Operations...)
-	return r.Mutates == o.Mutates && operations && (r.Group == "*" || r.Group == o.Group) && coversResource(r.Resource, o.Resource)
+	return r.Mutates == o.Mutates && operations && (r.Group == "*" || r.Group == o.Group) &&
+		coversResource(r.Resource, o.Resource)
 }
 
 func coversResource(r, o string) bool {
 	resource, subresource, _ := strings.Cut(r, "/")
 	other, otherSub, _ := strings.Cut(o, "/")
-	return r == "*/*" || (resource == "*" || resource == other) && (subresource == otherSub || subresource == "*" && otherSub != "")
+	return r == "*/*" ||
+		(resource == "*" || resource == other) && (subresource == otherSub || subresource == "*" && otherSub != "")
 }
 
 // OutsideWebhookRules returns the rules of the webhook configurations among the objects that

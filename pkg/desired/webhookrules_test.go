@@ -15,21 +15,47 @@ func TestOutsideWebhookRules(t *testing.T) {
 		rules string
 		want  string
 	}{
-		"own resource":           {`{apiGroups: [own.test], resources: [things], operations: ["*"]}`, ""},
-		"own subresources":       {`{apiGroups: [own.test], resources: [things/status, things/*], operations: [CREATE]}`, ""},
-		"foreign resource":       {`{apiGroups: [own.test], resources: [things, others], operations: [CREATE]}`, "validate CREATE own.test/others"},
-		"all resources":          {`{apiGroups: [own.test], resources: ["*"], operations: ["*"]}`, "validate * own.test/*"},
-		"all subresources":       {`{apiGroups: [own.test], resources: ["*/*", "*/status"], operations: [CREATE]}`, "validate CREATE own.test/*/*; validate CREATE own.test/*/status"},
-		"own plural, all groups": {`{apiGroups: ["*"], resources: [things], operations: [CREATE]}`, "validate CREATE */things"},
-		"everything":             {`{apiGroups: ["*"], resources: ["*/*"], operations: ["*"]}`, "validate * */*/*"},
-		"every group":            {`{apiGroups: ["*"], resources: [things], operations: [UPDATE, CREATE]}`, "validate CREATE,UPDATE */things"},
-		"core group":             {`{apiGroups: [""], resources: [pods, secrets], operations: [CREATE]}`, "validate CREATE core/pods; validate CREATE core/secrets"},
-		"own and foreign":        {`{apiGroups: [own.test, apps], resources: [things/scale], operations: [CREATE, "*"]}`, "validate * apps/things/scale"},
-		"subdomain":              {`{apiGroups: [sub.own.test], resources: [things], operations: [CREATE]}`, "validate CREATE sub.own.test/things"},
-		"parent domain":          {`{apiGroups: [test], resources: [things], operations: [CREATE]}`, "validate CREATE test/things"},
-		"reserved resource":      {`{apiGroups: [apiextensions.crossplane.io], resources: [ours], operations: [CREATE]}`, "validate CREATE apiextensions.crossplane.io/ours"},
-		"text of another rule":   {`{apiGroups: ["x/y; mutate * *"], resources: ["*"], operations: ["C; D"]}`, "validate C??D x/y??mutate?*?*/*"},
-		"twice":                  {`{apiGroups: [apps, apps], resources: [deployments], operations: [CREATE]}`, "validate CREATE apps/deployments"},
+		"own resource":     {`{apiGroups: [own.test], resources: [things], operations: ["*"]}`, ""},
+		"own subresources": {`{apiGroups: [own.test], resources: [things/status, things/*], operations: [CREATE]}`, ""},
+		"foreign resource": {
+			`{apiGroups: [own.test], resources: [things, others], operations: [CREATE]}`, "validate CREATE own.test/others",
+		},
+		"all resources": {`{apiGroups: [own.test], resources: ["*"], operations: ["*"]}`, "validate * own.test/*"},
+		"all subresources": {
+			`{apiGroups: [own.test], resources: ["*/*", "*/status"], operations: [CREATE]}`,
+			"validate CREATE own.test/*/*; validate CREATE own.test/*/status",
+		},
+		"own plural, all groups": {
+			`{apiGroups: ["*"], resources: [things], operations: [CREATE]}`, "validate CREATE */things",
+		},
+		"everything": {`{apiGroups: ["*"], resources: ["*/*"], operations: ["*"]}`, "validate * */*/*"},
+		"every group": {
+			`{apiGroups: ["*"], resources: [things], operations: [UPDATE, CREATE]}`, "validate CREATE,UPDATE */things",
+		},
+		"core group": {
+			`{apiGroups: [""], resources: [pods, secrets], operations: [CREATE]}`,
+			"validate CREATE core/pods; validate CREATE core/secrets",
+		},
+		"own and foreign": {
+			`{apiGroups: [own.test, apps], resources: [things/scale], operations: [CREATE, "*"]}`,
+			"validate * apps/things/scale",
+		},
+		"subdomain": {
+			`{apiGroups: [sub.own.test], resources: [things], operations: [CREATE]}`, "validate CREATE sub.own.test/things",
+		},
+		"parent domain": {
+			`{apiGroups: [test], resources: [things], operations: [CREATE]}`, "validate CREATE test/things",
+		},
+		"reserved resource": {
+			`{apiGroups: [apiextensions.crossplane.io], resources: [ours], operations: [CREATE]}`,
+			"validate CREATE apiextensions.crossplane.io/ours",
+		},
+		"text of another rule": {
+			`{apiGroups: ["x/y; mutate * *"], resources: ["*"], operations: ["C; D"]}`, "validate C??D x/y??mutate?*?*/*",
+		},
+		"twice": {
+			`{apiGroups: [apps, apps], resources: [deployments], operations: [CREATE]}`, "validate CREATE apps/deployments",
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -41,7 +67,8 @@ func TestOutsideWebhookRules(t *testing.T) {
 			if got := FormatWebhookRules(rules); got != tc.want {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
-			if left := UncoveredWebhookRules(ParseWebhookRules(tc.want), rules); len(left) > 0 && !strings.Contains(tc.want, "?") {
+			if left := UncoveredWebhookRules(ParseWebhookRules(tc.want), rules); len(left) > 0 &&
+				!strings.Contains(tc.want, "?") {
 				t.Errorf("the rules do not cover themselves: %v", left)
 			}
 		})
@@ -51,10 +78,13 @@ func TestOutsideWebhookRules(t *testing.T) {
 // Neither selectors nor the failure policy make the rules of a webhook narrower.
 func TestSelectorsDoNotNarrowOutsideWebhookRules(t *testing.T) {
 	for _, field := range []string{
-		"failurePolicy: Ignore", "objectSelector: {matchLabels: {own: test}}", "namespaceSelector: {matchLabels: {own: test}}",
+		"failurePolicy: Ignore", "objectSelector: {matchLabels: {own: test}}",
+		"namespaceSelector: {matchLabels: {own: test}}",
 		"matchPolicy: Exact", `matchConditions: [{name: never, expression: "false"}]`,
 	} {
-		rules, err := objectsOf(t, fmt.Sprintf(webhookStream, "Mutating", field, `{apiGroups: [""], resources: [pods], operations: [CREATE], scope: Namespaced}`)).OutsideWebhookRules()
+		rules, err := objectsOf(t, fmt.Sprintf(
+			webhookStream, "Mutating", field, `{apiGroups: [""], resources: [pods], operations: [CREATE], scope: Namespaced}`,
+		)).OutsideWebhookRules()
 		if err != nil || FormatWebhookRules(rules) != "mutate CREATE core/pods" {
 			t.Errorf("%s: %v, %v", field, rules, err)
 		}

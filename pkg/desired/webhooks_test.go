@@ -65,7 +65,8 @@ func TestWebhooksAreServedByTheRuntime(t *testing.T) {
 	}
 }
 
-// No webhook of a package receives the requests with which packages are removed, Transactions return packages, and Leases are renewed.
+// No webhook of a package receives the requests with which packages are removed, Transactions return packages, and
+// Leases are renewed.
 func TestWebhooksExemptPackagesAndLeases(t *testing.T) {
 	const exemption = `{"expression":"!(request.resource.group in [\"coordination.k8s.io\", \"pkg.crossplane.io\", \"xpkg.dev\"])","name":"xpkg.dev/exempt"}`
 	for groups, want := range map[string]string{
@@ -74,9 +75,12 @@ func TestWebhooksExemptPackagesAndLeases(t *testing.T) {
 		"apiGroups: [coordination.k8s.io]":     "[" + exemption + "]",
 		"apiGroups: [xpkg.dev]":                "[" + exemption + "]",
 		"apiGroups: [apps]":                    "null",
-		`apiGroups: ["*"]}], matchConditions: [{name: mine, expression: "true"}, {name: xpkg.dev/exempt, expression: "true"}], unknown: [{`: `[{"expression":"true","name":"mine"},` + exemption + "]",
+		`apiGroups: ["*"]}], matchConditions: [{name: mine, expression: "true"}, {name: xpkg.dev/exempt, expression: "true"}], unknown: [{`: `[{"expression":"true","name":"mine"},` +
+			exemption + "]",
 	} {
-		o := of(t, stream+"---\n{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: x}, webhooks: [{rules: [{"+groups+"}]}]}\n", home)
+		o := of(t, stream+
+			"---\n{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: x}, webhooks: [{rules: [{"+
+			groups+"}]}]}\n", home)
 		raw, err := o.Content(configuration("crossplane-provider-desired"))
 		if err != nil {
 			t.Fatal(err)
@@ -112,7 +116,8 @@ func TestCABundleHashIsRecordedOnlyOnObjectsWithWebhooks(t *testing.T) {
 		t.Errorf("an object that calls nobody changed:\n%s", diff)
 	}
 	trusts := CABundleHash([]byte("authorities"))
-	if d := o.Desired()[1]; d.Digest != before[1].Digest || d.CABundleHash != trusts+" elsewhere" || CABundleHashOf(d.CABundleHash) != trusts || trusts == "" {
+	if d := o.Desired()[1]; d.Digest != before[1].Digest || d.CABundleHash != trusts+" elsewhere" ||
+		CABundleHashOf(d.CABundleHash) != trusts || trusts == "" {
 		t.Errorf("digest %s, trusts %q", d.Digest, d.CABundleHash)
 	}
 	if raw, err := o.Content(o.Refs()[1]); err != nil || !strings.Contains(string(raw), `"name":"elsewhere"`) {
@@ -145,7 +150,9 @@ func TestNamesOfWebhookConfigurations(t *testing.T) {
 
 // Numbers in a schema keep the author's notation, also where a float is not exact.
 func TestConversionKeepsNumbers(t *testing.T) {
-	converted := strings.Replace(stream, "{strategy: None}", "{strategy: Webhook, webhook: {clientConfig: {service: {path: /elsewhere}}}}", 1)
+	converted := strings.Replace(
+		stream, "{strategy: None}", "{strategy: Webhook, webhook: {clientConfig: {service: {path: /elsewhere}}}}", 1,
+	)
 	converted = strings.Replace(converted, "type: object", "type: integer, maximum: 9223372036854775807", 1)
 	o := of(t, converted, home)
 	o.SetWebhookService(home.Webhooks, []byte("authorities"))
@@ -161,8 +168,12 @@ func TestConversionKeepsNumbers(t *testing.T) {
 }
 
 func TestUnknownWebhooks(t *testing.T) {
-	for _, webhooks := range []string{"webhooks: {}", "webhooks: [text]", "webhooks: [{clientConfig: text}]", "webhooks: [{clientConfig: {service: text}}]"} {
-		o := of(t, stream+"---\n{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: x}, "+webhooks+"}\n", home)
+	for _, webhooks := range []string{
+		"webhooks: {}", "webhooks: [text]", "webhooks: [{clientConfig: text}]", "webhooks: [{clientConfig: {service: text}}]",
+	} {
+		o := of(t, stream+
+			"---\n{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: x}, "+
+			webhooks+"}\n", home)
 		if raw, err := o.Content(configuration("crossplane-provider-desired")); err == nil {
 			t.Errorf("%s: %s", webhooks, raw)
 		}

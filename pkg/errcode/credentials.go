@@ -38,8 +38,8 @@ func HideCredentials(text string) string {
 // delimiters end a reference or an address in a message.
 const delimiters = " \t\r\n\"'`<>()"
 
-// credentials returns the offset of the credentials at the end of before, or -1 if there are none. After is the text behind
-// the character "@", which also separates a digest, a constraint, and the host of an e-mail address.
+// credentials returns the offset of the credentials at the end of before, or -1 if there are none. After is the text
+// behind the character "@", which also separates a digest, a constraint, and the host of an e-mail address.
 func credentials(before, after string) int {
 	start := strings.LastIndexAny(before, delimiters) + 1
 	if i := strings.LastIndex(before[start:], "://"); i >= 0 {

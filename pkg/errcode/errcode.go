@@ -134,8 +134,8 @@ type Error struct {
 	Do string
 }
 
-// WithDo returns a copy of e with more specific advice than the one of the code. It leaves e as it is: concurrent callers
-// can share an error.
+// WithDo returns a copy of e with more specific advice than the one of the code. It leaves e as it is: concurrent
+// callers can share an error.
 func (e *Error) WithDo(format string, args ...any) *Error {
 	out := *e
 	out.Do = HideCredentials(fmt.Sprintf(format, args...))
@@ -187,8 +187,8 @@ func From(err error) *Error {
 	return &Error{Code: Unknown, What: err.Error(), Do: Unknown.Fix}
 }
 
-// IsOfContent reports whether err depends only on the content that was read: it is not valid, exceeds a limit or is not supported, so that
-// another attempt fails too. It returns false for nil.
+// IsOfContent reports whether err depends only on the content that was read: it is not valid, exceeds a limit or is not
+// supported, so that another attempt fails too. It returns false for nil.
 func IsOfContent(err error) bool {
 	var e *Error
 	if !errors.As(err, &e) {

@@ -22,7 +22,9 @@ func TestErrorHasCodeCauseAndAdvice(t *testing.T) {
 	if got, want := errcode.Message(err), "TestOnly: cannot read x.yaml: no such file. Do nothing."; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if got, want := errcode.Message(err.WithDo("Look at %s.", "it")), "TestOnly: cannot read x.yaml: no such file. Look at it."; got != want {
+	if got, want := errcode.Message(err.WithDo(
+		"Look at %s.", "it",
+	)), "TestOnly: cannot read x.yaml: no such file. Look at it."; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
@@ -41,7 +43,8 @@ func TestAdviceIsAddedToACopy(t *testing.T) {
 func TestFromKeepsWrappingText(t *testing.T) {
 	inner := errTest.New(nil, "cannot read x.yaml")
 	f := errcode.From(fmt.Errorf("build: %w", inner))
-	if got, want := f.Error(), "build: cannot read x.yaml"; got != want || f.Code.Name != errTest.Name || f.Do != inner.Do {
+	if got, want := f.Error(), "build: cannot read x.yaml"; got != want || f.Code.Name != errTest.Name ||
+		f.Do != inner.Do {
 		t.Errorf("got %q with code %s, want %q with code %s", got, f.Code.Name, want, errTest.Name)
 	}
 	if errcode.From(inner) != inner {

@@ -66,6 +66,9 @@ func annotate(r *Resource, title string) {
 // checkAnnotations reports annotations that the API server would reject.
 func (r *reader) checkAnnotations(res *Resource) {
 	if problem := check.Annotations(res.CRD.Annotations); problem != "" {
-		r.report(xpkg.Error, check.ErrAnnotationsTooLarge, res.File, res.sources[0].doc.Line, "CRD %s with its metadata: %s", res.CRD.Name, problem)
+		r.report(
+			xpkg.Error, check.ErrAnnotationsTooLarge, res.File, res.sources[0].doc.Line, "CRD %s with its metadata: %s",
+			res.CRD.Name, problem,
+		)
 	}
 }

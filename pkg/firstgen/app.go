@@ -91,7 +91,8 @@ func (r *reader) readApp(f file) App {
 	for i, dep := range d.DependsOn {
 		ref, ok := ParseCRDReference(dep.CRD)
 		if _, err := dependency.ParseKindRef(dep.CRD); !ok || err != nil {
-			invalid("dependsOn["+strconv.Itoa(i)+"].crd", dep.CRD, "PLURAL.GROUP/VERSION of a CRD, where PLURAL can be * and GROUP contains a dot")
+			invalid("dependsOn["+strconv.Itoa(i)+
+				"].crd", dep.CRD, "PLURAL.GROUP/VERSION of a CRD, where PLURAL can be * and GROUP contains a dot")
 			continue
 		}
 		app.DependsOn = append(app.DependsOn, ref)
@@ -106,11 +107,14 @@ func CheckTag(version, tag string) error {
 		return nil
 	}
 	return ErrVersionMismatch.New(nil, "version is %.100q, and the image has the tag %.100q", version, tag).
-		WithDo("Use the tag %.100s, or remove the version from app.yaml, or from the annotation %s of a converted package.", version, xpkg.AnnotationVersion)
+		WithDo(
+			"Use the tag %.100s, or remove the version from app.yaml, or from the annotation %s of a converted package.",
+			version, xpkg.AnnotationVersion,
+		)
 }
 
-// CheckConvertedTag is CheckTag for the metadata of a package that was converted from a package of the first generation,
-// and returns nil for any other package.
+// CheckConvertedTag is CheckTag for the metadata of a package that was converted from a package of the first
+// generation, and returns nil for any other package.
 func CheckConvertedTag(meta xpkg.Meta, tag string) error {
 	if meta.Annotations[xpkg.AnnotationFirstGeneration] == "" {
 		return nil

@@ -70,7 +70,8 @@ func (c *Conversion) RuntimeConfig(name string) ([]byte, error) {
 		return nil, nil // Only the name of the container is left.
 	}
 	return marshal(map[string]any{
-		"apiVersion": "pkg.crossplane.io/v1beta1", "kind": "DeploymentRuntimeConfig", "metadata": map[string]any{"name": name},
-		"spec": map[string]any{"deploymentTemplate": map[string]any{"spec": spec}},
+		"apiVersion": "pkg.crossplane.io/v1beta1", "kind": "DeploymentRuntimeConfig",
+		"metadata": map[string]any{"name": name},
+		"spec":     map[string]any{"deploymentTemplate": map[string]any{"spec": spec}},
 	})
 }

@@ -32,21 +32,28 @@ spec:
 `
 
 func TestLiteralPartsOfTheProgramMoveIntoTheImage(t *testing.T) {
-	pkg := mustRead(t, map[string]string{"app.yaml": "title: A\npermissionScope: Cluster\n", "install.yaml": program}, firstgen.Options{})
+	pkg := mustRead(
+		t, map[string]string{"app.yaml": "title: A\npermissionScope: Cluster\n", "install.yaml": program}, firstgen.Options{},
+	)
 	c, read := convert(t, pkg, firstgen.ConvertOptions{Bake: true})
 	p := c.Process
-	if p == nil || !slices.Equal(p.Command, []string{"/manager"}) || !slices.Equal(p.Args, []string{"--sync"}) || p.WorkingDir != "/work" || !slices.Equal(p.Env, []string{"MODE=fast"}) {
+	if p == nil || !slices.Equal(p.Command, []string{"/manager"}) || !slices.Equal(p.Args, []string{"--sync"}) ||
+		p.WorkingDir != "/work" || !slices.Equal(p.Env, []string{"MODE=fast"}) {
 		t.Fatalf("process %+v", p)
 	}
 	d := defaultsOf(t, read)
-	if len(d.Command)+len(d.Args) > 0 || d.WorkingDir != "" || len(d.Env) != 2 || d.ReadinessProbe == nil || *d.Replicas != 2 {
+	if len(d.Command)+len(d.Args) > 0 || d.WorkingDir != "" || len(d.Env) != 2 || d.ReadinessProbe == nil ||
+		*d.Replicas != 2 {
 		t.Errorf("defaults %+v", d)
 	}
 	config, err := c.RuntimeConfig("a")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"kind: DeploymentRuntimeConfig", "name: a", "replicas: 2", "fieldPath: metadata.name", "id-$(POD_NAME)", "path: /ready", "name: package-runtime"} {
+	for _, want := range []string{
+		"kind: DeploymentRuntimeConfig", "name: a", "replicas: 2", "fieldPath: metadata.name", "id-$(POD_NAME)",
+		"path: /ready", "name: package-runtime",
+	} {
 		if !strings.Contains(string(config), want) {
 			t.Errorf("%q is missing in\n%s", want, config)
 		}
@@ -58,7 +65,9 @@ func TestLiteralPartsOfTheProgramMoveIntoTheImage(t *testing.T) {
 
 func TestArgumentsWithVariablesStayInTheConfiguration(t *testing.T) {
 	text := strings.Replace(program, "[--sync]", "[--name=$(POD_NAME)]", 1)
-	c, _ := convert(t, mustRead(t, map[string]string{"install.yaml": text}, firstgen.Options{}), firstgen.ConvertOptions{Bake: true})
+	c, _ := convert(t, mustRead(t, map[string]string{"install.yaml": text}, firstgen.Options{}), firstgen.ConvertOptions{
+		Bake: true,
+	})
 	if len(c.Process.Args)+len(c.Process.Command) > 0 || !slices.Equal(c.Runtime.Args, []string{"--name=$(POD_NAME)"}) {
 		t.Errorf("process %+v, defaults %+v", c.Process, c.Runtime)
 	}
@@ -66,7 +75,9 @@ func TestArgumentsWithVariablesStayInTheConfiguration(t *testing.T) {
 
 func TestSeparateImageIsNotBaked(t *testing.T) {
 	text := strings.Replace(program, "- name: controller", "- name: controller\n        image: acme/controller:v1", 1)
-	c, read := convert(t, mustRead(t, map[string]string{"install.yaml": text}, firstgen.Options{}), firstgen.ConvertOptions{Bake: true})
+	c, read := convert(
+		t, mustRead(t, map[string]string{"install.yaml": text}, firstgen.Options{}), firstgen.ConvertOptions{Bake: true},
+	)
 	if c.Process != nil || read.Meta.ControllerImage != "acme/controller:v1" {
 		t.Errorf("process %+v, image %q", c.Process, read.Meta.ControllerImage)
 	}
@@ -78,7 +89,9 @@ func TestSeparateImageIsNotBaked(t *testing.T) {
 func TestSimpleProgramNeedsNoRuntimeConfig(t *testing.T) {
 	text := program[:strings.Index(program, "        - {name: POD_NAME")]
 	text = strings.Replace(text, "  replicas: 2\n", "", 1)
-	c, _ := convert(t, mustRead(t, map[string]string{"install.yaml": text}, firstgen.Options{}), firstgen.ConvertOptions{Bake: true})
+	c, _ := convert(t, mustRead(t, map[string]string{"install.yaml": text}, firstgen.Options{}), firstgen.ConvertOptions{
+		Bake: true,
+	})
 	if config, err := c.RuntimeConfig("a"); config != nil || err != nil {
 		t.Errorf("%s, %v", config, err)
 	}
@@ -87,7 +100,8 @@ func TestSimpleProgramNeedsNoRuntimeConfig(t *testing.T) {
 func TestDocumentationHasReadmesIconsAndUISchemas(t *testing.T) {
 	pkg := mustRead(t, map[string]string{
 		"app.yaml": "title: A\nreadme: '# A'\n", "icon.svg": svg, "icon.png": png, "ui-schema.yaml": "version: 0.5\n",
-		"resources/thing.resource.yaml": "id: Thing\ntitle: A thing\nreadme: About things.\n", "resources/thing.icon.png": png, "resources/thing.ui-schema.yaml": "version: 0.5\n",
+		"resources/thing.resource.yaml": "id: Thing\ntitle: A thing\nreadme: About things.\n",
+		"resources/thing.icon.png":      png, "resources/thing.ui-schema.yaml": "version: 0.5\n",
 	}, firstgen.Options{})
 	var paths []string
 	for _, f := range pkg.Documentation() {
@@ -106,15 +120,18 @@ func TestDocumentationHasReadmesIconsAndUISchemas(t *testing.T) {
 }
 
 func TestDocumentationHasTheAnnotationsOfABuild(t *testing.T) {
-	text := strings.Replace(crdText("a.example.org", "Thing", "v1"), "metadata:\n", "metadata:\n  annotations:\n    "+firstgen.AnnotationIcon+": "+
-		firstgen.Icon{MediaType: "image/svg+xml", Data: []byte(svg)}.DataURI()+"\n    "+firstgen.AnnotationUISchema+": 'version: 0.5'\n    "+
-		firstgen.AnnotationResourceReadme+": About things.\n    "+firstgen.AnnotationResourceTitle+": A thing\n", 1)
+	text := strings.Replace(crdText("a.example.org", "Thing", "v1"),
+		"metadata:\n", "metadata:\n  annotations:\n    "+firstgen.AnnotationIcon+": "+
+			firstgen.Icon{MediaType: "image/svg+xml", Data: []byte(svg)}.DataURI()+"\n    "+firstgen.AnnotationUISchema+
+			": 'version: 0.5'\n    "+
+			firstgen.AnnotationResourceReadme+": About things.\n    "+firstgen.AnnotationResourceTitle+": A thing\n", 1)
 	got := map[string]string{}
 	for _, f := range mustRead(t, map[string]string{"resources/crd.yaml": text}, firstgen.Options{}).Documentation() {
 		got[f.Path] = string(f.Data)
 	}
 	want := map[string]string{
-		"icons/things.a.example.org.svg": svg, "docs/things.a.example.org.md": "# A thing\n\nAbout things.\n", "ui-schemas/things.a.example.org.yaml": "version: 0.5",
+		"icons/things.a.example.org.svg": svg, "docs/things.a.example.org.md": "# A thing\n\nAbout things.\n",
+		"ui-schemas/things.a.example.org.yaml": "version: 0.5",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)

@@ -55,7 +55,8 @@ func (r *reader) readBehavior(f file) *Behavior {
 
 func (b *Behavior) validate() error {
 	for _, field := range []struct{ name, value string }{
-		{"source.path", b.Source.Path}, {"crd.kind", b.CRD.Kind}, {"crd.apiVersion", b.CRD.APIVersion}, {"engine.type", b.Engine.Type},
+		{"source.path", b.Source.Path}, {"crd.kind", b.CRD.Kind}, {"crd.apiVersion", b.CRD.APIVersion},
+		{"engine.type", b.Engine.Type},
 	} {
 		if field.value == "" {
 			return fmt.Errorf("%s is missing", field.name)
@@ -64,11 +65,14 @@ func (b *Behavior) validate() error {
 	if p := path.Clean(b.Source.Path); p == "." || p == "/" {
 		return fmt.Errorf("source.path is %.100q, want a folder of the image", b.Source.Path)
 	}
-	if gv, err := schema.ParseGroupVersion(b.CRD.APIVersion); err != nil || !isDNSSubdomain(gv.Group) || !isDNSLabel(gv.Version) {
+	if gv, err := schema.ParseGroupVersion(b.CRD.APIVersion); err != nil || !isDNSSubdomain(gv.Group) ||
+		!isDNSLabel(gv.Version) {
 		return fmt.Errorf("crd.apiVersion is %.100q, want GROUP/VERSION", b.CRD.APIVersion)
 	}
 	for _, image := range []string{b.Source.Image, b.Engine.ControllerImage} {
-		if _, err := oci.ParseReference(image, oci.ParseOptions{DefaultRegistry: "docker.io", AllowUntagged: true}); image != "" && err != nil {
+		if _, err := oci.ParseReference(image, oci.ParseOptions{
+			DefaultRegistry: "docker.io", AllowUntagged: true,
+		}); image != "" && err != nil {
 			return fmt.Errorf("%.100q is not the reference of an image", image)
 		}
 	}
@@ -81,9 +85,14 @@ func (r *reader) checkBehavior(pkg *Package) {
 	if b == nil {
 		return
 	}
-	defined := slices.ContainsFunc(pkg.OwnedKinds(), func(k metav1.TypeMeta) bool { return k.Kind == b.CRD.Kind && k.APIVersion == b.CRD.APIVersion })
+	defined := slices.ContainsFunc(
+		pkg.OwnedKinds(), func(k metav1.TypeMeta) bool { return k.Kind == b.CRD.Kind && k.APIVersion == b.CRD.APIVersion },
+	)
 	if !defined {
-		r.report(xpkg.Warning, ErrInvalidBehavior, behaviorFile, 0, "crd names %s of %s, which the package does not define", b.CRD.Kind, b.CRD.APIVersion)
+		r.report(
+			xpkg.Warning, ErrInvalidBehavior, behaviorFile, 0, "crd names %s of %s, which the package does not define",
+			b.CRD.Kind, b.CRD.APIVersion,
+		)
 	}
 }
 
@@ -114,20 +123,24 @@ func templatingOf(p *Package) *Templating {
 func (t *Templating) encode() (string, error) {
 	text, err := json.Marshal(t)
 	if err == nil && len(text) > maxTemplating {
-		err = ErrInvalidBehavior.New(nil, "the templating controller has %d bytes, at most %d are allowed", len(text), maxTemplating)
+		err = ErrInvalidBehavior.New(
+			nil, "the templating controller has %d bytes, at most %d are allowed", len(text), maxTemplating,
+		)
 	}
 	return string(text), err
 }
 
-// ParseTemplating returns the templating controller in the annotations of a package's metadata, or nil if it has none. It
-// fails with InvalidBehavior.
+// ParseTemplating returns the templating controller in the annotations of a package's metadata, or nil if it has none.
+// It fails with InvalidBehavior.
 func ParseTemplating(annotations map[string]string) (*Templating, error) {
 	text, ok := annotations[xpkg.AnnotationTemplating]
 	if !ok {
 		return nil, nil
 	}
 	if len(text) > maxTemplating {
-		return nil, ErrInvalidBehavior.New(nil, "the annotation %s has %d bytes, at most %d are allowed", xpkg.AnnotationTemplating, len(text), maxTemplating)
+		return nil, ErrInvalidBehavior.New(
+			nil, "the annotation %s has %d bytes, at most %d are allowed", xpkg.AnnotationTemplating, len(text), maxTemplating,
+		)
 	}
 	t := &Templating{}
 	unknown, err := kjson.UnmarshalStrict([]byte(text), t)

@@ -36,7 +36,8 @@ func TestTemplatingControllersOfPublishedPackagesSurviveTheConversion(t *testing
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got == nil || got.Source.Path != "helm-chart" || got.Engine.Type != "helm3" || got.CRD != pkg.Behavior.CRD || len(got.DependsOn) != len(pkg.App.DependsOn) {
+		if got == nil || got.Source.Path != "helm-chart" || got.Engine.Type != "helm3" || got.CRD != pkg.Behavior.CRD ||
+			len(got.DependsOn) != len(pkg.App.DependsOn) {
 			t.Errorf("%s: the templating controller is %+v", filepath.Base(tree), got)
 		}
 		if diff := cmp.Diff(c.Templating, got); diff != "" {
@@ -52,7 +53,10 @@ func TestTemplatingControllersOfPublishedPackagesSurviveTheConversion(t *testing
 
 // A Deployment takes precedence over templates, as install.yaml describes the whole controller.
 func TestTemplatesBesideADeploymentAreReported(t *testing.T) {
-	files := map[string]string{"install.yaml": deployment, "behavior.yaml": "source: {path: chart}\ncrd: {kind: Thing, apiVersion: a.example.org/v1}\nengine: {type: helm3}\n"}
+	files := map[string]string{
+		"install.yaml":  deployment,
+		"behavior.yaml": "source: {path: chart}\ncrd: {kind: Thing, apiVersion: a.example.org/v1}\nengine: {type: helm3}\n",
+	}
 	c, got := convert(t, mustRead(t, files, firstgen.Options{}), firstgen.ConvertOptions{})
 	if templating, err := firstgen.ParseTemplating(got.Meta.Annotations); templating != nil || err != nil {
 		t.Errorf("%+v, %v", templating, err)
@@ -66,8 +70,11 @@ func TestTemplatesBesideADeploymentAreReported(t *testing.T) {
 }
 
 func TestTemplatesForAForeignKindAreAWarning(t *testing.T) {
-	pkg := mustRead(t, map[string]string{"behavior.yaml": "source: {path: chart}\ncrd: {kind: Other, apiVersion: a.example.org/v1}\nengine: {type: helm3}\n"}, firstgen.Options{})
-	if len(pkg.Findings) != 1 || pkg.Findings[0].Severity != xpkg.Warning || pkg.Findings[0].Code.Name != firstgen.ErrInvalidBehavior.Name {
+	pkg := mustRead(t, map[string]string{
+		"behavior.yaml": "source: {path: chart}\ncrd: {kind: Other, apiVersion: a.example.org/v1}\nengine: {type: helm3}\n",
+	}, firstgen.Options{})
+	if len(pkg.Findings) != 1 || pkg.Findings[0].Severity != xpkg.Warning ||
+		pkg.Findings[0].Code.Name != firstgen.ErrInvalidBehavior.Name {
 		t.Errorf("findings %v", pkg.Findings)
 	}
 }
@@ -98,8 +105,12 @@ func TestInvalidTemplatingControllersAreRefused(t *testing.T) {
 
 // FuzzParseTemplating checks that an accepted annotation is accepted again after it is encoded, with the same meaning.
 func FuzzParseTemplating(f *testing.F) {
-	f.Add(`{"source":{"path":"chart"},"crd":{"kind":"Thing","apiVersion":"a.example.org/v1"},"engine":{"type":"kustomize","kustomize":{"overlays":[]}}}`)
-	f.Add(`{"source":{"image":"a/b:v1","path":"/x"},"crd":{"kind":"Thing","apiVersion":"a.example.org/v1"},"engine":{"type":"helm3"},"dependsOn":["as.b.example.org"]}`)
+	f.Add(
+		`{"source":{"path":"chart"},"crd":{"kind":"Thing","apiVersion":"a.example.org/v1"},"engine":{"type":"kustomize","kustomize":{"overlays":[]}}}`,
+	)
+	f.Add(
+		`{"source":{"image":"a/b:v1","path":"/x"},"crd":{"kind":"Thing","apiVersion":"a.example.org/v1"},"engine":{"type":"helm3"},"dependsOn":["as.b.example.org"]}`,
+	)
 	f.Fuzz(func(t *testing.T, text string) {
 		got, err := parseTemplating(text)
 		if err != nil {

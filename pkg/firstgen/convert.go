@@ -21,7 +21,8 @@ const ConversionVersion = 6
 
 // ConvertOptions configures Convert.
 type ConvertOptions struct {
-	// Provides returns the package that defines a CRD, and false if none is known or selected; nil means that none is known.
+	// Provides returns the package that defines a CRD, and false if none is known or selected; nil means that none is
+	// known.
 	Provides func(CRDReference) (dependency.Dependency, bool)
 	// Bake moves the literal parts of the runtime to Conversion.Process, if the runtime is in the image of the package.
 	Bake bool
@@ -63,9 +64,9 @@ func (c *Conversion) Stream() []byte {
 // Convert returns a package as a Provider of meta.pkg.crossplane.io/v1. The result depends only on the package and on
 // opts.Provides, and equal input has equal bytes.
 //
-// The Provider requests all verbs for the CRDs that the package depends on, and the deletion of objects of its own CRDs;
-// the other permissions of the document are the ones that every Provider has. The Deployment of install.yaml becomes the image of the controller
-// and the default configuration of the runtime.
+// The Provider requests all verbs for the CRDs that the package depends on, and the deletion of objects of its own
+// CRDs; the other permissions of the document are the ones that every Provider has. The Deployment of install.yaml
+// becomes the image of the controller and the default configuration of the runtime.
 func Convert(p *Package, opts ConvertOptions) (*Conversion, error) {
 	c := &Conversion{}
 	c.convertRuntime(p)
@@ -92,7 +93,10 @@ func Convert(p *Package, opts ConvertOptions) (*Conversion, error) {
 		}
 	}
 	if p.App.Scope == ScopeNamespaced && !c.Runtime.None {
-		c.lose(ReasonScope, appFile, "permissionScope", "a Provider has the permissions of its package in every namespace; a PackageInstall confines them to its own")
+		c.lose(
+			ReasonScope, appFile, "permissionScope",
+			"a Provider has the permissions of its package in every namespace; a PackageInstall confines them to its own",
+		)
 	}
 	for _, f := range p.Findings {
 		c.lose(Reason(f.Code.Name), f.File, "", "%s", f.Text())
@@ -144,7 +148,9 @@ func (c *Conversion) metadata(p *Package, opts ConvertOptions) (map[string]any, 
 	annotations := c.annotations(p)
 	runtime, err := c.Runtime.Encode()
 	if err != nil {
-		finding := xpkg.Finding{Code: ErrInvalidInstall, Severity: xpkg.Error, Message: err.Error(), File: installFile, Fix: ErrInvalidInstall.Fix}
+		finding := xpkg.Finding{
+			Code: ErrInvalidInstall, Severity: xpkg.Error, Message: err.Error(), File: installFile, Fix: ErrInvalidInstall.Fix,
+		}
 		return nil, ErrInvalidInstall.New(&xpkg.Refusal{Findings: []xpkg.Finding{finding}}, "cannot use %s", installFile)
 	}
 	annotations[runtimedefaults.Annotation] = runtime
@@ -254,7 +260,9 @@ func (c *Conversion) dependencies(p *Package, opts ConvertOptions) []map[string]
 			continue
 		case !known:
 			out = append(out, map[string]any{"crd": ref.String()})
-			c.lose(ReasonDependency, appFile, "dependsOn", "no package is selected for %s: the requirement is kept as a kind", ref)
+			c.lose(
+				ReasonDependency, appFile, "dependsOn", "no package is selected for %s: the requirement is kept as a kind", ref,
+			)
 			continue
 		case seen[dep.Package]:
 			continue

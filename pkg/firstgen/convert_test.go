@@ -72,29 +72,39 @@ permissionScope: Cluster
 `, "icon.svg": svg, "ui-schema.yaml": "version: 0.5\n", "install.yaml": deployment}, firstgen.Options{})
 	_, got := convert(t, pkg, firstgen.ConvertOptions{})
 	want := map[string]string{
-		"meta.crossplane.io/maintainer": "Jane <jane@example.org>, Joe", "meta.crossplane.io/source": "https://example.org/source",
-		"meta.crossplane.io/license": "Apache-2.0", "meta.crossplane.io/description": "long", "meta.crossplane.io/readme": "# Sample",
-		"meta.xpkg.dev/title": "Sample Stack!", "meta.xpkg.dev/summary": "short", "meta.xpkg.dev/category": "Database", "meta.xpkg.dev/company": "Acme",
-		"meta.xpkg.dev/keywords": "a,b", "meta.xpkg.dev/website": "https://example.org", "meta.xpkg.dev/owners": "Ann <ann@example.org>",
-		"meta.xpkg.dev/version": "0.0.1", "meta.xpkg.dev/icon-data-uri": firstgen.Icon{MediaType: "image/svg+xml", Data: []byte(svg)}.DataURI(),
-		"meta.xpkg.dev/ui-schema": "version: 0.5\n", "meta.xpkg.dev/first-generation": "1.1.0", "meta.xpkg.dev/package-type": "Provider",
+		"meta.crossplane.io/maintainer": "Jane <jane@example.org>, Joe",
+		"meta.crossplane.io/source":     "https://example.org/source",
+		"meta.crossplane.io/license":    "Apache-2.0", "meta.crossplane.io/description": "long",
+		"meta.crossplane.io/readme": "# Sample",
+		"meta.xpkg.dev/title":       "Sample Stack!", "meta.xpkg.dev/summary": "short", "meta.xpkg.dev/category": "Database",
+		"meta.xpkg.dev/company":  "Acme",
+		"meta.xpkg.dev/keywords": "a,b", "meta.xpkg.dev/website": "https://example.org",
+		"meta.xpkg.dev/owners":        "Ann <ann@example.org>",
+		"meta.xpkg.dev/version":       "0.0.1",
+		"meta.xpkg.dev/icon-data-uri": firstgen.Icon{MediaType: "image/svg+xml", Data: []byte(svg)}.DataURI(),
+		"meta.xpkg.dev/ui-schema":     "version: 0.5\n", "meta.xpkg.dev/first-generation": "1.1.0",
+		"meta.xpkg.dev/package-type":           "Provider",
 		"meta.xpkg.dev/first-generation-scope": "Cluster",
 	}
 	delete(got.Meta.Annotations, runtimedefaults.Annotation)
 	if diff := cmp.Diff(want, got.Meta.Annotations); diff != "" {
 		t.Error(diff)
 	}
-	if got.Meta.Kind != xpkg.Provider || got.Meta.APIVersion != "meta.pkg.crossplane.io/v1" || got.Meta.Name != "sample-stack" {
+	if got.Meta.Kind != xpkg.Provider || got.Meta.APIVersion != "meta.pkg.crossplane.io/v1" ||
+		got.Meta.Name != "sample-stack" {
 		t.Errorf("%s %s %s", got.Meta.APIVersion, got.Meta.Kind, got.Meta.Name)
 	}
-	if p := got.Meta.Presentation(); p.Title != "Sample Stack!" || p.Summary != "short" || !slices.Equal(p.Keywords, []string{"a", "b"}) {
+	if p := got.Meta.Presentation(); p.Title != "Sample Stack!" || p.Summary != "short" ||
+		!slices.Equal(p.Keywords, []string{"a", "b"}) {
 		t.Errorf("presentation %+v", p)
 	}
 }
 
-// Characters that a file can only contain as escapes are still escaped after the conversion, in the metadata and in CRDs.
+// Characters that a file can only contain as escapes are still escaped after the conversion, in the metadata and in
+// CRDs.
 func TestEscapedCharactersStayEscaped(t *testing.T) {
-	const text, raw = `é\u2028x\u2029\u0085\u007f\u009b\ufeff\u0001\"\\u2028`, "é\u2028x\u2029\u0085\u007f\u009b\ufeff\u0001\"\\u2028"
+	const text, raw = `é\u2028x\u2029\u0085\u007f\u009b\ufeff\u0001\"\\u2028`,
+		"é\u2028x\u2029\u0085\u007f\u009b\ufeff\u0001\"\\u2028"
 	pkg := mustRead(t, map[string]string{
 		"app.yaml": "title: A\noverviewShort: \"" + text + "\"\npermissionScope: Cluster\n", "install.yaml": deployment,
 		"resources/resource.yaml": "title: Thing\noverviewShort: \"" + text + "\"\n",
@@ -126,7 +136,8 @@ func TestEscapedCharactersStayEscaped(t *testing.T) {
 
 func TestPermissionsForOwnedAndRequiredCRDsAreRequested(t *testing.T) {
 	pkg := mustRead(t, map[string]string{
-		"app.yaml": "title: A\npermissionScope: Cluster\ndependsOn: [{crd: mytypes.other.example.org/v1}, {crd: '*.third.example.org/v1'}]\n", "install.yaml": deployment,
+		"app.yaml":     "title: A\npermissionScope: Cluster\ndependsOn: [{crd: mytypes.other.example.org/v1}, {crd: '*.third.example.org/v1'}]\n",
+		"install.yaml": deployment,
 	}, firstgen.Options{})
 	_, got := convert(t, pkg, firstgen.ConvertOptions{})
 	want := []rbacv1.PolicyRule{
@@ -144,10 +155,15 @@ func TestRequiredCRDsBecomeDependenciesOnKnownPackages(t *testing.T) {
 		"app.yaml":     "title: A\npermissionScope: Cluster\ndependsOn: [{crd: as.known.example.org/v1}, {crd: bs.known.example.org/v1}, {crd: cs.unknown.example.org/v1}, {crd: things.a.example.org/v1}, {crd: '*.core.crossplane.io/v1alpha1'}]\n",
 		"install.yaml": deployment,
 	}, firstgen.Options{})
-	c, got := convert(t, pkg, firstgen.ConvertOptions{Provides: func(r firstgen.CRDReference) (dependency.Dependency, bool) {
-		return dependency.Dependency{Package: "registry.example.org/acme/known", Constraint: ">=v1.0.0"}, r.Group == "known.example.org"
-	}})
-	want := []dependency.Dependency{{APIVersion: "pkg.crossplane.io/v1", Kind: "Provider", Package: "registry.example.org/acme/known", Constraint: ">=v1.0.0"}}
+	c, got := convert(t,
+		pkg, firstgen.ConvertOptions{Provides: func(r firstgen.CRDReference) (dependency.Dependency, bool) {
+			return dependency.Dependency{Package: "registry.example.org/acme/known", Constraint: ">=v1.0.0"},
+				r.Group == "known.example.org"
+		}})
+	want := []dependency.Dependency{{
+		APIVersion: "pkg.crossplane.io/v1", Kind: "Provider", Package: "registry.example.org/acme/known",
+		Constraint: ">=v1.0.0",
+	}}
 	if diff := cmp.Diff(want, got.Meta.DependsOn); diff != "" {
 		t.Error(diff)
 	}
@@ -155,7 +171,9 @@ func TestRequiredCRDsBecomeDependenciesOnKnownPackages(t *testing.T) {
 	if i < 0 || !strings.Contains(c.Losses[i].Message, "cs.unknown.example.org/v1") {
 		t.Errorf("losses %v", c.Losses)
 	}
-	if kinds := []dependency.KindRef{{Name: "cs", Group: "unknown.example.org", Version: "v1"}}; !slices.Equal(kinds, got.Meta.Kinds) {
+	if kinds := []dependency.KindRef{{
+		Name: "cs", Group: "unknown.example.org", Version: "v1",
+	}}; !slices.Equal(kinds, got.Meta.Kinds) {
 		t.Errorf("kinds %v, want %v", got.Meta.Kinds, kinds)
 	}
 }
@@ -192,17 +210,21 @@ spec:
 		t.Errorf("image %q", got.Meta.ControllerImage)
 	}
 	d := defaultsOf(t, got)
-	if *d.Replicas != 2 || !d.ImageInPackageRegistry || d.Labels["core.crossplane.io/name"] != "sample" || len(d.Labels) != 1 || d.WorkingDir != "/work" || d.PullPolicy != "Always" {
+	if *d.Replicas != 2 || !d.ImageInPackageRegistry || d.Labels["core.crossplane.io/name"] != "sample" ||
+		len(d.Labels) != 1 || d.WorkingDir != "/work" || d.PullPolicy != "Always" {
 		t.Errorf("defaults %+v", d)
 	}
 	k := d.Container("x")
-	if !slices.Equal(k.Command, []string{"/manager"}) || !slices.Equal(k.Args, []string{"--debug"}) || len(k.Env) != 2 || k.Env[1].ValueFrom.FieldRef.FieldPath != "metadata.name" ||
-		k.Ports[0].ContainerPort != 8081 || k.Resources.Limits.Memory().String() != "64Mi" || k.ReadinessProbe.HTTPGet.Path != "/ready" {
+	if !slices.Equal(k.Command, []string{"/manager"}) || !slices.Equal(k.Args, []string{"--debug"}) || len(k.Env) != 2 ||
+		k.Env[1].ValueFrom.FieldRef.FieldPath != "metadata.name" ||
+		k.Ports[0].ContainerPort != 8081 || k.Resources.Limits.Memory().String() != "64Mi" ||
+		k.ReadinessProbe.HTTPGet.Path != "/ready" {
 		t.Errorf("container %+v", k)
 	}
 }
 
-// A package is not trusted: its Deployment must not get access to its node, to other identities, or to objects of the cluster.
+// A package is not trusted: its Deployment must not get access to its node, to other identities, or to objects of the
+// cluster.
 //
 // hardening: M5
 func TestDeploymentCannotRaiseItsPrivileges(t *testing.T) {
@@ -234,7 +256,9 @@ spec:
 `}, firstgen.Options{})
 	c, got := convert(t, pkg, firstgen.ConvertOptions{})
 	text := got.Meta.Annotations[runtimedefaults.Annotation]
-	for _, secret := range []string{"victim", "crossplane", "master", "host", "root-ca", "privileged", "169.254", "preStop", "sidecar", "first"} {
+	for _, secret := range []string{
+		"victim", "crossplane", "master", "host", "root-ca", "privileged", "169.254", "preStop", "sidecar", "first",
+	} {
 		if strings.Contains(text, secret) {
 			t.Errorf("the defaults contain %q: %s", secret, text)
 		}
@@ -245,9 +269,12 @@ spec:
 	}
 	const pod, container = "DeploymentField spec.template.spec.", "DeploymentField spec.template.spec.containers[1]."
 	for _, want := range []string{
-		pod + "hostNetwork", pod + "hostPID", pod + "serviceAccountName", pod + "nodeName", pod + "volumes", container + "securityContext.privileged",
-		container + "volumeMounts", container + "envFrom", container + "env.KEY", container + "ports.hostPort", container + "livenessProbe", container + "lifecycle.preStop.exec.command",
-		"DeploymentField metadata.labels.pkg.crossplane.io/revision", "DeploymentField spec.template.metadata.labels.pkg.crossplane.io/provider",
+		pod + "hostNetwork", pod + "hostPID", pod + "serviceAccountName", pod + "nodeName", pod + "volumes",
+		container + "securityContext.privileged",
+		container + "volumeMounts", container + "envFrom", container + "env.KEY", container + "ports.hostPort",
+		container + "livenessProbe", container + "lifecycle.preStop.exec.command",
+		"DeploymentField metadata.labels.pkg.crossplane.io/revision",
+		"DeploymentField spec.template.metadata.labels.pkg.crossplane.io/provider",
 		"AdditionalContainer spec.template.spec.containers[0]", "AdditionalContainer spec.template.spec.initContainers[0]",
 	} {
 		if !slices.Contains(fields, want) {
@@ -258,15 +285,19 @@ spec:
 
 func TestPackageWithoutAControllerHasNoRuntime(t *testing.T) {
 	for name, files := range map[string]map[string]string{
-		"crds only":  {},
-		"templating": {"behavior.yaml": "source: {path: chart}\ncrd: {kind: Thing, apiVersion: a.example.org/v1}\nengine: {type: helm3}\n"},
+		"crds only": {},
+		"templating": {
+			"behavior.yaml": "source: {path: chart}\ncrd: {kind: Thing, apiVersion: a.example.org/v1}\nengine: {type: helm3}\n",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, got := convert(t, mustRead(t, files, firstgen.Options{}), firstgen.ConvertOptions{})
 			if !defaultsOf(t, got).None || len(got.Meta.PermissionRequests) > 0 {
 				t.Errorf("defaults %+v, requests %v", defaultsOf(t, got), got.Meta.PermissionRequests)
 			}
-			reported := slices.ContainsFunc(c.Losses, func(l firstgen.Loss) bool { return l.Reason == firstgen.ReasonTemplating })
+			reported := slices.ContainsFunc(
+				c.Losses, func(l firstgen.Loss) bool { return l.Reason == firstgen.ReasonTemplating },
+			)
 			if reported != (name == "templating") {
 				t.Errorf("losses %v", c.Losses)
 			}
@@ -275,7 +306,9 @@ func TestPackageWithoutAControllerHasNoRuntime(t *testing.T) {
 }
 
 func TestNamespacedPermissionsAreReported(t *testing.T) {
-	c, _ := convert(t, mustRead(t, map[string]string{"install.yaml": deployment}, firstgen.Options{}), firstgen.ConvertOptions{})
+	c, _ := convert(
+		t, mustRead(t, map[string]string{"install.yaml": deployment}, firstgen.Options{}), firstgen.ConvertOptions{},
+	)
 	if !slices.ContainsFunc(c.Losses, func(l firstgen.Loss) bool { return l.Reason == firstgen.ReasonScope }) {
 		t.Errorf("losses %v", c.Losses)
 	}
@@ -284,10 +317,15 @@ func TestNamespacedPermissionsAreReported(t *testing.T) {
 func TestInvalidDeploymentsAreRefused(t *testing.T) {
 	for name, text := range map[string]string{
 		"variable": strings.Replace(deployment, "name: helper", "name: helper\n        env: [{name: 'a b', value: c}]", 1),
-		"label":    strings.Replace(deployment, "metadata: {name: controller}", "metadata: {name: controller, labels: {core.crossplane.io/name: 'a b'}}", 1),
+		"label": strings.Replace(
+			deployment, "metadata: {name: controller}", "metadata: {name: controller, labels: {core.crossplane.io/name: 'a b'}}",
+			1,
+		),
 	} {
 		if name == "variable" {
-			text = strings.Replace(deployment, "- name: controller", "- name: controller\n        env: [{name: 'a=b', value: c}]", 1)
+			text = strings.Replace(
+				deployment, "- name: controller", "- name: controller\n        env: [{name: 'a=b', value: c}]", 1,
+			)
 		}
 		pkg := mustRead(t, map[string]string{"install.yaml": text}, firstgen.Options{})
 		if _, err := firstgen.Convert(pkg, firstgen.ConvertOptions{}); !errors.Is(err, firstgen.ErrInvalidInstall) {
@@ -298,7 +336,9 @@ func TestInvalidDeploymentsAreRefused(t *testing.T) {
 
 // hardening: M7
 func TestLargeMetadataIsOmittedAndReported(t *testing.T) {
-	pkg := mustRead(t, map[string]string{"app.yaml": "title: A\nreadme: " + strings.Repeat("x", 200<<10) + "\n"}, firstgen.Options{})
+	pkg := mustRead(
+		t, map[string]string{"app.yaml": "title: A\nreadme: " + strings.Repeat("x", 200<<10) + "\n"}, firstgen.Options{},
+	)
 	c, got := convert(t, pkg, firstgen.ConvertOptions{})
 	if got.Meta.Annotations[xpkg.AnnotationReadme] != "" || got.Meta.Annotations[xpkg.AnnotationTitle] != "A" {
 		t.Error("the readme was kept, or more than the readme was omitted")
@@ -310,7 +350,9 @@ func TestLargeMetadataIsOmittedAndReported(t *testing.T) {
 
 // The index of the store contains the metadata only, and the runtime starts from it.
 func TestRuntimeSurvivesTheIndex(t *testing.T) {
-	c, pkg := convert(t, mustRead(t, map[string]string{"install.yaml": deployment}, firstgen.Options{}), firstgen.ConvertOptions{})
+	c, pkg := convert(
+		t, mustRead(t, map[string]string{"install.yaml": deployment}, firstgen.Options{}), firstgen.ConvertOptions{},
+	)
 	x, err := index.New(pkg)
 	if err != nil {
 		t.Fatal(err)
@@ -380,7 +422,10 @@ func TestEveryAcceptedPackageIsConvertedDeterministically(t *testing.T) {
 }
 
 func TestPartsThatAreNotReadAreReported(t *testing.T) {
-	untyped := strings.Replace(betaCRD, "  version: v1alpha1\n", "  version: v1alpha1\n  validation: {openAPIV3Schema: {properties: {spec: {properties: {a: {}}}}}}\n", 1)
+	untyped := strings.Replace(
+		betaCRD, "  version: v1alpha1\n",
+		"  version: v1alpha1\n  validation: {openAPIV3Schema: {properties: {spec: {properties: {a: {}}}}}}\n", 1,
+	)
 	pkg := mustRead(t, map[string]string{
 		"app.yaml": "title: a\ntilte: b\n", "resources/crd.yaml": "", "resources/b.crd.yaml": untyped,
 		"resources/mytype.ui-schema.yaml": "version: 1\n", "resources/ui-schema.yaml": "version: 2\n",
@@ -390,7 +435,9 @@ func TestPartsThatAreNotReadAreReported(t *testing.T) {
 	for _, l := range c.Losses {
 		got = append(got, string(l.Reason)+" "+l.File)
 	}
-	want := []string{"UnknownMetaField app.yaml", "UntypedSchema resources/b.crd.yaml", "UnusedMetadata resources/ui-schema.yaml"}
+	want := []string{
+		"UnknownMetaField app.yaml", "UntypedSchema resources/b.crd.yaml", "UnusedMetadata resources/ui-schema.yaml",
+	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("losses (-want +got)\n%s", diff)
 	}

@@ -57,7 +57,10 @@ func (c *Conversion) limitAnnotations(all map[string]string) {
 		if size <= maxMetaAnnotations {
 			return
 		}
-		c.lose(ReasonAnnotation, appFile, key, "the annotation has %d bytes, and all together at most %d are written", len(all[key]), maxMetaAnnotations)
+		c.lose(
+			ReasonAnnotation, appFile, key, "the annotation has %d bytes, and all together at most %d are written",
+			len(all[key]), maxMetaAnnotations,
+		)
 		size -= len(key) + len(all[key])
 		delete(all, key)
 	}

@@ -22,8 +22,9 @@ func (c *Conversion) convertRuntime(p *Package) {
 	}
 	switch c.Templating = templatingOf(p); {
 	case c.Templating != nil:
-		c.lose(ReasonTemplating, behaviorFile, "", "a Provider runs no templating controller: install the package with a ClusterPackageInstall or a PackageInstall; "+
-			"the templates can create objects of the CRDs in dependsOn, ConfigMaps, Events and Secrets only")
+		c.lose(ReasonTemplating, behaviorFile, "",
+			"a Provider runs no templating controller: install the package with a ClusterPackageInstall or a PackageInstall; "+
+				"the templates can create objects of the CRDs in dependsOn, ConfigMaps, Events and Secrets only")
 	case p.Behavior != nil:
 		c.lose(ReasonTemplating, behaviorFile, "", "the file has no effect beside %s", installFile)
 	}
@@ -33,18 +34,25 @@ func (c *Conversion) convertRuntime(p *Package) {
 func (c *Conversion) convertDeployment(d *appsv1.Deployment) {
 	c.Runtime = runtimedefaults.Defaults{ImageInPackageRegistry: true, Replicas: d.Spec.Replicas, Labels: defaultLabels(d)}
 	if n := d.Spec.Replicas; n != nil && (*n < 0 || *n > runtimedefaults.MaxReplicas) {
-		c.lose(ReasonDeploymentField, installFile, "spec.replicas", "%d replicas are outside of 0 to %d", *n, runtimedefaults.MaxReplicas)
+		c.lose(
+			ReasonDeploymentField, installFile, "spec.replicas", "%d replicas are outside of 0 to %d", *n,
+			runtimedefaults.MaxReplicas,
+		)
 		c.Runtime.Replicas = nil
 	}
 	pod := &d.Spec.Template.Spec
 	at := controllerIndex(pod.Containers)
 	for i, other := range pod.Containers {
 		if i != at {
-			c.lose(ReasonContainer, installFile, containerField(i), "the container %s cannot run beside the runtime: its image has no digest", other.Name)
+			c.lose(
+				ReasonContainer, installFile, containerField(i),
+				"the container %s cannot run beside the runtime: its image has no digest", other.Name,
+			)
 		}
 	}
 	for i, other := range pod.InitContainers {
-		c.lose(ReasonContainer, installFile, "spec.template.spec.initContainers["+strconv.Itoa(i)+"]", "the container %s cannot run before the runtime: its image has no digest", other.Name)
+		c.lose(ReasonContainer, installFile, "spec.template.spec.initContainers["+strconv.Itoa(i)+
+			"]", "the container %s cannot run before the runtime: its image has no digest", other.Name)
 	}
 	controller := &pod.Containers[at]
 	c.convertContainer(controller, containerField(at))
@@ -96,7 +104,8 @@ func (c *Conversion) convertContainer(k *corev1.Container, field string) {
 		case from.FieldRef != nil:
 			v.FieldPath = from.FieldRef.FieldPath
 		default:
-			c.lose(ReasonDeploymentField, installFile, field+".env."+e.Name, "a package must not read objects of the cluster into a variable")
+			c.lose(ReasonDeploymentField, installFile, field+".env."+
+				e.Name, "a package must not read objects of the cluster into a variable")
 			return true
 		}
 		r.Env = append(r.Env, v)
@@ -113,7 +122,8 @@ func (c *Conversion) convertContainer(k *corev1.Container, field string) {
 		"livenessProbe": {&k.LivenessProbe, &r.LivenessProbe}, "readinessProbe": {&k.ReadinessProbe, &r.ReadinessProbe},
 		"startupProbe": {&k.StartupProbe, &r.StartupProbe},
 	} {
-		if p := *probe.from; p != nil && (p.HTTPGet != nil && p.HTTPGet.Host != "" || p.TCPSocket != nil && p.TCPSocket.Host != "") {
+		if p := *probe.from; p != nil &&
+			(p.HTTPGet != nil && p.HTTPGet.Host != "" || p.TCPSocket != nil && p.TCPSocket.Host != "") {
 			c.lose(ReasonDeploymentField, installFile, field+"."+name, "a probe must not name a host")
 		} else {
 			*probe.to = p
@@ -133,7 +143,8 @@ func (c *Conversion) loseDeployment(d *appsv1.Deployment) {
 		maps.DeleteFunc(d.Spec.Template.Labels, func(k, v string) bool { return selector.MatchLabels[k] == v })
 		maps.DeleteFunc(d.Labels, func(k, v string) bool { return selector.MatchLabels[k] == v })
 	}
-	d.TypeMeta, d.Name, d.Namespace, d.Spec.Template.Name, d.Spec.Selector, d.Spec.Replicas = metav1.TypeMeta{}, "", "", "", nil, nil
+	d.TypeMeta, d.Name, d.Namespace, d.Spec.Template.Name, d.Spec.Selector, d.Spec.Replicas = metav1.TypeMeta{}, "", "",
+		"", nil, nil
 	d.Status = appsv1.DeploymentStatus{}
 	remaining, err := objectOf(d)
 	if err == nil {
@@ -148,7 +159,10 @@ func (c *Conversion) loseFields(at string, value any) {
 	}
 	object, ok := value.(map[string]any)
 	if !ok {
-		c.lose(ReasonDeploymentField, installFile, at, "the field has no effect: only the package manager and the administrator set it")
+		c.lose(
+			ReasonDeploymentField, installFile, at,
+			"the field has no effect: only the package manager and the administrator set it",
+		)
 		return
 	}
 	for _, key := range slices.Sorted(maps.Keys(object)) {

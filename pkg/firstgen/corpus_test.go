@@ -47,7 +47,8 @@ func TestEveryPublishedPackageIsAcceptedOrRefusedForAKnownReason(t *testing.T) {
 			t.Errorf("%s: no resources", d.Name())
 		}
 		for _, r := range pkg.Resources {
-			if r.CRD.Annotations[firstgen.AnnotationPackageTitle] != pkg.App.Title || r.CRD.Labels[firstgen.LabelManagedBy] != firstgen.ManagedBy {
+			if r.CRD.Annotations[firstgen.AnnotationPackageTitle] != pkg.App.Title ||
+				r.CRD.Labels[firstgen.LabelManagedBy] != firstgen.ManagedBy {
 				t.Errorf("%s: CRD %s has labels %v", d.Name(), r.CRD.Name, r.CRD.Labels)
 			}
 		}

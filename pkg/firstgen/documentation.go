@@ -43,7 +43,8 @@ func (p *Package) Documentation() []DocumentationFile {
 	return out
 }
 
-// icon returns the icon of a kind: of a file, or of the annotation that a build wrote. It returns nil if the kind has none.
+// icon returns the icon of a kind: of a file, or of the annotation that a build wrote. It returns nil if the kind has
+// none.
 func (r Resource) icon() *Icon {
 	if r.Icon != nil {
 		return r.Icon
@@ -57,8 +58,8 @@ func (r Resource) icon() *Icon {
 	return &icon
 }
 
-// page returns the documentation of a kind, or an empty text if its package has none. The annotations have the text of the
-// files, and the one that a build wrote.
+// page returns the documentation of a kind, or an empty text if its package has none. The annotations have the text of
+// the files, and the one that a build wrote.
 func (r Resource) page() string {
 	a := r.CRD.Annotations
 	body := cmp.Or(a[AnnotationResourceReadme], a[AnnotationResourceOverview], a[AnnotationResourceOverviewShort])

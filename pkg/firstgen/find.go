@@ -39,8 +39,9 @@ func Find(fsys fs.FS) (Location, error) {
 				root = i
 			}
 			if isLink(fsys, l.Root) && !isDir(fsys, l.Root) {
-				return Location{}, xpkg.ErrUnreadableFile.New(nil, "%s is a symbolic link that leads out of the folder, or nowhere", l.Root).
-					WithDo("Copy the files into the folder %s.", l.Root)
+				return Location{},
+					xpkg.ErrUnreadableFile.New(nil, "%s is a symbolic link that leads out of the folder, or nowhere", l.Root).
+						WithDo("Copy the files into the folder %s.", l.Root)
 			}
 			continue
 		case l.CRDs != "" && isDir(fsys, l.CRDs+"/bases"):

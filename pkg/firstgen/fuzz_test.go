@@ -12,12 +12,17 @@ import (
 // result for a second read.
 func FuzzRead(f *testing.F) {
 	f.Add([]byte("title: a\n"), []byte(deployment), []byte(betaCRD), []byte("id: Mytype\n"), []byte(svg))
-	f.Add([]byte("version: 1\ndependsOn: [{crd: a.b/c}]\n"), []byte{}, []byte(crdText("a.b", "K", "v1", "v2")), []byte("a: &a [*a]\n"), []byte(png))
+	f.Add(
+		[]byte("version: 1\ndependsOn: [{crd: a.b/c}]\n"), []byte{}, []byte(crdText("a.b", "K", "v1", "v2")),
+		[]byte("a: &a [*a]\n"), []byte(png),
+	)
 	f.Fuzz(func(t *testing.T, app, install, crd, meta, icon []byte) {
 		fsys := fstest.MapFS{}
 		for name, data := range map[string][]byte{
-			"app.yaml": app, "install.yaml": install, "behavior.yaml": install, "resources/crd.yaml": crd, "resources/x/y.crd.yaml": crd,
-			"resources/resource.yaml": meta, "resources/group.yaml": meta, "resources/ui-schema.yaml": meta, "icon.svg": icon, "resources/icon.png": icon,
+			"app.yaml": app, "install.yaml": install, "behavior.yaml": install, "resources/crd.yaml": crd,
+			"resources/x/y.crd.yaml":  crd,
+			"resources/resource.yaml": meta, "resources/group.yaml": meta, "resources/ui-schema.yaml": meta, "icon.svg": icon,
+			"resources/icon.png": icon,
 		} {
 			if len(data) > 0 {
 				fsys[name] = &fstest.MapFile{Data: data}

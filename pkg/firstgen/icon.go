@@ -17,7 +17,9 @@ const MaxIconBytes = 128 << 10
 // iconFormats are the extensions of icons, preferred format first.
 var iconFormats = []string{".svg", ".png", ".jpg", ".gif"}
 
-var mediaTypes = map[string]string{".svg": "image/svg+xml", ".png": "image/png", ".jpg": "image/jpeg", ".gif": "image/gif"}
+var mediaTypes = map[string]string{
+	".svg": "image/svg+xml", ".png": "image/png", ".jpg": "image/jpeg", ".gif": "image/gif",
+}
 
 // An Icon is the icon of a package or resource.
 type Icon struct {
@@ -45,7 +47,9 @@ func isIcon(base string) bool {
 // misnamedIcon reports whether a file is an icon under a name, or in a format, that is not read.
 func misnamedIcon(base string) bool {
 	ext := path.Ext(base)
-	isImage := slices.Contains([]string{".svg", ".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".ico", ".tiff"}, strings.ToLower(ext))
+	isImage := slices.Contains(
+		[]string{".svg", ".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".ico", ".tiff"}, strings.ToLower(ext),
+	)
 	return isImage && !isIcon(base) && hasSuffix(strings.ToLower(strings.TrimSuffix(base, ext)), "icon")
 }
 
@@ -55,7 +59,9 @@ func (r *reader) readIcon(f file) *Icon {
 	ext := path.Ext(f.path)
 	switch {
 	case len(f.data) > MaxIconBytes:
-		r.report(xpkg.Warning, ErrInvalidIcon, f.path, 0, "the icon has %d bytes, at most %d are used", len(f.data), MaxIconBytes)
+		r.report(
+			xpkg.Warning, ErrInvalidIcon, f.path, 0, "the icon has %d bytes, at most %d are used", len(f.data), MaxIconBytes,
+		)
 	case !isImage(ext, f.data):
 		r.report(xpkg.Warning, ErrInvalidIcon, f.path, 0, "the file is not a %s image", mediaTypes[ext])
 	default:

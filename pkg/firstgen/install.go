@@ -57,8 +57,8 @@ func (i *Install) Deployment(opts InstallOptions) *appsv1.Deployment {
 	return d
 }
 
-// WithRegistry returns the reference of an image in a registry, which can have a path, unless the image names another one or
-// the registry is empty.
+// WithRegistry returns the reference of an image in a registry, which can have a path, unless the image names another
+// one or the registry is empty.
 func WithRegistry(image, registry string) string {
 	if registry = strings.TrimSuffix(registry, "/"); registry == "" || hasRegistry(image) {
 		return image
@@ -85,7 +85,10 @@ func (r *reader) readInstall(f file) *Install {
 	group, _, _ := strings.Cut(d.APIVersion, "/")
 	switch {
 	case d.Kind != "Deployment" || group != "apps" && group != "extensions":
-		r.report(xpkg.Error, ErrInvalidInstall, f.path, doc.Line, "the file contains %.100q of %.100q, want a Deployment of apps/v1", d.Kind, d.APIVersion)
+		r.report(
+			xpkg.Error, ErrInvalidInstall, f.path, doc.Line, "the file contains %.100q of %.100q, want a Deployment of apps/v1",
+			d.Kind, d.APIVersion,
+		)
 		return nil
 	case d.Name == "" || !isDNSSubdomain(d.Name):
 		r.report(xpkg.Error, ErrInvalidInstall, f.path, doc.Line, "the Deployment has the invalid name %.100q", d.Name)
@@ -96,8 +99,13 @@ func (r *reader) readInstall(f file) *Install {
 	}
 	at := controllerIndex(d.Spec.Template.Spec.Containers)
 	if image := d.Spec.Template.Spec.Containers[at].Image; image != "" {
-		if _, err := oci.ParseReference(image, oci.ParseOptions{DefaultRegistry: "docker.io", AllowUntagged: true}); err != nil {
-			r.report(xpkg.Error, ErrInvalidInstall, f.path, lines(doc)(containerField(at)+".image"), "%.100q is not the reference of an image", errcode.HideCredentials(image))
+		if _, err := oci.ParseReference(image, oci.ParseOptions{
+			DefaultRegistry: "docker.io", AllowUntagged: true,
+		}); err != nil {
+			r.report(
+				xpkg.Error, ErrInvalidInstall, f.path, lines(doc)(containerField(at)+".image"),
+				"%.100q is not the reference of an image", errcode.HideCredentials(image),
+			)
 			return nil
 		}
 	}

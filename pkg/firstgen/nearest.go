@@ -28,7 +28,8 @@ func (a attached[T]) kind() string {
 		return strings.ToLower(a.id)
 	}
 	base := path.Base(a.path)
-	if base == groupFile || slices.Contains([]string{resourceSuffix, uiSchemaSuffix}, base) || strings.HasPrefix(base, "icon.") {
+	if base == groupFile || slices.Contains([]string{resourceSuffix, uiSchemaSuffix}, base) ||
+		strings.HasPrefix(base, "icon.") {
 		return ""
 	}
 	if i := strings.IndexAny(base, ".-_"); i >= 0 {
@@ -51,9 +52,9 @@ type metadata struct {
 	reported map[string]bool
 }
 
-// nearest returns the metadata that applies to a CRD, first the one that takes precedence: for each file with a version of
-// the CRD, highest version first, the files of the deepest folder above it, where files for the kind precede files for
-// every kind.
+// nearest returns the metadata that applies to a CRD, first the one that takes precedence: for each file with a version
+// of the CRD, highest version first, the files of the deepest folder above it, where files for the kind precede files
+// for every kind.
 func nearest[T any](m *metadata, all []attached[T], r *Resource) []attached[T] {
 	var out []attached[T]
 	for _, s := range r.sources {
@@ -91,7 +92,8 @@ func (a attached[T]) rank(r *Resource, file string) (int, bool) {
 	if kind != "" {
 		rank++
 	}
-	applies := isBelow(path.Dir(file), dir) && (kind == "" || slices.Contains([]string{strings.ToLower(names.Kind), names.Plural, names.Singular}, kind))
+	applies := isBelow(path.Dir(file), dir) &&
+		(kind == "" || slices.Contains([]string{strings.ToLower(names.Kind), names.Plural, names.Singular}, kind))
 	if g, ok := any(a.value).(GroupMeta); ok && g.Group != "" && !strings.EqualFold(g.Group, r.CRD.Spec.Group) {
 		applies = false
 	}
@@ -110,7 +112,8 @@ func precede[T any](m *metadata, others []attached[T], by attached[T], r *Resour
 	}
 }
 
-// combined returns the fields of metadata files for one CRD, and reports fields that an earlier file states with another value.
+// combined returns the fields of metadata files for one CRD, and reports fields that an earlier file states with
+// another value.
 func combined[T any](r *reader, m *metadata, all []attached[T], res *Resource) T {
 	var out T
 	into := reflect.ValueOf(&out).Elem()
@@ -158,7 +161,10 @@ func (r *reader) iconOf(m *metadata, all []attached[Icon], res *Resource) *Icon 
 			dirs = append(dirs, dir)
 			if !bytes.Equal(a.value.Data, first.value.Data) && !m.reported[a.path] {
 				m.reported[a.path] = true
-				r.report(xpkg.Warning, ErrUnusedMetadata, a.path, 0, "the icon has no effect on CRD %s: %s takes precedence", res.CRD.Name, shown(first.path))
+				r.report(
+					xpkg.Warning, ErrUnusedMetadata, a.path, 0, "the icon has no effect on CRD %s: %s takes precedence", res.CRD.Name,
+					shown(first.path),
+				)
 			}
 		}
 	}

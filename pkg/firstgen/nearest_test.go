@@ -36,8 +36,10 @@ func TestMetadataOfEachVersionOfACRDIsKept(t *testing.T) {
 		t.Errorf("metadata (-want +got)\n%s", diff)
 	}
 	want := []string{
-		dir + "v1alpha1/icon.svg: the icon has no effect on CRD mysqls.db.example.org: " + dir + "v1beta1/icon.svg takes precedence",
-		dir + "v1alpha1/resource.yaml: title of the file has no effect on CRD mysqls.db.example.org: " + dir + "v1beta1/resource.yaml takes precedence",
+		dir + "v1alpha1/icon.svg: the icon has no effect on CRD mysqls.db.example.org: " + dir +
+			"v1beta1/icon.svg takes precedence",
+		dir + "v1alpha1/resource.yaml: title of the file has no effect on CRD mysqls.db.example.org: " + dir +
+			"v1beta1/resource.yaml takes precedence",
 	}
 	if diff := cmp.Diff(want, messages(pkg)); diff != "" {
 		t.Errorf("findings (-want +got)\n%s", diff)
@@ -59,7 +61,9 @@ func TestUISchemasOfOneKindAreConcatenated(t *testing.T) {
 	if r.Meta.Title != "A" || r.Meta.Overview != "more" {
 		t.Errorf("metadata %+v", r.Meta)
 	}
-	want := []string{"resources/ui-schema.yaml: the file has no effect: resources/thing.ui-schema.yaml precedes it for CRD things.a.example.org"}
+	want := []string{
+		"resources/ui-schema.yaml: the file has no effect: resources/thing.ui-schema.yaml precedes it for CRD things.a.example.org",
+	}
 	if diff := cmp.Diff(want, messages(pkg)); diff != "" {
 		t.Errorf("findings (-want +got)\n%s", diff)
 	}
@@ -74,7 +78,9 @@ func TestADescriptionIsAnOverview(t *testing.T) {
 	if got := r.CRD.Annotations[firstgen.AnnotationResourceOverview]; got != "first" || r.Meta.Title != "B" {
 		t.Errorf("overview %q, title %q", got, r.Meta.Title)
 	}
-	want := []string{"resources/b.resource.yaml: overview of the file has no effect on CRD things.a.example.org: resources/a.resource.yaml takes precedence"}
+	want := []string{
+		"resources/b.resource.yaml: overview of the file has no effect on CRD things.a.example.org: resources/a.resource.yaml takes precedence",
+	}
 	if diff := cmp.Diff(want, messages(pkg)); diff != "" {
 		t.Errorf("findings (-want +got)\n%s", diff)
 	}
@@ -95,7 +101,9 @@ func TestAGroupFileAppliesOnlyToItsGroup(t *testing.T) {
 	if diff := cmp.Diff([]string{"A", "", ""}, got); diff != "" {
 		t.Errorf("titles (-want +got)\n%s", diff)
 	}
-	want := []string{"resources/c/group.yaml: the file applies to no CRD", "resources/c/other.icon.svg: the file applies to no CRD"}
+	want := []string{
+		"resources/c/group.yaml: the file applies to no CRD", "resources/c/other.icon.svg: the file applies to no CRD",
+	}
 	if diff := cmp.Diff(want, messages(pkg)); diff != "" {
 		t.Errorf("findings (-want +got)\n%s", diff)
 	}

@@ -9,11 +9,14 @@ import (
 // in a Role of each namespace in which it is installed, otherwise in a ClusterRole. The order is stable.
 func (p *Package) Permissions() []rbacv1.PolicyRule {
 	all := []string{rbacv1.VerbAll}
-	rules := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps", "events", "secrets"}, Verbs: all}}
+	rules := []rbacv1.PolicyRule{{
+		APIGroups: []string{""}, Resources: []string{"configmaps", "events", "secrets"}, Verbs: all,
+	}}
 	for _, r := range p.Resources {
 		plural := r.CRD.Spec.Names.Plural
 		rules = append(rules, rbacv1.PolicyRule{
-			APIGroups: []string{r.CRD.Spec.Group}, Resources: []string{plural, plural + "/status", plural + "/finalizers"}, Verbs: all,
+			APIGroups: []string{r.CRD.Spec.Group}, Resources: []string{plural, plural + "/status", plural + "/finalizers"},
+			Verbs: all,
 		})
 	}
 	for _, ref := range p.App.DependsOn {

@@ -54,7 +54,8 @@ func (p *Placer) Place(f xpkg.Finding) (xpkg.Finding, bool) {
 // ignoredSettings are parts of the paths of settings that give a program access to a node or to other objects.
 var ignoredSettings = []string{"securityContext", ".host", "olume", "rocMount", ".env"}
 
-// IgnoredSettings returns a warning for each setting of install.yaml that has no effect because packages are not trusted.
+// IgnoredSettings returns a warning for each setting of install.yaml that has no effect because packages are not
+// trusted.
 func (p *Placer) IgnoredSettings() []xpkg.Finding {
 	if p.pkg.Install == nil {
 		return nil
@@ -65,7 +66,8 @@ func (p *Placer) IgnoredSettings() []xpkg.Finding {
 		ignored := slices.ContainsFunc(ignoredSettings, func(part string) bool { return strings.Contains(l.Field, part) })
 		if l.Reason == ReasonContainer || l.Reason == ReasonDeploymentField && ignored {
 			out = append(out, xpkg.Finding{
-				Code: ErrIgnoredSetting, Severity: xpkg.Warning, Message: fmt.Sprintf("%.260s: %s", shown(l.Field), l.Message), File: installFile, Line: line(l.Field),
+				Code: ErrIgnoredSetting, Severity: xpkg.Warning, Message: fmt.Sprintf("%.260s: %s", shown(l.Field), l.Message),
+				File: installFile, Line: line(l.Field),
 				Fix: ErrIgnoredSetting.Fix,
 			})
 		}
@@ -148,7 +150,8 @@ func (r *Resource) sourceOf(path string) (crdSource, []string) {
 	for _, s := range r.sources {
 		for j, name := range s.versions {
 			if name == r.CRD.Spec.Versions[i].Name {
-				return s, []string{versionsField + strconv.Itoa(j) + "]" + rest, "spec" + strings.Replace(rest, ".schema", ".validation", 1)}
+				return s,
+					[]string{versionsField + strconv.Itoa(j) + "]" + rest, "spec" + strings.Replace(rest, ".schema", ".validation", 1)}
 			}
 		}
 	}

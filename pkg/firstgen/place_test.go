@@ -11,7 +11,11 @@ import (
 )
 
 func TestFindingsAboutTheConversionAreAtTheLinesOfThePackage(t *testing.T) {
-	beta := strings.Replace(betaCRD, "  version: v1alpha1\n", "  version: v1alpha1\n  validation:\n    openAPIV3Schema:\n      properties:\n        spec:\n          type: object\n          properties:\n            wrong: {type: string}\n", 1)
+	beta := strings.Replace(
+		betaCRD, "  version: v1alpha1\n",
+		"  version: v1alpha1\n  validation:\n    openAPIV3Schema:\n      properties:\n        spec:\n          type: object\n          properties:\n            wrong: {type: string}\n",
+		1,
+	)
 	pkg := mustRead(t, map[string]string{
 		"resources/crd.yaml":          "",
 		"resources/v1alpha1.crd.yaml": "# comment\n---\n" + beta,
@@ -35,7 +39,9 @@ func TestFindingsAboutTheConversionAreAtTheLinesOfThePackage(t *testing.T) {
 			got[name] = f.Place()
 		}
 	}
-	for name, want := range map[string]string{"wrong": "resources/v1alpha1.crd.yaml:18", "scope": "resources/v1beta1.crd.yaml:8"} {
+	for name, want := range map[string]string{
+		"wrong": "resources/v1alpha1.crd.yaml:18", "scope": "resources/v1beta1.crd.yaml:8",
+	} {
 		if want != got[name] {
 			t.Errorf("%s is at %q, want %q", name, got[name], want)
 		}

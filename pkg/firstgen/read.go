@@ -43,7 +43,8 @@ const (
 )
 
 // Read reads and checks the package in fsys, whose root is the folder that contains app.yaml. Symbolic links and
-// special files are not read, and reported: as errors in place of app.yaml, install.yaml and behavior.yaml, otherwise as warnings. The result does not depend on the order in which fsys lists files.
+// special files are not read, and reported: as errors in place of app.yaml, install.yaml and behavior.yaml, otherwise
+// as warnings. The result does not depend on the order in which fsys lists files.
 //
 // The error is a refusal with all findings (see [xpkg.Findings]), or the error of a file that cannot be read.
 func Read(fsys fs.FS, opts Options) (*Package, error) {
@@ -91,7 +92,8 @@ func (r *reader) finish(files, extra []file) (*Package, error) {
 	})
 	for _, f := range r.findings {
 		if f.Severity == xpkg.Error {
-			return nil, f.Code.New(&xpkg.Refusal{Findings: r.findings}, "read the package of the first generation").WithDo("%s", f.Fix)
+			return nil,
+				f.Code.New(&xpkg.Refusal{Findings: r.findings}, "read the package of the first generation").WithDo("%s", f.Fix)
 		}
 	}
 	pkg.Findings = r.findings
@@ -133,7 +135,10 @@ func (r *reader) readFiles(fsys fs.FS) ([]file, error) {
 		case d.IsDir():
 			return nil
 		case d.Type()&fs.ModeSymlink != 0 && !IsRelevant(p) && !isFile(fsys, p):
-			r.report(xpkg.Warning, xpkg.ErrUnreadableFile, p, 0, "it is a symbolic link: the files of a linked folder are not part of the package")
+			r.report(
+				xpkg.Warning, xpkg.ErrUnreadableFile, p, 0,
+				"it is a symbolic link: the files of a linked folder are not part of the package",
+			)
 			return nil
 		case !IsRelevant(p):
 			return nil
@@ -200,7 +205,8 @@ func hasRole(name string) bool {
 	case !strings.HasPrefix(name, resourceDir+"/"):
 		return false
 	}
-	return base == groupFile || hasSuffix(base, resourceSuffix) || hasSuffix(base, uiSchemaSuffix) || hasSuffix(base, crdSuffix)
+	return base == groupFile || hasSuffix(base, resourceSuffix) || hasSuffix(base, uiSchemaSuffix) ||
+		hasSuffix(base, crdSuffix)
 }
 
 // usualName returns the path of a file with the usual extension, and with the words of the format in lower case.

@@ -29,8 +29,10 @@ const (
 
 func crdText(group, kind string, versions ...string) string {
 	plural := strings.ToLower(kind) + "s"
-	s := "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata:\n  name: " + plural + "." + group +
-		"\n  labels: {controller-tools.k8s.io: \"1.0\"}\nspec:\n  group: " + group + "\n  scope: Namespaced\n  names: {kind: " + kind + ", plural: " + plural + ", singular: " + strings.ToLower(kind) +
+	s := "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata:\n  name: " + plural + "." +
+		group +
+		"\n  labels: {controller-tools.k8s.io: \"1.0\"}\nspec:\n  group: " + group +
+		"\n  scope: Namespaced\n  names: {kind: " + kind + ", plural: " + plural + ", singular: " + strings.ToLower(kind) +
 		"}\n  versions:\n"
 	for i, v := range versions {
 		s += "  - name: " + v + "\n    served: true\n    storage: " + map[bool]string{true: "true", false: "false"}[i == 0] +
@@ -113,12 +115,17 @@ dependsOn:
 - crd: others.example.org
 `}, firstgen.Options{Tag: "0.0.1"})
 	want := firstgen.App{
-		FormatVersion: "0.1.0", Version: "0.0.1", Title: "Sample", OverviewShort: "short", Overview: "long", Readme: "# Sample",
+		FormatVersion: "0.1.0", Version: "0.0.1", Title: "Sample", OverviewShort: "short", Overview: "long",
+		Readme:   "# Sample",
 		Category: "Database", Company: "Acme", Website: "https://example.org", Source: "https://example.org/source",
 		License: "Apache-2.0", Keywords: []string{"a", "b"},
-		Maintainers: []firstgen.Person{{Name: "Jane", Email: "jane@example.org"}}, Owners: []firstgen.Person{{Name: "Joe", Email: "joe@example.org"}},
-		Type: firstgen.TypeProvider, Scope: firstgen.ScopeCluster,
-		DependsOn: []firstgen.CRDReference{{"mytype", "mygroup.example.org", "v1alpha1"}, {"*", "yourstack.example.org", "v1alpha1"}, {"others", "example.org", ""}},
+		Maintainers: []firstgen.Person{{Name: "Jane", Email: "jane@example.org"}},
+		Owners:      []firstgen.Person{{Name: "Joe", Email: "joe@example.org"}},
+		Type:        firstgen.TypeProvider, Scope: firstgen.ScopeCluster,
+		DependsOn: []firstgen.CRDReference{
+			{"mytype", "mygroup.example.org", "v1alpha1"}, {"*", "yourstack.example.org", "v1alpha1"},
+			{"others", "example.org", ""},
+		},
 	}
 	if diff := cmp.Diff(want, pkg.App); diff != "" {
 		t.Errorf("app (-want +got):\n%s", diff)
@@ -142,28 +149,81 @@ func TestInvalidPackagesAreRefusedWithACodeAndALine(t *testing.T) {
 		file  string
 		line  int
 	}{
-		"no app":                {files: map[string]string{"app.yaml": ""}, code: firstgen.ErrNoApp, file: "app.yaml"},
-		"two documents in app":  {files: map[string]string{"app.yaml": "title: a\n---\ntitle: b\n"}, code: firstgen.ErrInvalidApp, file: "app.yaml"},
-		"app is a list":         {files: map[string]string{"app.yaml": "- a\n"}, code: firstgen.ErrInvalidApp, file: "app.yaml", line: 1},
-		"format of the future":  {files: map[string]string{"app.yaml": "title: a\napiVersion: 2.0.0\n"}, code: firstgen.ErrInvalidApp, file: "app.yaml", line: 2},
-		"unknown scope":         {files: map[string]string{"app.yaml": "permissionScope: Galaxy\n"}, code: firstgen.ErrInvalidApp, file: "app.yaml", line: 1},
-		"unknown type":          {files: map[string]string{"app.yaml": "\npackageType: Toy\n"}, code: firstgen.ErrInvalidApp, file: "app.yaml", line: 2},
-		"dependency on no CRD":  {files: map[string]string{"app.yaml": "dependsOn:\n- crd: nodot\n"}, code: firstgen.ErrInvalidApp, file: "app.yaml", line: 2},
-		"another tag":           {files: map[string]string{"app.yaml": "version: 0.1.0\n"}, tag: "0.2.0", code: firstgen.ErrVersionMismatch, file: "app.yaml", line: 1},
-		"install without kind":  {files: map[string]string{"install.yaml": "a: b\n"}, code: firstgen.ErrInvalidInstall, file: "install.yaml", line: 1},
-		"install of a Pod":      {files: map[string]string{"install.yaml": "apiVersion: v1\nkind: Pod\n"}, code: firstgen.ErrInvalidInstall, file: "install.yaml", line: 1},
-		"two Deployments":       {files: map[string]string{"install.yaml": deployment + "---\n" + deployment}, code: firstgen.ErrInvalidInstall, file: "install.yaml"},
-		"no containers":         {files: map[string]string{"install.yaml": "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\n"}, code: firstgen.ErrInvalidInstall, file: "install.yaml", line: 1},
-		"image of a shell":      {files: map[string]string{"install.yaml": strings.Replace(deployment, "name: controller\n      - name: helper", "name: controller\n        image: $(id)\n      - name: helper", 1)}, code: firstgen.ErrInvalidInstall, file: "install.yaml", line: 11},
-		"image with a scheme":   {files: map[string]string{"install.yaml": strings.Replace(deployment, "name: controller\n      - name: helper", "name: controller\n        image: http://example.org/a:v1\n      - name: helper", 1)}, code: firstgen.ErrInvalidInstall, file: "install.yaml", line: 11},
-		"behavior without kind": {files: map[string]string{"behavior.yaml": "engine: {type: helm3}\n"}, code: firstgen.ErrInvalidBehavior, file: "behavior.yaml"},
-		"no CRD, no controller": {files: map[string]string{"resources/crd.yaml": ""}, code: firstgen.ErrNoResources, file: "resources"},
-		"other object":          {files: map[string]string{"resources/crd.yaml": "apiVersion: v1\nkind: Secret\n"}, code: xpkg.ErrWrongKind, file: "resources/crd.yaml", line: 1},
-		"misnamed CRD":          {files: map[string]string{"resources/crd.yaml": strings.Replace(crdText("a.example.org", "Thing", "v1"), "name: things.", "name: other.", 1)}, code: check.ErrCRDName, file: "resources/crd.yaml", line: 1},
-		"damaged group":         {files: map[string]string{"resources/group.yaml": "title: [\n"}, code: xpkg.ErrInvalidYAML, file: "resources/group.yaml"},
-		"conflicting versions": {files: map[string]string{"resources/b.crd.yaml": strings.Replace(crdText("a.example.org", "Thing", "v1"), "type: object", "type: object, description: other", 1)},
+		"no app": {files: map[string]string{"app.yaml": ""}, code: firstgen.ErrNoApp, file: "app.yaml"},
+		"two documents in app": {
+			files: map[string]string{"app.yaml": "title: a\n---\ntitle: b\n"}, code: firstgen.ErrInvalidApp, file: "app.yaml",
+		},
+		"app is a list": {
+			files: map[string]string{"app.yaml": "- a\n"}, code: firstgen.ErrInvalidApp, file: "app.yaml", line: 1,
+		},
+		"format of the future": {
+			files: map[string]string{"app.yaml": "title: a\napiVersion: 2.0.0\n"}, code: firstgen.ErrInvalidApp,
+			file: "app.yaml", line: 2,
+		},
+		"unknown scope": {
+			files: map[string]string{"app.yaml": "permissionScope: Galaxy\n"}, code: firstgen.ErrInvalidApp, file: "app.yaml",
+			line: 1,
+		},
+		"unknown type": {files: map[string]string{
+			"app.yaml": "\npackageType: Toy\n",
+		}, code: firstgen.ErrInvalidApp, file: "app.yaml", line: 2},
+		"dependency on no CRD": {
+			files: map[string]string{"app.yaml": "dependsOn:\n- crd: nodot\n"}, code: firstgen.ErrInvalidApp, file: "app.yaml",
+			line: 2,
+		},
+		"another tag": {
+			files: map[string]string{"app.yaml": "version: 0.1.0\n"}, tag: "0.2.0", code: firstgen.ErrVersionMismatch,
+			file: "app.yaml", line: 1,
+		},
+		"install without kind": {
+			files: map[string]string{"install.yaml": "a: b\n"}, code: firstgen.ErrInvalidInstall, file: "install.yaml", line: 1,
+		},
+		"install of a Pod": {
+			files: map[string]string{"install.yaml": "apiVersion: v1\nkind: Pod\n"}, code: firstgen.ErrInvalidInstall,
+			file: "install.yaml", line: 1,
+		},
+		"two Deployments": {
+			files: map[string]string{"install.yaml": deployment + "---\n" + deployment}, code: firstgen.ErrInvalidInstall,
+			file: "install.yaml",
+		},
+		"no containers": {
+			files: map[string]string{"install.yaml": "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\n"},
+			code:  firstgen.ErrInvalidInstall, file: "install.yaml", line: 1,
+		},
+		"image of a shell": {files: map[string]string{"install.yaml": strings.Replace(
+			deployment, "name: controller\n      - name: helper", "name: controller\n        image: $(id)\n      - name: helper",
+			1,
+		)}, code: firstgen.ErrInvalidInstall, file: "install.yaml", line: 11},
+		"image with a scheme": {files: map[string]string{"install.yaml": strings.Replace(
+			deployment, "name: controller\n      - name: helper",
+			"name: controller\n        image: http://example.org/a:v1\n      - name: helper", 1,
+		)}, code: firstgen.ErrInvalidInstall, file: "install.yaml", line: 11},
+		"behavior without kind": {
+			files: map[string]string{"behavior.yaml": "engine: {type: helm3}\n"}, code: firstgen.ErrInvalidBehavior,
+			file: "behavior.yaml",
+		},
+		"no CRD, no controller": {
+			files: map[string]string{"resources/crd.yaml": ""}, code: firstgen.ErrNoResources, file: "resources",
+		},
+		"other object": {
+			files: map[string]string{"resources/crd.yaml": "apiVersion: v1\nkind: Secret\n"}, code: xpkg.ErrWrongKind,
+			file: "resources/crd.yaml", line: 1,
+		},
+		"misnamed CRD": {files: map[string]string{
+			"resources/crd.yaml": strings.Replace(crdText("a.example.org", "Thing", "v1"), "name: things.", "name: other.", 1),
+		}, code: check.ErrCRDName, file: "resources/crd.yaml", line: 1},
+		"damaged group": {
+			files: map[string]string{"resources/group.yaml": "title: [\n"}, code: xpkg.ErrInvalidYAML,
+			file: "resources/group.yaml",
+		},
+		"conflicting versions": {files: map[string]string{"resources/b.crd.yaml": strings.Replace(
+			crdText("a.example.org", "Thing", "v1"), "type: object", "type: object, description: other", 1,
+		)},
 			code: xpkg.ErrDuplicateObject, file: "resources/crd.yaml"},
-		"huge metadata": {files: map[string]string{"resources/resource.yaml": "readme: " + strings.Repeat("a", 300<<10) + "\n"}, code: check.ErrAnnotationsTooLarge, file: "resources/crd.yaml"},
+		"huge metadata": {
+			files: map[string]string{"resources/resource.yaml": "readme: " + strings.Repeat("a", 300<<10) + "\n"},
+			code:  check.ErrAnnotationsTooLarge, file: "resources/crd.yaml",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := read(t, tree(tc.files), firstgen.Options{Tag: tc.tag})
@@ -171,7 +231,8 @@ func TestInvalidPackagesAreRefusedWithACodeAndALine(t *testing.T) {
 			if i < 0 {
 				t.Fatalf("error %v, want a finding %s", err, tc.code.Name)
 			}
-			if f := xpkg.Findings(err)[i]; f.File != tc.file && tc.code.Name != xpkg.ErrDuplicateObject.Name || tc.line > 0 && f.Line != tc.line || f.Fix == "" {
+			if f := xpkg.Findings(err)[i]; f.File != tc.file && tc.code.Name != xpkg.ErrDuplicateObject.Name ||
+				tc.line > 0 && f.Line != tc.line || f.Fix == "" {
 				t.Errorf("finding at %s:%d with the fix %q, want %s:%d", f.File, f.Line, f.Fix, tc.file, tc.line)
 			}
 		})
@@ -188,7 +249,8 @@ func TestALinkOutOfTheFolderIsNoPackage(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer root.Close()
-	if _, err := firstgen.Find(root.FS()); !errors.Is(err, xpkg.ErrUnreadableFile) || !strings.Contains(err.Error(), firstgen.Folder+" is a symbolic link") {
+	if _, err := firstgen.Find(root.FS()); !errors.Is(err, xpkg.ErrUnreadableFile) ||
+		!strings.Contains(err.Error(), firstgen.Folder+" is a symbolic link") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -201,12 +263,13 @@ func TestFolderWithoutAPackageIsNotFound(t *testing.T) {
 
 func TestMetadataAppliesByPosition(t *testing.T) {
 	pkg := mustRead(t, map[string]string{
-		"resources/crd.yaml":                        "",
-		"icon.png":                                  png,
-		"icon.svg":                                  svg,
-		"resources/db/group.yaml":                   "title: Databases\noverviewShort: group\n",
-		"resources/db/icon.gif":                     gif,
-		"resources/db/sql/all.crd.yaml":             crdText("db.example.org", "MySQL", "v1") + "---\n" + crdText("db.example.org", "Postgres", "v1"),
+		"resources/crd.yaml":      "",
+		"icon.png":                png,
+		"icon.svg":                svg,
+		"resources/db/group.yaml": "title: Databases\noverviewShort: group\n",
+		"resources/db/icon.gif":   gif,
+		"resources/db/sql/all.crd.yaml": crdText("db.example.org", "MySQL", "v1") + "---\n" +
+			crdText("db.example.org", "Postgres", "v1"),
 		"resources/db/sql/mysql.resource.yaml":      "title: by file name\n",
 		"resources/db/sql/other.resource.yaml":      "id: postgres\ntitle: by id\n",
 		"resources/db/sql/icon.jpg":                 jpg,
@@ -229,13 +292,16 @@ func TestMetadataAppliesByPosition(t *testing.T) {
 	}
 	want := map[string]map[string]string{
 		"MySQL": {
-			firstgen.AnnotationPackageTitle: "Sample", firstgen.AnnotationGroupTitle: "Databases", firstgen.AnnotationGroupOverviewShort: "group",
-			firstgen.AnnotationResourceTitle: "by file name", firstgen.AnnotationIcon: uri("image/svg+xml", svg),
+			firstgen.AnnotationPackageTitle: "Sample", firstgen.AnnotationGroupTitle: "Databases",
+			firstgen.AnnotationGroupOverviewShort: "group",
+			firstgen.AnnotationResourceTitle:      "by file name", firstgen.AnnotationIcon: uri("image/svg+xml", svg),
 			firstgen.AnnotationUISchema: "version: 0.6\n---\nmore: true\n",
 		},
 		"Postgres": {
-			firstgen.AnnotationPackageTitle: "Sample", firstgen.AnnotationGroupTitle: "Databases", firstgen.AnnotationGroupOverviewShort: "group",
-			firstgen.AnnotationResourceTitle: "by id", firstgen.AnnotationIcon: uri("image/jpeg", jpg), firstgen.AnnotationUISchema: "version: 0.5\n",
+			firstgen.AnnotationPackageTitle: "Sample", firstgen.AnnotationGroupTitle: "Databases",
+			firstgen.AnnotationGroupOverviewShort: "group",
+			firstgen.AnnotationResourceTitle:      "by id", firstgen.AnnotationIcon: uri("image/jpeg", jpg),
+			firstgen.AnnotationUISchema: "version: 0.5\n",
 		},
 		"Redis": {firstgen.AnnotationPackageTitle: "Sample"},
 	}
@@ -251,16 +317,25 @@ func TestMetadataAppliesByPosition(t *testing.T) {
 			unused = append(unused, f.File)
 		}
 	}
-	if diff := cmp.Diff([]string{"resources/cache/redis/deep/resource.yaml", "resources/cache/unrelated.ui-schema.yaml"}, unused); diff != "" {
+	if diff := cmp.Diff(
+		[]string{"resources/cache/redis/deep/resource.yaml", "resources/cache/unrelated.ui-schema.yaml"}, unused,
+	); diff != "" {
 		t.Errorf("unused metadata (-want +got):\n%s", diff)
 	}
 }
 
 func TestAnnotationsOfACRDAreKeptUnlessAFileReplacesThem(t *testing.T) {
-	text := strings.Replace(crdText("a.example.org", "Thing", "v1"), "metadata:\n", "metadata:\n  annotations: {packages.crossplane.io/resource-title: built, packages.crossplane.io/resource-readme: kept}\n", 1)
-	pkg := mustRead(t, map[string]string{"resources/crd.yaml": text, "resources/resource.yaml": "title: replaced\n"}, firstgen.Options{})
+	text := strings.Replace(
+		crdText("a.example.org", "Thing", "v1"), "metadata:\n",
+		"metadata:\n  annotations: {packages.crossplane.io/resource-title: built, packages.crossplane.io/resource-readme: kept}\n",
+		1,
+	)
+	pkg := mustRead(
+		t, map[string]string{"resources/crd.yaml": text, "resources/resource.yaml": "title: replaced\n"}, firstgen.Options{},
+	)
 	crd := pkg.Resources[0].CRD
-	if crd.Annotations[firstgen.AnnotationResourceTitle] != "replaced" || crd.Annotations[firstgen.AnnotationResourceReadme] != "kept" {
+	if crd.Annotations[firstgen.AnnotationResourceTitle] != "replaced" ||
+		crd.Annotations[firstgen.AnnotationResourceReadme] != "kept" {
 		t.Errorf("annotations %v", crd.Annotations)
 	}
 	if crd.Labels["controller-tools.k8s.io"] != "1.0" || crd.Labels[firstgen.LabelManagedBy] != firstgen.ManagedBy {
@@ -271,7 +346,8 @@ func TestAnnotationsOfACRDAreKeptUnlessAFileReplacesThem(t *testing.T) {
 func TestCRDsOfVersion1Beta1AreConverted(t *testing.T) {
 	pkg := mustRead(t, map[string]string{"resources/crd.yaml": betaCRD}, firstgen.Options{})
 	crd := pkg.Resources[0].CRD
-	if crd.APIVersion != "apiextensions.k8s.io/v1" || len(crd.Spec.Versions) != 1 || !crd.Spec.Versions[0].Storage || len(crd.Status.Conditions) != 0 {
+	if crd.APIVersion != "apiextensions.k8s.io/v1" || len(crd.Spec.Versions) != 1 || !crd.Spec.Versions[0].Storage ||
+		len(crd.Status.Conditions) != 0 {
 		t.Errorf("CRD %+v", crd)
 	}
 }
@@ -311,7 +387,9 @@ func TestDeploymentTakesTheSettingsOfTheInstallObject(t *testing.T) {
 			t.Errorf("pull policy of %s: %s", c.Name, c.ImagePullPolicy)
 		}
 	}
-	want := []string{"private.example.org/acme/pkg:v1", "private.example.org/acme/helper:v1", "registry.example.org/acme/other:v1"}
+	want := []string{
+		"private.example.org/acme/pkg:v1", "private.example.org/acme/helper:v1", "registry.example.org/acme/other:v1",
+	}
 	if diff := cmp.Diff(want, images); diff != "" {
 		t.Errorf("images (-want +got):\n%s", diff)
 	}
@@ -324,7 +402,9 @@ func TestDeploymentTakesTheSettingsOfTheInstallObject(t *testing.T) {
 }
 
 func TestPermissionsCoverOwnedAndRequiredCRDs(t *testing.T) {
-	pkg := mustRead(t, map[string]string{"app.yaml": "title: a\ndependsOn: [{crd: '*.core.example.org/v1'}, {crd: tables.db.example.org/v1}]\n"}, firstgen.Options{})
+	pkg := mustRead(t, map[string]string{
+		"app.yaml": "title: a\ndependsOn: [{crd: '*.core.example.org/v1'}, {crd: tables.db.example.org/v1}]\n",
+	}, firstgen.Options{})
 	got := map[string][]string{}
 	for _, r := range pkg.Permissions() {
 		got[r.APIGroups[0]] = r.Resources
@@ -341,7 +421,8 @@ func TestPermissionsCoverOwnedAndRequiredCRDs(t *testing.T) {
 }
 
 func TestUnusableIconsAreWarnings(t *testing.T) {
-	pkg := mustRead(t, map[string]string{"icon.svg": "<script/>", "icon.png": png + strings.Repeat("a", firstgen.MaxIconBytes), "icon.gif": "text"}, firstgen.Options{})
+	pkg := mustRead(t, map[string]string{"icon.svg": "<script/>", "icon.png": png +
+		strings.Repeat("a", firstgen.MaxIconBytes), "icon.gif": "text"}, firstgen.Options{})
 	if len(pkg.Icons) != 0 || len(pkg.Findings) != 3 {
 		t.Errorf("icons %v, findings %v", pkg.Icons, pkg.Findings)
 	}
@@ -352,7 +433,9 @@ func TestLimitsBoundTheInput(t *testing.T) {
 	for _, n := range []string{"a", "b", "c", "d"} {
 		many["resources/"+n+".crd.yaml"] = crdText(n+".example.org", "Thing", "v1")
 	}
-	for name, limits := range map[string]xpkg.Limits{"bytes": {StreamBytes: 600}, "files": {Documents: 3}, "depth": {Depth: 2}} {
+	for name, limits := range map[string]xpkg.Limits{"bytes": {StreamBytes: 600}, "files": {Documents: 3}, "depth": {
+		Depth: 2,
+	}} {
 		files := maps.Clone(many)
 		if name == "depth" {
 			files["resources/a/b/c/d/e/f/crd.yaml"] = crdText("z.example.org", "Thing", "v1")
@@ -374,8 +457,8 @@ func TestSymbolicLinksAndSpecialFilesAreWarnings(t *testing.T) {
 	}
 }
 
-// A linked folder is reported, also if it leads out of the package: its files are silently missing otherwise. Links to other files do
-// not concern the package.
+// A linked folder is reported, also if it leads out of the package: its files are silently missing otherwise. Links to
+// other files do not concern the package.
 func TestLinkedFoldersAreWarnings(t *testing.T) {
 	for _, name := range []string{"resources", "resources/acme", "icons", "resources/v1.2"} {
 		t.Run(name, func(t *testing.T) {
@@ -423,7 +506,8 @@ func write(t *testing.T, file string, data []byte) {
 func TestCRDReferences(t *testing.T) {
 	for s, ok := range map[string]bool{
 		"things.example.org/v1": true, "things.example.org": true, "*.example.org/v1": true, "things": false, "": false,
-		"Things.example.org": false, "things./v1": false, "things.example.org/": false, "*": false, "*.*": false, "a.b/c/d": false,
+		"Things.example.org": false, "things./v1": false, "things.example.org/": false, "*": false, "*.*": false,
+		"a.b/c/d": false,
 	} {
 		r, got := firstgen.ParseCRDReference(s)
 		if got != ok || ok && r.String() != s {
@@ -431,7 +515,8 @@ func TestCRDReferences(t *testing.T) {
 		}
 	}
 	r, _ := firstgen.ParseCRDReference("*.example.org/v1")
-	if !r.Matches("things", "example.org", "v1", "v2") || r.Matches("things", "example.org", "v2") || r.Matches("things", "example.com", "v1") {
+	if !r.Matches("things", "example.org", "v1", "v2") || r.Matches("things", "example.org", "v2") ||
+		r.Matches("things", "example.com", "v1") {
 		t.Error("Matches compares group and version")
 	}
 }
@@ -440,9 +525,11 @@ func TestCRDReferences(t *testing.T) {
 func TestMisnamedFilesAreReported(t *testing.T) {
 	files := map[string]string{
 		"resources/crd.yaml": crdText("a.example.org", "Thing", "v1"), "resources/ui-schema.yaml": "version: 0.5\n",
-		"Install.yaml": "x", "icon.jpeg": "x", "resources/Team/MySQL.crd.yml": "x", "resources/db/group.yml": "x", "resources/db/MySQL.Resource.yaml": "x",
-		"resources/mysql.icon.PNG": "x", "resources/icon.webp": "x", "pg.crd.yaml": "x", "ui-schema.yml": "x", "resources/crd.yml": "x",
-		"notes.yml": "x", "config.yaml": "x", "resources/kustomization.yml": "x", "resources/photo.jpeg": "x",
+		"Install.yaml": "x", "icon.jpeg": "x", "resources/Team/MySQL.crd.yml": "x", "resources/db/group.yml": "x",
+		"resources/db/MySQL.Resource.yaml": "x",
+		"resources/mysql.icon.PNG":         "x", "resources/icon.webp": "x", "pg.crd.yaml": "x", "ui-schema.yml": "x",
+		"resources/crd.yml": "x",
+		"notes.yml":         "x", "config.yaml": "x", "resources/kustomization.yml": "x", "resources/photo.jpeg": "x",
 	}
 	want := []string{
 		"Install.yaml: the file is not read: rename it to install.yaml",
@@ -464,7 +551,9 @@ func TestMisnamedFilesAreReported(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, pkg := range map[string]*firstgen.Package{"folder": mustRead(t, files, firstgen.Options{}), "image": fromFiles} {
+	for name, pkg := range map[string]*firstgen.Package{
+		"folder": mustRead(t, files, firstgen.Options{}), "image": fromFiles,
+	} {
 		var got []string
 		for _, f := range pkg.Findings {
 			if f.Code.Name == firstgen.ErrMisnamedFile.Name {

@@ -22,8 +22,8 @@ const (
 	// ReasonDeploymentField is the reason for a field of the Deployment that a package must not set, or that the
 	// package manager sets itself.
 	ReasonDeploymentField Reason = "DeploymentField"
-	// ReasonTemplating is the reason for a package whose controller renders templates: install objects run it, and a Provider
-	// does not.
+	// ReasonTemplating is the reason for a package whose controller renders templates: install objects run it, and a
+	// Provider does not.
 	ReasonTemplating Reason = "TemplatingController"
 	// ReasonRuntimeImage is the reason for a controller whose image was not part of the converted source.
 	ReasonRuntimeImage Reason = "NoRuntimeImage"

@@ -93,14 +93,21 @@ func (r *reader) readCRDs(f file, optional bool) []Resource {
 		case err != nil:
 			r.report(xpkg.Error, check.ErrInvalidCRD, f.path, d.Line, "%v", err)
 		case crd.Name != crd.Spec.Names.Plural+"."+crd.Spec.Group:
-			r.report(xpkg.Error, check.ErrCRDName, f.path, d.Line, "the CRD is named %.260q, want %.260q", crd.Name, crd.Spec.Names.Plural+"."+crd.Spec.Group)
+			r.report(
+				xpkg.Error, check.ErrCRDName, f.path, d.Line, "the CRD is named %.260q, want %.260q", crd.Name,
+				crd.Spec.Names.Plural+"."+crd.Spec.Group,
+			)
 		default:
 			s := crdSource{file: f.path, doc: d}
 			for _, v := range crd.Spec.Versions {
 				s.versions = append(s.versions, v.Name)
 			}
 			if len(untyped) > 0 {
-				r.report(xpkg.Warning, ErrUntypedSchema, f.path, d.Line, "CRD %s accepts any value, because its schema states no type: %.500s", crd.Name, shown(wording.Few(untyped, 5, ", ")))
+				r.report(
+					xpkg.Warning, ErrUntypedSchema, f.path, d.Line,
+					"CRD %s accepts any value, because its schema states no type: %.500s", crd.Name,
+					shown(wording.Few(untyped, 5, ", ")),
+				)
 			}
 			out = append(out, Resource{CRD: crd, File: f.path, sources: []crdSource{s}})
 		}
@@ -116,9 +123,11 @@ func crdType(apiVersion string) reflect.Type {
 	return reflect.TypeFor[apiextensionsv1.CustomResourceDefinition]()
 }
 
-// decodeCRD decodes the JSON of a CRD and converts v1beta1 to v1. It returns the fields for which the result accepts any
-// value, and v1beta1 had no type.
-func decodeCRD(apiVersion string, text []byte) (crd *apiextensionsv1.CustomResourceDefinition, untyped []string, err error) {
+// decodeCRD decodes the JSON of a CRD and converts v1beta1 to v1. It returns the fields for which the result accepts
+// any value, and v1beta1 had no type.
+func decodeCRD(
+	apiVersion string, text []byte,
+) (crd *apiextensionsv1.CustomResourceDefinition, untyped []string, err error) {
 	if apiVersion != apiextensionsv1.SchemeGroupVersion.String() {
 		if text, untyped, err = xpkgcrd.ConvertV1Beta1(text); err != nil {
 			return nil, nil, err
@@ -148,7 +157,10 @@ func (r *reader) mergeVersions(all []Resource) []Resource {
 }
 
 func compareNames(a, b Resource) int {
-	return cmp.Or(cmp.Compare(a.CRD.Spec.Group, b.CRD.Spec.Group), cmp.Compare(a.CRD.Spec.Names.Kind, b.CRD.Spec.Names.Kind), cmp.Compare(a.CRD.Name, b.CRD.Name))
+	return cmp.Or(
+		cmp.Compare(a.CRD.Spec.Group, b.CRD.Spec.Group), cmp.Compare(a.CRD.Spec.Names.Kind, b.CRD.Spec.Names.Kind),
+		cmp.Compare(a.CRD.Name, b.CRD.Name),
+	)
 }
 
 // compareVersions orders the CRD with the higher version first.
@@ -170,18 +182,26 @@ func highest(r Resource) string {
 // merge adds the versions of a CRD to another file's CRD of the same name, which has the higher version.
 func (r *reader) merge(into *Resource, from Resource) {
 	if into.CRD.Spec.Scope != from.CRD.Spec.Scope || !reflect.DeepEqual(into.CRD.Spec.Names, from.CRD.Spec.Names) {
-		r.report(xpkg.Error, check.ErrInvalidCRD, from.File, from.sources[0].doc.Line, "CRD %s has different names or a different scope in %s", from.CRD.Name, shown(into.File))
+		r.report(
+			xpkg.Error, check.ErrInvalidCRD, from.File, from.sources[0].doc.Line,
+			"CRD %s has different names or a different scope in %s", from.CRD.Name, shown(into.File),
+		)
 		return
 	}
 	into.sources = append(into.sources, from.sources...)
 	for _, v := range from.CRD.Spec.Versions {
-		i := slices.IndexFunc(into.CRD.Spec.Versions, func(w apiextensionsv1.CustomResourceDefinitionVersion) bool { return w.Name == v.Name })
+		i := slices.IndexFunc(
+			into.CRD.Spec.Versions, func(w apiextensionsv1.CustomResourceDefinitionVersion) bool { return w.Name == v.Name },
+		)
 		switch {
 		case i < 0:
 			v.Storage = false
 			into.CRD.Spec.Versions = append(into.CRD.Spec.Versions, v)
 		case !reflect.DeepEqual(into.CRD.Spec.Versions[i].Schema, v.Schema):
-			r.report(xpkg.Error, xpkg.ErrDuplicateObject, from.File, from.sources[0].doc.Line, "version %s of CRD %s has a different schema in %s", v.Name, from.CRD.Name, shown(into.File))
+			r.report(
+				xpkg.Error, xpkg.ErrDuplicateObject, from.File, from.sources[0].doc.Line,
+				"version %s of CRD %s has a different schema in %s", v.Name, from.CRD.Name, shown(into.File),
+			)
 		}
 	}
 	for k, v := range from.CRD.Annotations {

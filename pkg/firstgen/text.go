@@ -30,8 +30,8 @@ func sourceOf(d xpkg.Document) *source {
 	return s
 }
 
-// line returns the line of the file of the field with a path such as "dependsOn[0].crd", or of its nearest existing parent,
-// and the line of the document if there is none. A key in brackets can contain dots.
+// line returns the line of the file of the field with a path such as "dependsOn[0].crd", or of its nearest existing
+// parent, and the line of the document if there is none. A key in brackets can contain dots.
 func (s *source) line(path string) int {
 	at, line := s.root, 0
 	for _, step := range steps(path) {
@@ -108,8 +108,9 @@ func fieldsOf(n *yaml.Node) map[string][2]*yaml.Node {
 	return out
 }
 
-// textual returns the JSON of a document in which numbers and booleans are replaced by their text in the document where a
-// Go type has a string: a version 1.10 is "1.10". It reports every other value of a wrong type, and then returns false.
+// textual returns the JSON of a document in which numbers and booleans are replaced by their text in the document where
+// a Go type has a string: a version 1.10 is "1.10". It reports every other value of a wrong type, and then returns
+// false.
 func (r *reader) textual(d xpkg.Document, text []byte, code errcode.Code, want reflect.Type) ([]byte, bool) {
 	var value any
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(text, &value); err != nil {
@@ -225,7 +226,8 @@ func (c *conformer) text(value any, at place) any {
 		return value
 	}
 	n := target(at.node)
-	if isScalar := isA[bool](value) || isA[int64](value) || isA[float64](value); !isScalar || n == nil || n.Kind != yaml.ScalarNode {
+	if isScalar := isA[bool](value) || isA[int64](value) || isA[float64](value); !isScalar || n == nil ||
+		n.Kind != yaml.ScalarNode {
 		want := "text"
 		if isScalar {
 			want = "text: write it in quotes"

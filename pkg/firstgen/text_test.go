@@ -14,13 +14,19 @@ import (
 
 func TestScalarsWithoutQuotesAreTheirTextWhereTextIsWanted(t *testing.T) {
 	pkg := mustRead(t, map[string]string{
-		"app.yaml":                "apiVersion: 1.10\nversion: 1.0\ntitle: 2020\ncompany: yes\nkeywords: [1.50, true, null]\nmaintainers: [{name: 0x10}]\n",
-		"install.yaml":            strings.Replace(deployment, "metadata: {name: controller}", "metadata: {name: controller, labels: {core.crossplane.io/enabled: true, core.crossplane.io/version: 1.20}}", 1),
+		"app.yaml": "apiVersion: 1.10\nversion: 1.0\ntitle: 2020\ncompany: yes\nkeywords: [1.50, true, null]\nmaintainers: [{name: 0x10}]\n",
+		"install.yaml": strings.Replace(
+			deployment, "metadata: {name: controller}",
+			"metadata: {name: controller, labels: {core.crossplane.io/enabled: true, core.crossplane.io/version: 1.20}}", 1,
+		),
 		"resources/crd.yaml":      strings.Replace(crdText("a.example.org", "Thing", "v1"), `"1.0"`, "1.0", 1),
 		"resources/b.crd.yaml":    strings.Replace(betaCRD, "metadata:\n", "metadata:\n  annotations: {size: 1.0}\n", 1),
 		"resources/resource.yaml": "id: Thing\ntitle: 1.0\n",
 	}, firstgen.Options{})
-	got := []string{pkg.App.FormatVersion, pkg.App.Version, pkg.App.Title, pkg.App.Company, strings.Join(pkg.App.Keywords, ","), pkg.App.Maintainers[0].Name}
+	got := []string{
+		pkg.App.FormatVersion, pkg.App.Version, pkg.App.Title, pkg.App.Company, strings.Join(pkg.App.Keywords, ","),
+		pkg.App.Maintainers[0].Name,
+	}
 	labels := pkg.Install.Deployment(firstgen.InstallOptions{}).Labels
 	got = append(got, labels["core.crossplane.io/enabled"], labels["core.crossplane.io/version"])
 	for _, r := range pkg.Resources {
@@ -34,9 +40,11 @@ func TestScalarsWithoutQuotesAreTheirTextWhereTextIsWanted(t *testing.T) {
 
 func TestValuesOfAWrongTypeAreReportedWithTheirLines(t *testing.T) {
 	_, err := read(t, tree(map[string]string{
-		"app.yaml":                "# comment\n\ntitle: [a]\nkeywords: a\nmaintainers:\n- name: a\n- Jane\n",
-		"install.yaml":            "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\nspec:\n  replicas: two\n  paused: 3\n  template:\n    metadata:\n      labels: [a]\n",
-		"resources/crd.yaml":      strings.Replace(crdText("a.example.org", "Thing", "v1"), "scope: Namespaced", "scope: {a: b}", 1),
+		"app.yaml":     "# comment\n\ntitle: [a]\nkeywords: a\nmaintainers:\n- name: a\n- Jane\n",
+		"install.yaml": "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\nspec:\n  replicas: two\n  paused: 3\n  template:\n    metadata:\n      labels: [a]\n",
+		"resources/crd.yaml": strings.Replace(
+			crdText("a.example.org", "Thing", "v1"), "scope: Namespaced", "scope: {a: b}", 1,
+		),
 		"resources/resource.yaml": "&a a: 1\ntitle: {}\n",
 	}), firstgen.Options{})
 	var got []string
@@ -75,7 +83,9 @@ func TestEveryRequiredCRDIsReportedAtItsLine(t *testing.T) {
 }
 
 func TestFilesThatCannotBeReadAreReportedOnce(t *testing.T) {
-	for name, text := range map[string]string{"only comments": "# nothing\n", "UTF-16": "\xff\xfet\x00i\x00", "two documents": "title: a\n---\ntitle: b\n"} {
+	for name, text := range map[string]string{
+		"only comments": "# nothing\n", "UTF-16": "\xff\xfet\x00i\x00", "two documents": "title: a\n---\ntitle: b\n",
+	} {
 		_, err := read(t, tree(map[string]string{"app.yaml": text}), firstgen.Options{})
 		if found := xpkg.Findings(err); len(found) != 1 || strings.Contains(found[0].Message, "0 YAML documents") {
 			t.Errorf("%s: findings %v, want one", name, found)
@@ -85,7 +95,8 @@ func TestFilesThatCannotBeReadAreReportedOnce(t *testing.T) {
 
 func TestTheFormerNameOfAShortOverviewIsRead(t *testing.T) {
 	pkg := mustRead(t, map[string]string{"resources/resource.yaml": "shortOverview: short\n"}, firstgen.Options{})
-	if got := pkg.Resources[0].CRD.Annotations[firstgen.AnnotationResourceOverviewShort]; got != "short" || len(pkg.Findings) > 0 {
+	if got := pkg.Resources[0].CRD.Annotations[firstgen.AnnotationResourceOverviewShort]; got != "short" ||
+		len(pkg.Findings) > 0 {
 		t.Errorf("short overview %q, findings %v", got, pkg.Findings)
 	}
 }
@@ -95,7 +106,8 @@ func TestALinkInPlaceOfAFileThatDefinesThePackageIsAnError(t *testing.T) {
 		fsys := tree(nil)
 		fsys[".registry/"+name] = link
 		_, err := read(t, fsys, firstgen.Options{})
-		if found := xpkg.Findings(err); len(found) == 0 || found[0].Code.Name != xpkg.ErrUnreadableFile.Name || found[0].Severity != xpkg.Error {
+		if found := xpkg.Findings(err); len(found) == 0 || found[0].Code.Name != xpkg.ErrUnreadableFile.Name ||
+			found[0].Severity != xpkg.Error {
 			t.Errorf("%s: error %v, findings %v", name, err, found)
 		}
 	}
@@ -108,7 +120,10 @@ func TestNamesOfFilesAreInOneLine(t *testing.T) {
 	if err == nil || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), `a\nb/crd.yaml`) {
 		t.Errorf("error %q", err)
 	}
-	pkg := mustRead(t, map[string]string{"resources/a\nb/thing.ui-schema.yaml": "a: 1", "resources/a\nb/ui-schema.yaml": "b: 1", "resources/a\nb/c.crd.yaml": crdText("b.example.org", "Thing", "v1")}, firstgen.Options{})
+	pkg := mustRead(t, map[string]string{
+		"resources/a\nb/thing.ui-schema.yaml": "a: 1", "resources/a\nb/ui-schema.yaml": "b: 1",
+		"resources/a\nb/c.crd.yaml": crdText("b.example.org", "Thing", "v1"),
+	}, firstgen.Options{})
 	if len(pkg.Findings) != 1 || strings.Contains(pkg.Findings[0].String(), "\n") {
 		t.Errorf("findings %q", pkg.Findings)
 	}

@@ -12,7 +12,9 @@ func ExampleParse() {
 	written := lockfile.Encode(lockfile.File{
 		Roots: []dependency.Root{{Package: "xpkg.example.org/acme/network", Constraint: ">=v1.0.0"}},
 		Packages: []lockfile.Package{
-			{Repository: "xpkg.example.org/acme/network", Version: "v1.2.0", Digest: oci.DigestOf([]byte("content")), Kind: "Provider"},
+			{Repository: "xpkg.example.org/acme/network", Version: "v1.2.0", Digest: oci.DigestOf(
+				[]byte("content"),
+			), Kind: "Provider"},
 		},
 	})
 	f, err := lockfile.Parse(written)

@@ -68,7 +68,9 @@ func (p Package) ShortVersion() string { return cmp.Or(p.Version, p.Digest.Short
 
 // Find returns the package of a repository.
 func (f *File) Find(repository string) (Package, bool) {
-	at, ok := slices.BinarySearchFunc(f.Packages, repository, func(p Package, name string) int { return cmp.Compare(p.Repository, name) })
+	at, ok := slices.BinarySearchFunc(
+		f.Packages, repository, func(p Package, name string) int { return cmp.Compare(p.Repository, name) },
+	)
 	if !ok {
 		return Package{}, false
 	}
@@ -84,8 +86,8 @@ func (f *File) Provider(kind dependency.KindRef) (Package, bool) {
 	return f.Packages[at], true
 }
 
-// ProvidersOfKinds returns the dependencies on the packages that were selected for required kinds, with the constraints that were
-// recorded.
+// ProvidersOfKinds returns the dependencies on the packages that were selected for required kinds, with the constraints
+// that were recorded.
 func (f *File) ProvidersOfKinds() map[dependency.KindRef]dependency.Dependency {
 	out := map[dependency.KindRef]dependency.Dependency{}
 	for _, p := range f.Packages {
@@ -114,14 +116,20 @@ func (f *File) ProvidersOfKinds() map[dependency.KindRef]dependency.Dependency {
 // sort sorts the roots, the packages and their dependencies.
 func (f *File) sort() {
 	slices.SortFunc(f.Roots, func(a, b dependency.Root) int {
-		return cmp.Or(cmp.Compare(a.Package, b.Package), cmp.Compare(a.Constraint, b.Constraint), cmp.Compare(a.By, b.By), cmp.Compare(strconv.FormatBool(a.Optional), strconv.FormatBool(b.Optional)), cmp.Compare(a.CRD, b.CRD))
+		return cmp.Or(
+			cmp.Compare(a.Package, b.Package), cmp.Compare(a.Constraint, b.Constraint), cmp.Compare(a.By, b.By),
+			cmp.Compare(strconv.FormatBool(a.Optional), strconv.FormatBool(b.Optional)), cmp.Compare(a.CRD, b.CRD),
+		)
 	})
 	f.Roots = slices.Compact(f.Roots)
 	slices.SortFunc(f.Packages, func(a, b Package) int { return cmp.Compare(a.Repository, b.Repository) })
 	for i := range f.Packages {
 		deps := f.Packages[i].Dependencies
 		slices.SortFunc(deps, func(a, b dependency.Dependency) int {
-			return cmp.Or(cmp.Compare(a.Package, b.Package), cmp.Compare(a.Constraint, b.Constraint), cmp.Compare(strconv.FormatBool(a.Optional), strconv.FormatBool(b.Optional)), cmp.Compare(a.CRD, b.CRD))
+			return cmp.Or(
+				cmp.Compare(a.Package, b.Package), cmp.Compare(a.Constraint, b.Constraint),
+				cmp.Compare(strconv.FormatBool(a.Optional), strconv.FormatBool(b.Optional)), cmp.Compare(a.CRD, b.CRD),
+			)
 		})
 		f.Packages[i].Dependencies = slices.Compact(deps)
 		kinds := f.Packages[i].Provides

@@ -50,7 +50,8 @@ type Dependent struct {
 // Dependents returns all requirers of a package, roots first.
 func (f *File) Dependents(repository string) []Dependent { return f.dependents(repository, false) }
 
-// OptionalDependents returns the packages and roots that constrain a package through an optional dependency, roots first.
+// OptionalDependents returns the packages and roots that constrain a package through an optional dependency, roots
+// first.
 func (f *File) OptionalDependents(repository string) []Dependent {
 	return f.dependents(repository, true)
 }
@@ -141,7 +142,10 @@ func (f *File) Problems() []string {
 			if d.Optional {
 				verb = "works only with"
 			}
-			out = append(out, fmt.Sprintf("%s %s %s %s %s, but %s is locked", p.Repository, p.ShortVersion(), verb, d.Package, d.Constraint, to.ShortVersion()))
+			out = append(out, fmt.Sprintf(
+				"%s %s %s %s %s, but %s is locked", p.Repository, p.ShortVersion(), verb, d.Package, d.Constraint,
+				to.ShortVersion(),
+			))
 		}
 	}
 	return out

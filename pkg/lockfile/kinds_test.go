@@ -25,7 +25,9 @@ func withKind() File {
 				Repository: "xpkg.test/a/app", Version: "v1.0.0", Digest: digest("app"), Kind: xpkg.Configuration,
 				Dependencies: []dependency.Dependency{{Package: storage, Constraint: ">=v1.2.0", CRD: bucket.String()}},
 			},
-			{Repository: storage, Version: "v1.3.0", Digest: digest("storage"), Kind: xpkg.Provider, Provides: []dependency.KindRef{bucket}},
+			{Repository: storage, Version: "v1.3.0", Digest: digest(
+				"storage",
+			), Kind: xpkg.Provider, Provides: []dependency.KindRef{bucket}},
 		},
 	}
 }
@@ -66,7 +68,9 @@ func TestARequestedKindIsUpToDateWithItsProvider(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	asked[0].CRD = "Queue.sqs.example.org"
-	if got := strings.Join(f.Check(asked), "\n"); !strings.Contains(got, "you request the kind Queue.sqs.example.org, which is not locked") {
+	if got := strings.Join(
+		f.Check(asked), "\n",
+	); !strings.Contains(got, "you request the kind Queue.sqs.example.org, which is not locked") {
 		t.Error(got)
 	}
 }
@@ -74,7 +78,8 @@ func TestARequestedKindIsUpToDateWithItsProvider(t *testing.T) {
 func TestOnlyOnePackageProvidesAKind(t *testing.T) {
 	f := withKind()
 	f.Packages[0].Provides = []dependency.KindRef{bucket}
-	if _, err := Parse(Encode(f)); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "both provide Bucket.s3.example.org/v1") {
+	if _, err := Parse(Encode(f)); !errors.Is(err, ErrInvalid) ||
+		!strings.Contains(err.Error(), "both provide Bucket.s3.example.org/v1") {
 		t.Error(err)
 	}
 	for _, text := range []string{"Bucket", "xpkg.test/a/storage:v1"} {
@@ -95,11 +100,18 @@ func TestLockedKindsAreThoseOfThePackage(t *testing.T) {
 		"in another form": {[]dependency.KindRef{{Name: "buckets", Group: bucket.Group, Version: "v1"}}, ""},
 		"every kind":      {[]dependency.KindRef{{Name: "*", Group: bucket.Group, Version: "v1"}}, ""},
 		"fewer":           {nil, "it does not need the kind Bucket.s3.example.org/v1"},
-		"other version":   {[]dependency.KindRef{{Name: "Bucket", Group: bucket.Group, Version: "v2"}}, "it needs the kind Bucket.s3.example.org/v2, which is not locked"},
-		"more":            {[]dependency.KindRef{bucket, {Name: "Queue", Group: "sqs.example.org"}}, "it needs the kind Queue.sqs.example.org, which is not locked"},
+		"other version": {
+			[]dependency.KindRef{{Name: "Bucket", Group: bucket.Group, Version: "v2"}},
+			"it needs the kind Bucket.s3.example.org/v2, which is not locked",
+		},
+		"more": {
+			[]dependency.KindRef{bucket, {Name: "Queue", Group: "sqs.example.org"}},
+			"it needs the kind Queue.sqs.example.org, which is not locked",
+		},
 	} {
 		err := p.Matches(p.Kind, nil, c.kinds)
-		if c.want == "" && err != nil || c.want != "" && (!errors.Is(err, ErrContradicted) || !strings.Contains(err.Error(), c.want)) {
+		if c.want == "" && err != nil ||
+			c.want != "" && (!errors.Is(err, ErrContradicted) || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

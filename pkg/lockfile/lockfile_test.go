@@ -23,14 +23,20 @@ func digest(s string) oci.Digest { return oci.DigestOf([]byte(s)) }
 // example returns a platform that needs two packages that share one.
 func example() File {
 	return File{
-		Roots: []dependency.Root{{Package: "xpkg.test/a/top", Constraint: ">=v1.0.0"}, {Package: "xpkg.test/a/right", Constraint: "v1", By: "platform"}},
+		Roots: []dependency.Root{{Package: "xpkg.test/a/top", Constraint: ">=v1.0.0"}, {
+			Package: "xpkg.test/a/right", Constraint: "v1", By: "platform",
+		}},
 		Packages: []Package{
 			{Repository: "xpkg.test/a/base", Version: "1.10", Digest: digest("base"), Kind: xpkg.Provider},
-			{Repository: "xpkg.test/a/left", Digest: digest("left"), Kind: xpkg.Function, Dependencies: []dependency.Dependency{{Package: "xpkg.test/a/base", Constraint: "1.10"}}},
+			{Repository: "xpkg.test/a/left", Digest: digest("left"), Kind: xpkg.Function, Dependencies: []dependency.Dependency{{
+				Package: "xpkg.test/a/base", Constraint: "1.10",
+			}}},
 			{Repository: "xpkg.test/a/right", Version: "v1.2.0", Digest: digest("right"), Kind: xpkg.Configuration},
 			{
 				Repository: "xpkg.test/a/top", Version: "v1.0.0", Digest: digest("top"), Kind: xpkg.Configuration,
-				Dependencies: []dependency.Dependency{{Package: "xpkg.test/a/right", Constraint: ">=v1, <v2"}, {Package: "xpkg.test/a/left", Constraint: digest("left").String()}},
+				Dependencies: []dependency.Dependency{{Package: "xpkg.test/a/right", Constraint: ">=v1, <v2"}, {
+					Package: "xpkg.test/a/left", Constraint: digest("left").String(),
+				}},
 			},
 		},
 	}
@@ -81,7 +87,10 @@ packages:
 
 // texts are what versions and constraints can be, and what YAML could take for
 // something else.
-var texts = []string{"v1.0.0", "1.10", "latest", "true", "null", "no", "1e3", "0x10", ">=v1", "!=1", "* ", "v1: x", "#1", "a #b", "é", "\u2028", "'", `"`, "~1", "y", "main-1.2_3"}
+var texts = []string{
+	"v1.0.0", "1.10", "latest", "true", "null", "no", "1e3", "0x10", ">=v1", "!=1", "* ", "v1: x", "#1", "a #b", "é",
+	"\u2028", "'", `"`, "~1", "y", "main-1.2_3",
+}
 
 // Whatever the order of its parts, a file is the same bytes, and is read back as it
 // was.
@@ -92,18 +101,28 @@ func TestEncodeIsOneToOne(t *testing.T) {
 		name := func(i int) string { return fmt.Sprintf("127.0.0.1:5000/p%d", i) }
 		text := rapid.SampledFrom(texts)
 		for i := range n {
-			p := Package{Repository: name(i), Version: rapid.SampledFrom([]string{"", "v1.0.0", "1.10", "true", "null", "0x10", "1e3"}).Draw(t, "version"), Digest: digest(name(i)), Kind: xpkg.Provider}
+			p := Package{Repository: name(i), Version: rapid.SampledFrom([]string{
+				"", "v1.0.0", "1.10", "true", "null", "0x10", "1e3",
+			}).Draw(t, "version"), Digest: digest(name(i)), Kind: xpkg.Provider}
 			for range rapid.IntRange(0, 3).Draw(t, "dependencies") {
-				p.Dependencies = append(p.Dependencies, dependency.Dependency{Package: name(rapid.IntRange(0, n-1).Draw(t, "to")), Constraint: text.Draw(t, "constraint"), Optional: rapid.Bool().Draw(t, "optional")})
+				p.Dependencies = append(p.Dependencies, dependency.Dependency{
+					Package: name(rapid.IntRange(0, n-1).Draw(t, "to")), Constraint: text.Draw(t, "constraint"),
+					Optional: rapid.Bool().Draw(t, "optional"),
+				})
 			}
 			f.Packages = append(f.Packages, p)
 			if rapid.Bool().Draw(t, "root") {
-				f.Roots = append(f.Roots, dependency.Root{Package: p.Repository, Constraint: text.Draw(t, "asked"), Exact: rapid.Bool().Draw(t, "exact"), Optional: rapid.Bool().Draw(t, "condition"), By: rapid.SampledFrom([]string{"", "platform", "true"}).Draw(t, "by")})
+				f.Roots = append(f.Roots, dependency.Root{
+					Package: p.Repository, Constraint: text.Draw(t, "asked"), Exact: rapid.Bool().Draw(t, "exact"),
+					Optional: rapid.Bool().Draw(t, "condition"), By: rapid.SampledFrom([]string{"", "platform", "true"}).Draw(t, "by"),
+				})
 			}
 		}
 		want := Encode(f)
 		shuffled := File{Roots: append([]dependency.Root{}, f.Roots...), Packages: clonePackages(f.Packages)}
-		rand.Shuffle(len(shuffled.Roots), func(i, j int) { shuffled.Roots[i], shuffled.Roots[j] = shuffled.Roots[j], shuffled.Roots[i] })
+		rand.Shuffle(
+			len(shuffled.Roots), func(i, j int) { shuffled.Roots[i], shuffled.Roots[j] = shuffled.Roots[j], shuffled.Roots[i] },
+		)
 		rand.Shuffle(len(shuffled.Packages), func(i, j int) {
 			shuffled.Packages[i], shuffled.Packages[j] = shuffled.Packages[j], shuffled.Packages[i]
 		})
@@ -131,25 +150,43 @@ func TestParseRefuses(t *testing.T) {
 		return strings.Replace(good, old, by, 1)
 	}
 	for name, c := range map[string]struct{ text, code, says string }{
-		"nothing":                {"", "LockInvalid", "kind"},
-		"another kind":           {change("PackageLock", "Plan"), "LockInvalid", "Plan"},
-		"a later version":        {change("v1alpha1", "v9"), "LockVersion", "v9"},
-		"an unknown field":       {change("roots:", "hosts: []\nroots:"), "LockInvalid", "hosts"},
-		"a field twice":          {change("kind: PackageLock", "kind: PackageLock\nkind: PackageLock"), "LockInvalid", "kind"},
-		"a merge conflict":       {change("roots:", "<<<<<<< HEAD\nroots:"), "LockInvalid", "a merge conflict at line 4 of the lock file"},
-		"a list":                 {"[]", "LockInvalid", "it has the wrong type: array"},
-		"packages that are none": {change("roots:\n", "packages: 5\nroots:\n")[:strings.Index(good, "roots:")+len("packages: 5\n")], "LockInvalid", "packages has the wrong type: number"},
-		"a package twice":        {change("xpkg.test/a/left\n  digest", "xpkg.test/a/base\n  digest"), "LockInvalid", "twice"},
-		"no digest":              {change("  digest: "+digest("base").String()+"\n", ""), "LockInvalid", "has no digest"},
-		"half a digest":          {change(digest("base").String(), "sha256:12"), "LockInvalid", "sha256"},
-		"no such kind":           {change("kind: Function", "kind: Chart"), "LockInvalid", "Chart"},
-		"a short name":           {change("- package: xpkg.test/a/base\n  version", "- package: a/base\n  version"), "LockInvalid", "registry"},
-		"another spelling":       {change("- package: xpkg.test/a/base\n  version", "- package: XPKG.test/a/base\n  version"), "LockInvalid", "XPKG"},
-		"a tag in the name":      {change("- package: xpkg.test/a/base\n  version", "- package: xpkg.test/a/base:v1\n  version"), "LockInvalid", "repository"},
-		"a strange version":      {change(`"1.10"`, `"../1"`), "LockInvalid", "version"},
-		"a missing package":      {change("  - package: xpkg.test/a/base", "  - package: xpkg.test/a/none"), "LockInvalid", "none"},
-		"a missing root":         {change("roots:\n- package: xpkg.test/a/right", "roots:\n- package: xpkg.test/a/none"), "LockInvalid", "none"},
-		"too much":               {good + strings.Repeat("#", maxBytes), "LockInvalid", "bytes"},
+		"nothing":          {"", "LockInvalid", "kind"},
+		"another kind":     {change("PackageLock", "Plan"), "LockInvalid", "Plan"},
+		"a later version":  {change("v1alpha1", "v9"), "LockVersion", "v9"},
+		"an unknown field": {change("roots:", "hosts: []\nroots:"), "LockInvalid", "hosts"},
+		"a field twice": {
+			change("kind: PackageLock", "kind: PackageLock\nkind: PackageLock"), "LockInvalid", "kind",
+		},
+		"a merge conflict": {
+			change("roots:", "<<<<<<< HEAD\nroots:"), "LockInvalid", "a merge conflict at line 4 of the lock file",
+		},
+		"a list": {"[]", "LockInvalid", "it has the wrong type: array"},
+		"packages that are none": {
+			change("roots:\n", "packages: 5\nroots:\n")[:strings.Index(good, "roots:")+len("packages: 5\n")], "LockInvalid",
+			"packages has the wrong type: number",
+		},
+		"a package twice": {change("xpkg.test/a/left\n  digest", "xpkg.test/a/base\n  digest"), "LockInvalid", "twice"},
+		"no digest":       {change("  digest: "+digest("base").String()+"\n", ""), "LockInvalid", "has no digest"},
+		"half a digest":   {change(digest("base").String(), "sha256:12"), "LockInvalid", "sha256"},
+		"no such kind":    {change("kind: Function", "kind: Chart"), "LockInvalid", "Chart"},
+		"a short name": {
+			change("- package: xpkg.test/a/base\n  version", "- package: a/base\n  version"), "LockInvalid", "registry",
+		},
+		"another spelling": {
+			change("- package: xpkg.test/a/base\n  version", "- package: XPKG.test/a/base\n  version"), "LockInvalid", "XPKG",
+		},
+		"a tag in the name": {
+			change("- package: xpkg.test/a/base\n  version", "- package: xpkg.test/a/base:v1\n  version"), "LockInvalid",
+			"repository",
+		},
+		"a strange version": {change(`"1.10"`, `"../1"`), "LockInvalid", "version"},
+		"a missing package": {
+			change("  - package: xpkg.test/a/base", "  - package: xpkg.test/a/none"), "LockInvalid", "none",
+		},
+		"a missing root": {
+			change("roots:\n- package: xpkg.test/a/right", "roots:\n- package: xpkg.test/a/none"), "LockInvalid", "none",
+		},
+		"too much": {good + strings.Repeat("#", maxBytes), "LockInvalid", "bytes"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Parse([]byte(c.text))
@@ -168,11 +205,15 @@ func TestPathsStartAtEachRoot(t *testing.T) {
 	f := &File{
 		Roots: []dependency.Root{{Package: "xpkg.test/a/one"}, {Package: "xpkg.test/a/two"}, {Package: "xpkg.test/a/none"}},
 		Packages: []Package{
-			{Repository: "xpkg.test/a/base"}, {Repository: "xpkg.test/a/mid", Dependencies: needs("base")}, {Repository: "xpkg.test/a/none"},
-			{Repository: "xpkg.test/a/one", Dependencies: needs("mid")}, {Repository: "xpkg.test/a/two", Dependencies: needs("mid")},
+			{Repository: "xpkg.test/a/base"}, {Repository: "xpkg.test/a/mid", Dependencies: needs("base")},
+			{Repository: "xpkg.test/a/none"},
+			{Repository: "xpkg.test/a/one", Dependencies: needs("mid")},
+			{Repository: "xpkg.test/a/two", Dependencies: needs("mid")},
 		},
 	}
-	want := [][]string{{"xpkg.test/a/one", "xpkg.test/a/mid", "xpkg.test/a/base"}, {"xpkg.test/a/two", "xpkg.test/a/mid", "xpkg.test/a/base"}}
+	want := [][]string{{"xpkg.test/a/one", "xpkg.test/a/mid", "xpkg.test/a/base"}, {
+		"xpkg.test/a/two", "xpkg.test/a/mid", "xpkg.test/a/base",
+	}}
 	if diff := cmp.Diff(want, f.Paths("xpkg.test/a/base")); diff != "" {
 		t.Error(diff)
 	}
@@ -218,9 +259,13 @@ func TestCheck(t *testing.T) {
 		roots []dependency.Root
 		want  []string
 	}{
-		"as it is":  {[]dependency.Root{top, right}, nil},
-		"a new one": {[]dependency.Root{top, right, {Package: "xpkg.test/a/base", Constraint: "v1"}}, []string{"you request xpkg.test/a/base v1, which is not locked"}},
-		"one less":  {[]dependency.Root{top}, []string{"the lock file has a request that was removed: platform requests xpkg.test/a/right v1"}},
+		"as it is": {[]dependency.Root{top, right}, nil},
+		"a new one": {[]dependency.Root{top, right, {Package: "xpkg.test/a/base", Constraint: "v1"}}, []string{
+			"you request xpkg.test/a/base v1, which is not locked",
+		}},
+		"one less": {[]dependency.Root{top}, []string{
+			"the lock file has a request that was removed: platform requests xpkg.test/a/right v1",
+		}},
 		"changed": {[]dependency.Root{{Package: top.Package, Constraint: ">=v2"}, right}, []string{
 			"you request xpkg.test/a/top >=v2, but >=v1.0.0 is locked",
 		}},
@@ -231,17 +276,25 @@ func TestCheck(t *testing.T) {
 			}
 		})
 	}
-	f.Packages = append(f.Packages, Package{Repository: "xpkg.test/a/zero", Version: "v1.0.0", Digest: digest("zero"), Kind: xpkg.Provider})
+	f.Packages = append(f.Packages, Package{
+		Repository: "xpkg.test/a/zero", Version: "v1.0.0", Digest: digest("zero"), Kind: xpkg.Provider,
+	})
 	f.Roots[1].Constraint = ">=v3"
-	want := []string{"you request xpkg.test/a/top >=v3, but v1.0.0 is locked", partial, "no package requires xpkg.test/a/zero"}
+	want := []string{
+		"you request xpkg.test/a/top >=v3, but v1.0.0 is locked", partial, "no package requires xpkg.test/a/zero",
+	}
 	if diff := cmp.Diff(want, f.Problems()); diff != "" {
 		t.Error(diff)
 	}
 }
 
 func TestMatches(t *testing.T) {
-	p := Package{Repository: "xpkg.test/a/top", Version: "v1", Kind: xpkg.Configuration, Dependencies: []dependency.Dependency{{Package: "xpkg.test/a/left", Constraint: "v1"}, {Package: "docker.io/a/right", Constraint: "v2"}}}
-	left, right := dependency.Dependency{Package: "XPKG.test/a/left:v9", Constraint: "v1", Kind: string(xpkg.Provider)}, dependency.Dependency{Package: "a/right", Constraint: "v2"}
+	p := Package{
+		Repository: "xpkg.test/a/top", Version: "v1", Kind: xpkg.Configuration, Dependencies: []dependency.Dependency{
+			{Package: "xpkg.test/a/left", Constraint: "v1"}, {Package: "docker.io/a/right", Constraint: "v2"},
+		}}
+	left, right := dependency.Dependency{Package: "XPKG.test/a/left:v9", Constraint: "v1", Kind: string(xpkg.Provider)},
+		dependency.Dependency{Package: "a/right", Constraint: "v2"}
 	for name, c := range map[string]struct {
 		kind  xpkg.Kind
 		needs []dependency.Dependency
@@ -250,12 +303,19 @@ func TestMatches(t *testing.T) {
 		"as it is":     {xpkg.Configuration, []dependency.Dependency{right, left}, ""},
 		"another kind": {xpkg.Provider, []dependency.Dependency{right, left}, "is a Provider, but locked as a Configuration"},
 		"less":         {xpkg.Configuration, []dependency.Dependency{left}, "it does not need docker.io/a/right v2"},
-		"more":         {xpkg.Configuration, []dependency.Dependency{left, right, {Package: "evil.test/a/right", Constraint: "v2"}}, "it needs evil.test/a/right v2, which is not locked"},
-		"else":         {xpkg.Configuration, []dependency.Dependency{right, {Package: left.Package, Constraint: "v2"}}, "which is not locked; it does not need"},
+		"more": {
+			xpkg.Configuration, []dependency.Dependency{left, right, {Package: "evil.test/a/right", Constraint: "v2"}},
+			"it needs evil.test/a/right v2, which is not locked",
+		},
+		"else": {
+			xpkg.Configuration, []dependency.Dependency{right, {Package: left.Package, Constraint: "v2"}},
+			"which is not locked; it does not need",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := p.Matches(c.kind, c.needs, nil)
-			if c.says == "" && err == nil || err != nil && c.says != "" && errors.Is(err, ErrContradicted) && strings.Contains(err.Error(), c.says) {
+			if c.says == "" && err == nil ||
+				err != nil && c.says != "" && errors.Is(err, ErrContradicted) && strings.Contains(err.Error(), c.says) {
 				return
 			}
 			t.Errorf("%v", err)

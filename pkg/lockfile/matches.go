@@ -19,8 +19,8 @@ var ErrContradicted = errcode.Code{
 	Fix:   "Find the cause, and rewrite the file with `xpkg resolve --upgrade` and the file as --lock.",
 }
 
-// Matches compares the file with the metadata of a package: its kind, its dependencies on packages, and the kinds that it
-// requires.
+// Matches compares the file with the metadata of a package: its kind, its dependencies on packages, and the kinds that
+// it requires.
 func (p Package) Matches(kind xpkg.Kind, needs []dependency.Dependency, kinds []dependency.KindRef) error {
 	if kind != p.Kind {
 		return ErrContradicted.New(nil, "%s %s is a %s, but locked as a %s", p.Repository, p.ShortVersion(), kind, p.Kind)
@@ -53,7 +53,10 @@ func (p Package) Matches(kind xpkg.Kind, needs []dependency.Dependency, kinds []
 	if problems == nil {
 		return nil
 	}
-	return ErrContradicted.New(errors.New(strings.Join(problems, "; ")), "the locked metadata of %s %s differs from the package", p.Repository, p.ShortVersion())
+	return ErrContradicted.New(
+		errors.New(strings.Join(problems, "; ")), "the locked metadata of %s %s differs from the package", p.Repository,
+		p.ShortVersion(),
+	)
 }
 
 // matchKinds returns the differences between the locked and the required kinds.

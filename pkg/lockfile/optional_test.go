@@ -26,7 +26,9 @@ func optional() File {
 			{Package: "xpkg.test/a/gone", Constraint: "<v2", Optional: true, By: "platform"},
 		},
 		Packages: []Package{
-			{Repository: "xpkg.test/a/app", Dependencies: []dependency.Dependency{dep("gone", "v1", true), dep("mail", "<v2", true)}},
+			{Repository: "xpkg.test/a/app", Dependencies: []dependency.Dependency{
+				dep("gone", "v1", true), dep("mail", "<v2", true),
+			}},
 			{Repository: "xpkg.test/a/mail", Dependencies: []dependency.Dependency{dep("zone", "v1", false)}},
 			{Repository: "xpkg.test/a/zone", Dependencies: []dependency.Dependency{dep("mail", "v1", true)}},
 		},
@@ -42,7 +44,8 @@ func optional() File {
 // absent.
 func TestOptional(t *testing.T) {
 	text := string(Encode(optional()))
-	if strings.Count(text, "    optional: true\n") != 3 || !strings.Contains(text, "- package: xpkg.test/a/gone\n  constraint: \"<v2\"\n  optional: true\n  by: platform\n") {
+	if strings.Count(text, "    optional: true\n") != 3 ||
+		!strings.Contains(text, "- package: xpkg.test/a/gone\n  constraint: \"<v2\"\n  optional: true\n  by: platform\n") {
 		t.Error(text)
 	}
 	f, err := Parse([]byte(text))
@@ -63,7 +66,9 @@ func TestOptional(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	f.Packages[1].Version = "v2.0.0"
-	f.Roots = append(f.Roots[:1:1], dependency.Root{Package: "xpkg.test/a/zone", Constraint: "v2", Optional: true, By: "platform"})
+	f.Roots = append(f.Roots[:1:1], dependency.Root{
+		Package: "xpkg.test/a/zone", Constraint: "v2", Optional: true, By: "platform",
+	})
 	unfit := []string{
 		"platform works only with xpkg.test/a/zone v2, but v1.0.0 is locked",
 		"xpkg.test/a/app v1.0.0 works only with xpkg.test/a/mail <v2, but v2.0.0 is locked",
@@ -77,13 +82,17 @@ func TestOptional(t *testing.T) {
 
 func TestMatchesOptional(t *testing.T) {
 	p := optional().Packages[0]
-	gone, mail := dependency.Dependency{Package: "xpkg.test/a/gone", Constraint: "v1", Optional: true}, dependency.Dependency{Package: "xpkg.test/a/mail", Constraint: "<v2", Optional: true}
+	gone, mail := dependency.Dependency{Package: "xpkg.test/a/gone", Constraint: "v1", Optional: true},
+		dependency.Dependency{Package: "xpkg.test/a/mail", Constraint: "<v2", Optional: true}
 	if err := p.Matches(xpkg.Provider, []dependency.Dependency{mail, gone}, nil); err != nil {
 		t.Error(err)
 	}
 	mail.Optional = false
 	err := p.Matches(xpkg.Provider, []dependency.Dependency{mail, gone}, nil)
-	if !errors.Is(err, ErrContradicted) || !strings.Contains(err.Error(), "it needs xpkg.test/a/mail <v2, which is not locked; it has no optional dependency on xpkg.test/a/mail <v2") {
+	if !errors.Is(err, ErrContradicted) || !strings.Contains(
+		err.Error(),
+		"it needs xpkg.test/a/mail <v2, which is not locked; it has no optional dependency on xpkg.test/a/mail <v2",
+	) {
 		t.Error(err)
 	}
 }
@@ -109,7 +118,9 @@ func TestOrderWithOptional(t *testing.T) {
 		for i := range n {
 			p := Package{Repository: name(i)}
 			for range rapid.IntRange(0, 3).Draw(rt, "dependencies") {
-				d := dependency.Dependency{Package: name(rapid.IntRange(0, n-1).Draw(rt, "to")), Optional: rapid.Bool().Draw(rt, "optional")}
+				d := dependency.Dependency{
+					Package: name(rapid.IntRange(0, n-1).Draw(rt, "to")), Optional: rapid.Bool().Draw(rt, "optional"),
+				}
 				// Names of those who are needed are in no order that helps.
 				if d.Optional || (d.Package > p.Repository) != (n%2 == 0) && d.Package != p.Repository {
 					p.Dependencies = append(p.Dependencies, d)
@@ -131,7 +142,9 @@ func TestOrderWithOptional(t *testing.T) {
 					rt.Fatalf("%s needs %s: %v", p.Repository, d.Package, place)
 				}
 				alone := !slices.ContainsFunc(f.Packages, func(other Package) bool {
-					return slices.ContainsFunc(other.Dependencies, func(back dependency.Dependency) bool { return back.Package == p.Repository })
+					return slices.ContainsFunc(
+						other.Dependencies, func(back dependency.Dependency) bool { return back.Package == p.Repository },
+					)
 				})
 				if late && alone {
 					rt.Fatalf("%s works with %s, and nothing leads back: %v", p.Repository, d.Package, place)

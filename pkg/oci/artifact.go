@@ -59,7 +59,9 @@ func ReadDocument(ctx context.Context, a Artifact, d Descriptor, limits Limits) 
 func ReadSmall(ctx context.Context, a Artifact, d Descriptor, limits Limits) (data []byte, err error) {
 	limits = limits.WithDefaults()
 	if d.Size > limits.Manifest {
-		return nil, ErrManifestTooLarge.New(nil, "%s has %d bytes, at most %d are allowed (--max-manifest-size)", d.Digest, d.Size, limits.Manifest)
+		return nil, ErrManifestTooLarge.New(
+			nil, "%s has %d bytes, at most %d are allowed (--max-manifest-size)", d.Digest, d.Size, limits.Manifest,
+		)
 	}
 	r, err := a.Open(ctx, d)
 	if err != nil {

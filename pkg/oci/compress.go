@@ -72,7 +72,9 @@ func DetectCompression(start []byte) Compression {
 func OpenLayer(r io.Reader, layer Descriptor, limits Limits) (io.ReadCloser, error) {
 	want, ok := LayerCompression(layer.MediaType)
 	if !ok {
-		return nil, ErrNotAPackage.New(nil, "layer %s is of type %q, which is not a tar", layer.Digest.Short(), text.Clip(string(layer.MediaType)))
+		return nil, ErrNotAPackage.New(
+			nil, "layer %s is of type %q, which is not a tar", layer.Digest.Short(), text.Clip(string(layer.MediaType)),
+		)
 	}
 	buffered := bufio.NewReaderSize(r, 64<<10)
 	start, err := buffered.Peek(4)
@@ -80,7 +82,9 @@ func OpenLayer(r io.Reader, layer Descriptor, limits Limits) (io.ReadCloser, err
 		return nil, err
 	}
 	if got := DetectCompression(start); got != want {
-		return nil, ErrCompressionMismatch.New(nil, "layer %s is %s, but its media type %s is for %s", layer.Digest.Short(), got, layer.MediaType, want)
+		return nil, ErrCompressionMismatch.New(
+			nil, "layer %s is %s, but its media type %s is for %s", layer.Digest.Short(), got, layer.MediaType, want,
+		)
 	}
 	plain, err := decompress(buffered, want)
 	if err != nil {
@@ -96,7 +100,9 @@ func decompress(r io.Reader, c Compression) (io.ReadCloser, error) {
 	case Zstd:
 		// One goroutine: the input is already available, and a decoder that reads ahead
 		// would outlive a reader that stops early.
-		d, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxZstdWindow), zstd.WithDecoderLowmem(true))
+		d, err := zstd.NewReader(
+			r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxZstdWindow), zstd.WithDecoderLowmem(true),
+		)
 		if err != nil {
 			return nil, err
 		}
@@ -139,7 +145,10 @@ func (c *cappedReader) Read(p []byte) (int, error) {
 	n, err := c.ReadCloser.Read(p)
 	c.read += int64(n)
 	if c.read > c.most.bytes {
-		return 0, ErrDecompressionLimit.New(nil, "layer %s of %d bytes unpacks to more than %d bytes (%s)", c.layer.Digest.Short(), c.layer.Size, c.most.bytes, c.most.flag)
+		return 0, ErrDecompressionLimit.New(
+			nil, "layer %s of %d bytes unpacks to more than %d bytes (%s)", c.layer.Digest.Short(), c.layer.Size, c.most.bytes,
+			c.most.flag,
+		)
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
 		return n, brokenLayer(err, c.layer)
@@ -153,7 +162,9 @@ func brokenLayer(err error, layer Descriptor) error {
 		return err
 	}
 	if errors.Is(err, zstd.ErrWindowSizeExceeded) || errors.Is(err, zstd.ErrDecoderSizeExceeded) {
-		return ErrDecompressionLimit.New(err, "layer %s requires more than %d bytes of memory to unpack", layer.Digest.Short(), maxZstdWindow)
+		return ErrDecompressionLimit.New(
+			err, "layer %s requires more than %d bytes of memory to unpack", layer.Digest.Short(), maxZstdWindow,
+		)
 	}
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
 		err = fmt.Errorf("it is truncated")

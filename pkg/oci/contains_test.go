@@ -30,7 +30,9 @@ func (a documents) Open(_ context.Context, d oci.Descriptor) (io.ReadCloser, err
 // wrap returns an artifact with an index above the root, and with another entry.
 func (a documents) wrap(t *testing.T, also ...oci.Descriptor) documents {
 	t.Helper()
-	raw, err := json.Marshal(oci.Document{SchemaVersion: 2, MediaType: oci.MediaTypeOCIIndex, Manifests: append(also, a.root)})
+	raw, err := json.Marshal(oci.Document{
+		SchemaVersion: 2, MediaType: oci.MediaTypeOCIIndex, Manifests: append(also, a.root),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

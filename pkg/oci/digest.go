@@ -54,10 +54,15 @@ func ParseDigest(s string) (Digest, error) {
 		return Digest{}, ErrInvalidDigest.New(nil, "digest %q has an unknown algorithm", text.Clip(s))
 	}
 	if len(value) != 2*sha256.Size {
-		return Digest{}, ErrInvalidDigest.New(nil, "digest %q has %d characters after the colon, want %d", text.Clip(s), len(value), 2*sha256.Size)
+		return Digest{}, ErrInvalidDigest.New(
+			nil, "digest %q has %d characters after the colon, want %d", text.Clip(s), len(value), 2*sha256.Size,
+		)
 	}
 	if i := strings.IndexFunc(value, notLowerHex); i >= 0 {
-		return Digest{}, ErrInvalidDigest.New(nil, "digest %q has a character that is not a lower-case hexadecimal digit at position %d", text.Clip(s), len(digestPrefix)+i+1)
+		return Digest{}, ErrInvalidDigest.New(
+			nil, "digest %q has a character that is not a lower-case hexadecimal digit at position %d", text.Clip(s),
+			len(digestPrefix)+i+1,
+		)
 	}
 	var d Digest
 	if _, err := hex.Decode(d.sum[:], []byte(value)); err != nil {
@@ -108,13 +113,14 @@ func (d Digest) Hex() string {
 	return hex.EncodeToString(d.sum[:])
 }
 
-// ArtifactTag returns the tag of an artifact that refers to other content, such as a signature: sha256-HEX with a suffix. The tag without a suffix has
-// the list of referrers in registries without the API for it.
+// ArtifactTag returns the tag of an artifact that refers to other content, such as a signature: sha256-HEX with a
+// suffix. The tag without a suffix has the list of referrers in registries without the API for it.
 func ArtifactTag(subject Digest, suffix string) string {
 	return artifactPrefix + subject.Hex() + suffix
 }
 
-// ParseArtifactTag returns the content that an artifact with the tag refers to, and the suffix; see [ArtifactTag]. It returns false for any other tag.
+// ParseArtifactTag returns the content that an artifact with the tag refers to, and the suffix; see [ArtifactTag]. It
+// returns false for any other tag.
 func ParseArtifactTag(tag string) (subject Digest, suffix string, ok bool) {
 	rest, ok := strings.CutPrefix(tag, artifactPrefix)
 	if !ok || len(rest) < 2*sha256.Size {

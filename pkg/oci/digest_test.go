@@ -74,7 +74,8 @@ func TestArtifactTags(t *testing.T) {
 			t.Errorf("%q: got %s, %q, %v", tag, subject, got, ok)
 		}
 	}
-	for _, tag := range []string{"", "v1.0.0", "sha256-", "sha256-abc.sig", "x" + oci.ArtifactTag(d, ""), "sha256-" + strings.ToUpper(d.Hex()), "sha256-" + strings.Repeat("0", 64) + ".sig", "sha512-" + d.Hex() + d.Hex()} {
+	for _, tag := range []string{"", "v1.0.0", "sha256-", "sha256-abc.sig", "x" + oci.ArtifactTag(d, ""), "sha256-" +
+		strings.ToUpper(d.Hex()), "sha256-" + strings.Repeat("0", 64) + ".sig", "sha512-" + d.Hex() + d.Hex()} {
 		if subject, suffix, ok := oci.ParseArtifactTag(tag); ok || suffix != "" || !subject.IsZero() {
 			t.Errorf("%q: got %s, %q, %v", tag, subject, suffix, ok)
 		}

@@ -59,7 +59,9 @@ func (d *Document) IsIndex() bool {
 func ParseDocument(data []byte, declared MediaType, limits Limits) (*Document, error) {
 	limits = limits.WithDefaults()
 	if int64(len(data)) > limits.Manifest {
-		return nil, ErrManifestTooLarge.New(nil, "the manifest has %d bytes, at most %d are allowed (--max-manifest-size)", len(data), limits.Manifest)
+		return nil, ErrManifestTooLarge.New(
+			nil, "the manifest has %d bytes, at most %d are allowed (--max-manifest-size)", len(data), limits.Manifest,
+		)
 	}
 	if IsDockerSchema1(declared) {
 		return nil, ErrNotAPackage.New(nil, "the manifest is of Docker schema 1, which does not verify its content")
@@ -113,7 +115,10 @@ func (d *Document) settleMediaType(declared MediaType) error {
 		return ErrInvalidManifest.New(nil, "the manifest is both an index and an image")
 	}
 	if d.MediaType != "" && declared != "" && d.MediaType != declared {
-		return ErrUnexpectedMediaType.New(nil, "the manifest has the media type %q, but was announced as %q", text.Clip(string(d.MediaType)), text.Clip(string(declared)))
+		return ErrUnexpectedMediaType.New(
+			nil, "the manifest has the media type %q, but was announced as %q", text.Clip(string(d.MediaType)),
+			text.Clip(string(declared)),
+		)
 	}
 	if d.MediaType == "" {
 		d.MediaType = declared
@@ -150,17 +155,24 @@ func (d *Document) guessMediaType() MediaType {
 
 func (d *Document) checkCounts(limits Limits) error {
 	if len(d.Layers) > limits.Layers {
-		return ErrManifestTooLarge.New(nil, "the manifest has %d layers, at most %d are allowed (--max-layers)", len(d.Layers), limits.Layers)
+		return ErrManifestTooLarge.New(
+			nil, "the manifest has %d layers, at most %d are allowed (--max-layers)", len(d.Layers), limits.Layers,
+		)
 	}
 	if len(d.Manifests) > limits.IndexEntries {
-		return ErrManifestTooLarge.New(nil, "the index has %d manifests, at most %d are allowed (--max-index-entries)", len(d.Manifests), limits.IndexEntries)
+		return ErrManifestTooLarge.New(
+			nil, "the index has %d manifests, at most %d are allowed (--max-index-entries)", len(d.Manifests),
+			limits.IndexEntries,
+		)
 	}
 	n := len(d.Annotations)
 	for _, desc := range d.descriptors() {
 		n += len(desc.Annotations)
 	}
 	if n > limits.Annotations {
-		return ErrManifestTooLarge.New(nil, "the manifest has %d annotations, at most %d are allowed (--max-annotations)", n, limits.Annotations)
+		return ErrManifestTooLarge.New(
+			nil, "the manifest has %d annotations, at most %d are allowed (--max-annotations)", n, limits.Annotations,
+		)
 	}
 	return nil
 }

@@ -16,8 +16,9 @@ const ExamplesFile = ".up/examples.yaml"
 // maxExamples is the maximum size of the file with the examples in bytes. The largest known one has 2 MiB.
 const maxExamples = 16 << 20
 
-// Examples returns the file with the examples of a package: ExamplesFile of the layer that is annotated as AnnotationExamples. It is empty
-// for a package without examples. Examples verifies the digest of the layer before it parses the layer.
+// Examples returns the file with the examples of a package: ExamplesFile of the layer that is annotated as
+// AnnotationExamples. It is empty for a package without examples. Examples verifies the digest of the layer before it
+// parses the layer.
 func Examples(ctx context.Context, a Artifact, m Manifest, limits Limits) ([]byte, error) {
 	i := slices.IndexFunc(m.Layers, func(d Descriptor) bool { return d.Annotations[AnnotationKey] == AnnotationExamples })
 	if i < 0 {

@@ -19,12 +19,16 @@ func TestExamplesAreReadFromTheirLayer(t *testing.T) {
 		want     string
 		code     error
 	}{
-		"examples":          {examples: "kind: Boat\n", want: "kind: Boat\n"},
-		"none":              {},
-		"another layer":     {extra: []image.ExtraLayer{{Annotation: "docs", Files: []image.File{{Path: oci.ExamplesFile, Data: []byte("a: b\n")}}}}},
+		"examples": {examples: "kind: Boat\n", want: "kind: Boat\n"},
+		"none":     {},
+		"another layer": {extra: []image.ExtraLayer{{Annotation: "docs", Files: []image.File{{
+			Path: oci.ExamplesFile, Data: []byte("a: b\n"),
+		}}}}},
 		"too many examples": {examples: strings.Repeat("a: b\n", 4<<20), code: oci.ErrPackageTooLarge},
 	} {
-		a, err := image.Build(t.Context(), image.Input{PackageYAML: []byte(stream), Examples: []byte(c.examples), Extra: c.extra})
+		a, err := image.Build(t.Context(), image.Input{
+			PackageYAML: []byte(stream), Examples: []byte(c.examples), Extra: c.extra,
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

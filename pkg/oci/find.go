@@ -17,7 +17,9 @@ var ErrIndexTooDeep = errcode.Code{
 // verified bytes and the parsed document. It follows the rules of [Document.Choose] from
 // the root, and opens no other content. It fails with ErrIndexTooDeep if there are more
 // than two levels of indexes.
-func FindImage(ctx context.Context, a Artifact, platform Platform, limits Limits) (Descriptor, []byte, *Document, error) {
+func FindImage(
+	ctx context.Context, a Artifact, platform Platform, limits Limits,
+) (Descriptor, []byte, *Document, error) {
 	limits = limits.WithDefaults()
 	desc := a.Root()
 	for range maxIndexDepth + 1 {
@@ -32,7 +34,8 @@ func FindImage(ctx context.Context, a Artifact, platform Platform, limits Limits
 			return Descriptor{}, nil, nil, err
 		}
 	}
-	return Descriptor{}, nil, nil, ErrIndexTooDeep.New(nil, "%s has more than %d indexes above its images", a.Root().Digest.Short(), maxIndexDepth)
+	return Descriptor{}, nil, nil,
+		ErrIndexTooDeep.New(nil, "%s has more than %d indexes above its images", a.Root().Digest.Short(), maxIndexDepth)
 }
 
 // FindManifest returns the manifest of the package in an artifact, for a platform. It

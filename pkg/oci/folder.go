@@ -23,15 +23,21 @@ const maxFolderBytes = 32 << 20
 // for one with an annotated layer.
 //
 // It verifies the digest of each layer before it parses the layer, and applies the whiteouts of the layers (OCI image
-// specification, "Applying Changesets"). It fails with ErrNotRegularFile for a link or a device in the folder: a package
-// of which a part is elsewhere is not read partially. If reserve is not nil, it is called with the size of the memory
-// that the files can take, before a layer is opened.
-func ReadRegistryFolder(ctx context.Context, a Artifact, m Manifest, limits Limits, keep func(path string) bool, reserve func(bytes int64) error) (map[string][]byte, error) {
+// specification, "Applying Changesets"). It fails with ErrNotRegularFile for a link or a device in the folder: a
+// package of which a part is elsewhere is not read partially. If reserve is not nil, it is called with the size of the
+// memory that the files can take, before a layer is opened.
+func ReadRegistryFolder(
+	ctx context.Context, a Artifact, m Manifest, limits Limits, keep func(path string) bool,
+	reserve func(bytes int64) error,
+) (map[string][]byte, error) {
 	if m.Base != nil {
 		return nil, nil
 	}
 	limits = limits.WithDefaults()
-	f := &folderReader{keep: keep, limits: limits, left: min(maxFolderBytes, limits.Package), files: map[string][]byte{}, hidden: map[string]bool{}}
+	f := &folderReader{
+		keep: keep, limits: limits, left: min(maxFolderBytes, limits.Package), files: map[string][]byte{},
+		hidden: map[string]bool{},
+	}
 	if reserve != nil {
 		if err := reserve(f.left); err != nil {
 			return nil, err
@@ -46,7 +52,9 @@ func ReadRegistryFolder(ctx context.Context, a Artifact, m Manifest, limits Limi
 			break
 		}
 		most := newOutputLimit(layer, limits)
-		if _, err := withLayer(ctx, a, layer, limits, func(r io.Reader) (layerScan, error) { return layerScan{}, f.layer(r, most) }); err != nil {
+		if _, err := withLayer(
+			ctx, a, layer, limits, func(r io.Reader) (layerScan, error) { return layerScan{}, f.layer(r, most) },
+		); err != nil {
 			return nil, err
 		}
 	}
@@ -83,7 +91,10 @@ func (f *folderReader) layer(r io.Reader, most outputLimit) error {
 			return err
 		}
 		if h.Size > most.bytes {
-			return ErrDecompressionLimit.New(nil, "the entry %q declares %d bytes, but its layer can have at most %d (%s)", text.Clip(h.Name), h.Size, most.bytes, most.flag)
+			return ErrDecompressionLimit.New(
+				nil, "the entry %q declares %d bytes, but its layer can have at most %d (%s)", text.Clip(h.Name), h.Size,
+				most.bytes, most.flag,
+			)
 		}
 		if err := f.entry(h, tr, replaced, counter.Entries); err != nil {
 			return err
@@ -120,7 +131,9 @@ func (f *folderReader) entry(h *tar.Header, r io.Reader, replaced map[string]boo
 		if kind == "" {
 			kind = "regular file"
 		}
-		return ErrNotRegularFile.New(nil, "%q is a %s, which a package of the first generation cannot contain", text.Clip(name), kind).
+		return ErrNotRegularFile.New(
+			nil, "%q is a %s, which a package of the first generation cannot contain", text.Clip(name), kind,
+		).
 			WithDo("Build the package again with regular files in %s.", RegistryFolder)
 	}
 	below := strings.TrimPrefix(name, RegistryFolder+"/")
@@ -128,7 +141,9 @@ func (f *folderReader) entry(h *tar.Header, r io.Reader, replaced map[string]boo
 		return nil
 	}
 	if h.Size > f.left {
-		return ErrPackageTooLarge.New(nil, "the files of %s have more than %d bytes together", RegistryFolder, min(maxFolderBytes, f.limits.Package))
+		return ErrPackageTooLarge.New(
+			nil, "the files of %s have more than %d bytes together", RegistryFolder, min(maxFolderBytes, f.limits.Package),
+		)
 	}
 	data := make([]byte, h.Size)
 	if _, err := io.ReadFull(r, data); err != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci/internal/ocitest"
 )
 
-// layerOf returns a layer of entries: "NAME" for a file, "NAME/" for a directory, and "NAME -> TARGET" or "NAME => TARGET" for
-// a symbolic or a hard link. The content of a file is the number of its layer.
+// layerOf returns a layer of entries: "NAME" for a file, "NAME/" for a directory, and "NAME -> TARGET" or "NAME =>
+// TARGET" for a symbolic or a hard link. The content of a file is the number of its layer.
 func layerOf(t testing.TB, number string, entries ...string) (oci.Descriptor, []byte) {
 	t.Helper()
 	var out bytes.Buffer
@@ -43,7 +43,8 @@ func layerOf(t testing.TB, number string, entries ...string) (oci.Descriptor, []
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	return oci.Descriptor{MediaType: oci.MediaTypeOCILayer, Digest: oci.DigestOf(out.Bytes()), Size: int64(out.Len())}, out.Bytes()
+	return oci.Descriptor{MediaType: oci.MediaTypeOCILayer, Digest: oci.DigestOf(out.Bytes()), Size: int64(out.Len())},
+		out.Bytes()
 }
 
 // imageOf returns an image of layers, the lowest first.
@@ -72,20 +73,38 @@ func TestRegistryFolderIsReadAsAContainerEngineDoes(t *testing.T) {
 		// want has the layer of each file, in order.
 		want string
 	}{
-		"one layer":               {[][]string{{".registry/", ".registry/app.yaml", ".registry/resources/a.crd.yaml", "bin/manager"}}, "app.yaml=1 resources/a.crd.yaml=1"},
+		"one layer": {
+			[][]string{{".registry/", ".registry/app.yaml", ".registry/resources/a.crd.yaml", "bin/manager"}},
+			"app.yaml=1 resources/a.crd.yaml=1",
+		},
 		"dotted and rooted names": {[][]string{{"./.registry/app.yaml", "/.registry/b.yaml"}}, "app.yaml=1 b.yaml=1"},
-		"higher layer replaces":   {[][]string{{".registry/app.yaml", ".registry/b.yaml"}, {".registry/app.yaml"}}, "app.yaml=2 b.yaml=1"},
-		"layers are merged":       {[][]string{{".registry/app.yaml"}, {"etc/x"}, {".registry/resources/a.crd.yaml"}}, "app.yaml=1 resources/a.crd.yaml=3"},
-		"whiteout":                {[][]string{{".registry/app.yaml", ".registry/b.yaml"}, {".registry/.wh.b.yaml"}}, "app.yaml=1"},
-		"whiteout of a directory": {[][]string{{".registry/app.yaml", ".registry/resources/a.yaml"}, {".registry/.wh.resources"}, {".registry/resources/b.yaml"}}, "app.yaml=1 resources/b.yaml=3"},
-		"whiteout of the folder":  {[][]string{{".registry/app.yaml"}, {".wh..registry"}, {".registry/b.yaml"}}, "b.yaml=3"},
-		"opaque directory":        {[][]string{{".registry/app.yaml", ".registry/resources/a.yaml"}, {".registry/resources/.wh..wh..opq", ".registry/resources/b.yaml"}}, "app.yaml=1 resources/b.yaml=2"},
-		"opaque root":             {[][]string{{".registry/app.yaml"}, {".wh..wh..opq", ".registry/b.yaml"}}, "b.yaml=2"},
-		"whiteout in its layer":   {[][]string{{".registry/.wh.app.yaml", ".registry/app.yaml"}}, "app.yaml=1"},
-		"file over a directory":   {[][]string{{".registry/app.yaml", ".registry/resources/a.yaml"}, {".registry/resources"}}, "app.yaml=1 resources=2"},
-		"removed link":            {[][]string{{".registry/app.yaml", ".registry/b.yaml -> /etc/passwd"}, {".registry/b.yaml"}}, "app.yaml=1 b.yaml=2"},
-		"metadata of whiteouts":   {[][]string{{".registry/app.yaml"}, {".wh..wh.plnk/1"}}, "app.yaml=1"},
-		"outside":                 {[][]string{{"a/.registry/app.yaml", ".registryx/app.yaml", "app.yaml"}}, ""},
+		"higher layer replaces": {
+			[][]string{{".registry/app.yaml", ".registry/b.yaml"}, {".registry/app.yaml"}}, "app.yaml=2 b.yaml=1",
+		},
+		"layers are merged": {
+			[][]string{{".registry/app.yaml"}, {"etc/x"}, {".registry/resources/a.crd.yaml"}},
+			"app.yaml=1 resources/a.crd.yaml=3",
+		},
+		"whiteout": {
+			[][]string{{".registry/app.yaml", ".registry/b.yaml"}, {".registry/.wh.b.yaml"}}, "app.yaml=1",
+		},
+		"whiteout of a directory": {[][]string{
+			{".registry/app.yaml", ".registry/resources/a.yaml"}, {".registry/.wh.resources"}, {".registry/resources/b.yaml"},
+		}, "app.yaml=1 resources/b.yaml=3"},
+		"whiteout of the folder": {[][]string{{".registry/app.yaml"}, {".wh..registry"}, {".registry/b.yaml"}}, "b.yaml=3"},
+		"opaque directory": {[][]string{{".registry/app.yaml", ".registry/resources/a.yaml"}, {
+			".registry/resources/.wh..wh..opq", ".registry/resources/b.yaml",
+		}}, "app.yaml=1 resources/b.yaml=2"},
+		"opaque root":           {[][]string{{".registry/app.yaml"}, {".wh..wh..opq", ".registry/b.yaml"}}, "b.yaml=2"},
+		"whiteout in its layer": {[][]string{{".registry/.wh.app.yaml", ".registry/app.yaml"}}, "app.yaml=1"},
+		"file over a directory": {
+			[][]string{{".registry/app.yaml", ".registry/resources/a.yaml"}, {".registry/resources"}}, "app.yaml=1 resources=2",
+		},
+		"removed link": {
+			[][]string{{".registry/app.yaml", ".registry/b.yaml -> /etc/passwd"}, {".registry/b.yaml"}}, "app.yaml=1 b.yaml=2",
+		},
+		"metadata of whiteouts": {[][]string{{".registry/app.yaml"}, {".wh..wh.plnk/1"}}, "app.yaml=1"},
+		"outside":               {[][]string{{"a/.registry/app.yaml", ".registryx/app.yaml", "app.yaml"}}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, m := imageOf(t, c.layers...)
@@ -111,16 +130,33 @@ func TestRegistryFolderIsNeverReadPartially(t *testing.T) {
 		limits  oci.Limits
 		code    errcode.Code
 	}{
-		"symbolic link":        {entries: []string{".registry/app.yaml", ".registry/resources/a.crd.yaml -> /etc/passwd"}, code: oci.ErrNotRegularFile},
-		"link to a directory":  {entries: []string{".registry/app.yaml", ".registry/resources -> ../secrets"}, code: oci.ErrNotRegularFile},
-		"folder is a link":     {entries: []string{".registry -> /proc"}, code: oci.ErrNotRegularFile},
-		"folder is a file":     {entries: []string{".registry"}, code: oci.ErrNotRegularFile},
-		"hard link":            {entries: []string{"x", ".registry/app.yaml => x"}, code: oci.ErrNotRegularFile},
-		"duplicate":            {entries: []string{".registry/app.yaml", "./.registry/app.yaml"}, code: oci.ErrDuplicateEntry},
-		"traversal duplicates": {entries: []string{".registry/app.yaml", "../x/../.registry/app.yaml"}, code: oci.ErrDuplicateEntry},
-		"too many entries":     {entries: []string{".registry/a.yaml", ".registry/b.yaml", ".registry/c.yaml"}, limits: oci.Limits{Entries: 2}, code: oci.ErrArchiveLimit},
-		"too many bytes":       {entries: []string{".registry/a.yaml", ".registry/b.yaml"}, limits: oci.Limits{Package: 1}, code: oci.ErrPackageTooLarge},
-		"long names":           {entries: []string{".registry/" + strings.Repeat("a", 90) + ".yaml"}, limits: oci.Limits{Headers: 50}, code: oci.ErrArchiveLimit},
+		"symbolic link": {entries: []string{
+			".registry/app.yaml", ".registry/resources/a.crd.yaml -> /etc/passwd",
+		}, code: oci.ErrNotRegularFile},
+		"link to a directory": {
+			entries: []string{".registry/app.yaml", ".registry/resources -> ../secrets"}, code: oci.ErrNotRegularFile,
+		},
+		"folder is a link": {entries: []string{".registry -> /proc"}, code: oci.ErrNotRegularFile},
+		"folder is a file": {entries: []string{".registry"}, code: oci.ErrNotRegularFile},
+		"hard link":        {entries: []string{"x", ".registry/app.yaml => x"}, code: oci.ErrNotRegularFile},
+		"duplicate": {
+			entries: []string{".registry/app.yaml", "./.registry/app.yaml"}, code: oci.ErrDuplicateEntry,
+		},
+		"traversal duplicates": {
+			entries: []string{".registry/app.yaml", "../x/../.registry/app.yaml"}, code: oci.ErrDuplicateEntry,
+		},
+		"too many entries": {
+			entries: []string{".registry/a.yaml", ".registry/b.yaml", ".registry/c.yaml"}, limits: oci.Limits{Entries: 2},
+			code: oci.ErrArchiveLimit,
+		},
+		"too many bytes": {
+			entries: []string{".registry/a.yaml", ".registry/b.yaml"}, limits: oci.Limits{Package: 1},
+			code: oci.ErrPackageTooLarge,
+		},
+		"long names": {
+			entries: []string{".registry/" + strings.Repeat("a", 90) + ".yaml"}, limits: oci.Limits{Headers: 50},
+			code: oci.ErrArchiveLimit,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, m := imageOf(t, c.entries)
@@ -137,19 +173,25 @@ func TestRegistryFolderIsNeverReadPartially(t *testing.T) {
 func TestRegistryFolderIsVerifiedBeforeItIsParsed(t *testing.T) {
 	d, data := layerOf(t, "1", ".registry/app.yaml")
 	other := bytes.ReplaceAll(data, []byte("app"), []byte("bpp"))
-	damaged := &swapped{Artifact: ocitest.Assemble(t, []byte("{}"), []oci.Descriptor{d}, data), digest: d.Digest, data: other}
+	damaged := &swapped{
+		Artifact: ocitest.Assemble(t, []byte("{}"), []oci.Descriptor{d}, data), digest: d.Digest, data: other,
+	}
 	m, err := oci.FindManifest(t.Context(), damaged, oci.Platform{}, oci.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := oci.ReadRegistryFolder(t.Context(), damaged, m, oci.Limits{}, everything, nil); !errors.Is(err, oci.ErrDigestMismatch) {
+	if _, err := oci.ReadRegistryFolder(
+		t.Context(), damaged, m, oci.Limits{}, everything, nil,
+	); !errors.Is(err, oci.ErrDigestMismatch) {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestUnusedFilesOfTheRegistryFolderAreNotRead(t *testing.T) {
 	a, m := imageOf(t, []string{".registry/app.yaml", ".registry/big.bin"})
-	files, err := oci.ReadRegistryFolder(t.Context(), a, m, oci.Limits{Package: 1}, func(p string) bool { return p == "app.yaml" }, nil)
+	files, err := oci.ReadRegistryFolder(
+		t.Context(), a, m, oci.Limits{Package: 1}, func(p string) bool { return p == "app.yaml" }, nil,
+	)
 	if err != nil || len(files) != 1 {
 		t.Errorf("files %v, error %v", files, err)
 	}

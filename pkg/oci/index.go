@@ -53,7 +53,8 @@ func (d *Document) Choose(platform Platform) (Descriptor, error) {
 		return m.Platform == nil || !m.Platform.Satisfies(platform)
 	})
 	if len(matches) == 0 {
-		return Descriptor{}, ErrPlatformNotFound.New(fmt.Errorf("it has %s", platforms(images)), "the index has no image for %s", platform)
+		return Descriptor{},
+			ErrPlatformNotFound.New(fmt.Errorf("it has %s", platforms(images)), "the index has no image for %s", platform)
 	}
 	return narrow(matches, platform)
 }

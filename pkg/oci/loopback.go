@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// IsLoopback reports whether a host, with or without a port, names this machine: localhost, a name below it, or an address of the
-// loopback interface. Requests to it never leave the machine.
+// IsLoopback reports whether a host, with or without a port, names this machine: localhost, a name below it, or an
+// address of the loopback interface. Requests to it never leave the machine.
 func IsLoopback(host string) bool {
 	name := host
 	if _, err := netip.ParseAddr(host); err != nil {

@@ -54,7 +54,9 @@ func NewManifest(raw []byte, doc *Document) (Manifest, error) {
 			continue
 		}
 		if m.Base != nil {
-			return Manifest{}, ErrAmbiguousBaseLayer.New(nil, "manifest %s has two base layers, %s and %s", digest.Short(), m.Base.Digest.Short(), layer.Digest.Short())
+			return Manifest{}, ErrAmbiguousBaseLayer.New(
+				nil, "manifest %s has two base layers, %s and %s", digest.Short(), m.Base.Digest.Short(), layer.Digest.Short(),
+			)
 		}
 		m.Base = &m.Layers[i]
 	}
@@ -91,7 +93,9 @@ func (d *Document) checkConfig(anyType bool) error {
 	case types.DockerPluginConfig:
 		return ErrNotAPackage.New(nil, "the content is a Docker plugin")
 	default:
-		return ErrNotAPackage.New(nil, "the content has a configuration of type %q, which is not an image configuration", text.Clip(string(config)))
+		return ErrNotAPackage.New(
+			nil, "the content has a configuration of type %q, which is not an image configuration", text.Clip(string(config)),
+		)
 	}
 }
 
@@ -102,7 +106,9 @@ func (m *Manifest) checkLayers() error {
 			return ErrForeignLayer.New(nil, "layer %s is of type %q", layer.Digest.Short(), layer.MediaType)
 		}
 		if _, ok := LayerCompression(layer.MediaType); !ok {
-			return ErrNotAPackage.New(nil, "layer %s is of type %q, which is not a tar", layer.Digest.Short(), text.Clip(string(layer.MediaType)))
+			return ErrNotAPackage.New(
+				nil, "layer %s is of type %q, which is not a tar", layer.Digest.Short(), text.Clip(string(layer.MediaType)),
+			)
 		}
 	}
 	return nil

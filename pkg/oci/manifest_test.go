@@ -30,7 +30,9 @@ func TestChoosePlatform(t *testing.T) {
 	index := oci.Document{MediaType: oci.MediaTypeOCIIndex, Manifests: []oci.Descriptor{
 		entry("linux/amd64"), entry("linux/arm64"), entry("linux/arm/v6"), entry("linux/arm/v7"), entry(""),
 	}}
-	for ask, want := range map[string]string{"": "linux/amd64", "linux/arm64": "linux/arm64", "linux/arm/v7": "linux/arm/v7", "linux_arm64": "linux/arm64"} {
+	for ask, want := range map[string]string{
+		"": "linux/amd64", "linux/arm64": "linux/arm64", "linux/arm/v7": "linux/arm/v7", "linux_arm64": "linux/arm64",
+	} {
 		var p oci.Platform
 		if ask != "" {
 			var err error
@@ -48,7 +50,9 @@ func TestChoosePlatform(t *testing.T) {
 }
 
 func TestParsePlatformRefuses(t *testing.T) {
-	for _, s := range []string{"", "linux", "linux/", "/amd64", "linux/amd64/v1/x", "linux/am d64", "Linux/amd64", "linux/../x"} {
+	for _, s := range []string{
+		"", "linux", "linux/", "/amd64", "linux/amd64/v1/x", "linux/am d64", "Linux/amd64", "linux/../x",
+	} {
 		_, err := oci.ParsePlatform(s)
 		ocitest.WantCode(t, err, oci.ErrInvalidReference)
 	}
@@ -105,8 +109,11 @@ func FuzzParseDocument(f *testing.F) {
 		`{"schemaVersion":2}`,
 		`{"schemaVersion":2,"manifests":[]}`,
 		`{"schemaVersion":1,"fsLayers":[]}`,
-		`{"schemaVersion":2,"mediaType":"application/vnd.image.manifest.v1+json","config":{"mediaType":"application/vnd.image.config.v1+json","digest":"` + ocitest.EmptyDigest + `","size":2},"layers":[{"mediaType":"application/vnd.image.layer.v1.tar","digest":"` + ocitest.EmptyDigest + `","size":1,"annotations":{"io.crossplane.xpkg":"base"}}]}`,
-		`{"schemaVersion":2,"mediaType":"application/vnd.image.index.v1+json","manifests":[{"mediaType":"application/vnd.image.manifest.v1+json","digest":"` + ocitest.EmptyDigest + `","size":1,"platform":{"os":"linux","architecture":"amd64"}}]}`,
+		`{"schemaVersion":2,"mediaType":"application/vnd.image.manifest.v1+json","config":{"mediaType":"application/vnd.image.config.v1+json","digest":"` +
+			ocitest.EmptyDigest + `","size":2},"layers":[{"mediaType":"application/vnd.image.layer.v1.tar","digest":"` +
+			ocitest.EmptyDigest + `","size":1,"annotations":{"io.crossplane.xpkg":"base"}}]}`,
+		`{"schemaVersion":2,"mediaType":"application/vnd.image.index.v1+json","manifests":[{"mediaType":"application/vnd.image.manifest.v1+json","digest":"` +
+			ocitest.EmptyDigest + `","size":1,"platform":{"os":"linux","architecture":"amd64"}}]}`,
 		`{"schemaVersion":2,"manifests":[{"digest":"sha512:00"}]}`, `null`, `[]`, `{"layers":null,"manifests":null}`,
 	} {
 		f.Add([]byte(s), "")

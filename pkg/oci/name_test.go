@@ -52,7 +52,8 @@ func TestFriendlyID(t *testing.T) {
 func TestFriendlyIDIsALabel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		id := oci.FriendlyID(rapid.String().Draw(t, "name"), rapid.StringMatching(`[0-9a-f]{0,64}`).Draw(t, "hash"))
-		if len(id) > oci.MaxLabel || strings.HasPrefix(id, "-") || strings.HasSuffix(id, "-") || strings.ContainsFunc(id, func(r rune) bool { return !oci.IsLowerAlnum(r) && r != '-' }) {
+		if len(id) > oci.MaxLabel || strings.HasPrefix(id, "-") || strings.HasSuffix(id, "-") ||
+			strings.ContainsFunc(id, func(r rune) bool { return !oci.IsLowerAlnum(r) && r != '-' }) {
 			t.Fatalf("%q is not a DNS label", id)
 		}
 	})

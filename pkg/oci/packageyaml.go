@@ -34,7 +34,9 @@ func PackageYAML(ctx context.Context, a Artifact, m Manifest, limits Limits) ([]
 // PackageYAMLWithin is like PackageYAML, and lets the caller bound the memory of
 // concurrent calls. It calls reserve with the size of the file in bytes before it
 // allocates memory for the file; reserve may block, and its error is returned.
-func PackageYAMLWithin(ctx context.Context, a Artifact, m Manifest, limits Limits, reserve func(bytes int64) error) ([]byte, error) {
+func PackageYAMLWithin(
+	ctx context.Context, a Artifact, m Manifest, limits Limits, reserve func(bytes int64) error,
+) ([]byte, error) {
 	var data []byte
 	err := StreamPackageYAML(ctx, a, m, limits, func(size int64, r io.Reader) error {
 		if reserve != nil {
@@ -52,12 +54,14 @@ func PackageYAMLWithin(ctx context.Context, a Artifact, m Manifest, limits Limit
 	return data, nil
 }
 
-// StreamPackageYAML is like PackageYAML, and passes the file to use while it is decompressed: its size in bytes, and its
-// content. An error of use is returned as it is.
+// StreamPackageYAML is like PackageYAML, and passes the file to use while it is decompressed: its size in bytes, and
+// its content. An error of use is returned as it is.
 //
 // The layer is verified before, but a problem of its tar can be after the file. If StreamPackageYAML returns an error,
 // use must not have had an effect.
-func StreamPackageYAML(ctx context.Context, a Artifact, m Manifest, limits Limits, use func(size int64, r io.Reader) error) error {
+func StreamPackageYAML(
+	ctx context.Context, a Artifact, m Manifest, limits Limits, use func(size int64, r io.Reader) error,
+) error {
 	return packageYAML(ctx, a, m, limits.WithDefaults(), use)
 }
 
@@ -76,7 +80,9 @@ func OpenPackageLayers(ctx context.Context, a VerifiedArtifact, m Manifest, limi
 			return err
 		}
 		// Only metadata is read: the content of other files does not count towards the limits of a package.
-		files, folderErr := ReadRegistryFolder(ctx, a, m, limits, func(name string) bool { return strings.HasSuffix(name, ".yaml") }, nil)
+		files, folderErr := ReadRegistryFolder(
+			ctx, a, m, limits, func(name string) bool { return strings.HasSuffix(name, ".yaml") }, nil,
+		)
 		if len(files) > 0 || folderErr != nil {
 			return folderErr
 		}
@@ -118,7 +124,9 @@ func packageYAML(ctx context.Context, a Artifact, m Manifest, limits Limits, use
 		}
 		aside = append(aside, scan.aside...)
 		if scan.hidden {
-			return ErrNoPackageYAML.New(fmt.Errorf("layer %s removes it", layer.Digest.Short()), "manifest %s has no %s", m.Digest.Short(), PackageFile)
+			return ErrNoPackageYAML.New(
+				fmt.Errorf("layer %s removes it", layer.Digest.Short()), "manifest %s has no %s", m.Digest.Short(), PackageFile,
+			)
 		}
 	}
 	return noPackageYAML(m, aside)
@@ -126,15 +134,21 @@ func packageYAML(ctx context.Context, a Artifact, m Manifest, limits Limits, use
 
 func readLayer(ctx context.Context, a Artifact, layer Descriptor, limits Limits, use fileUse) (layerScan, error) {
 	most := newOutputLimit(layer, limits)
-	scan, err := withLayer(ctx, a, layer, limits, func(r io.Reader) (layerScan, error) { return scanLayer(r, most, limits, use) })
+	scan, err := withLayer(
+		ctx, a, layer, limits, func(r io.Reader) (layerScan, error) { return scanLayer(r, most, limits, use) },
+	)
 	if err != nil || scan.link == "" {
 		return scan, err
 	}
-	return withLayer(ctx, a, layer, limits, func(r io.Reader) (layerScan, error) { return scanLink(r, most, limits, use, scan.link) })
+	return withLayer(
+		ctx, a, layer, limits, func(r io.Reader) (layerScan, error) { return scanLink(r, most, limits, use, scan.link) },
+	)
 }
 
 // withLayer opens a layer and calls scan with its tar.
-func withLayer(ctx context.Context, a Artifact, layer Descriptor, limits Limits, scan func(io.Reader) (layerScan, error)) (layerScan, error) {
+func withLayer(
+	ctx context.Context, a Artifact, layer Descriptor, limits Limits, scan func(io.Reader) (layerScan, error),
+) (layerScan, error) {
 	blob, err := openVerified(ctx, a, layer)
 	if err != nil {
 		return layerScan{}, err
@@ -198,7 +212,9 @@ func newBudget(m Manifest, limits Limits) budget {
 
 func (b *budget) spend(layer Descriptor) error {
 	if layer.Size > b.most-b.spent {
-		return ErrLayerTooLarge.New(nil, "layer %s has %d bytes, at most %d are allowed (%s)", layer.Digest.Short(), layer.Size, b.most-b.spent, b.flag)
+		return ErrLayerTooLarge.New(
+			nil, "layer %s has %d bytes, at most %d are allowed (%s)", layer.Digest.Short(), layer.Size, b.most-b.spent, b.flag,
+		)
 	}
 	b.spent += layer.Size
 	return nil

@@ -89,7 +89,8 @@ func parseReference(s string, opts ParseOptions) (Reference, error) {
 		return Reference{}, syntaxError(s, 0, "it is empty")
 	}
 	if errcode.HideCredentials(s) != s {
-		return Reference{}, errors.New("a reference has no credentials: use a pull secret of the package, or `docker login` on this machine")
+		return Reference{},
+			errors.New("a reference has no credentials: use a pull secret of the package, or `docker login` on this machine")
 	}
 	if i := strings.Index(s, "://"); i >= 0 {
 		return Reference{}, syntaxError(s, i, "a reference has no scheme such as %q; write %s", s[:i+3], text.Clip(s[i+3:]))
@@ -97,7 +98,9 @@ func parseReference(s string, opts ParseOptions) (Reference, error) {
 	host, rest, offset := splitRegistry(s)
 	if host == "" {
 		if opts.DefaultRegistry == "" {
-			return Reference{}, syntaxError(s, 0, "it does not name a registry, and there is no default; write for example %s/%s", "xpkg.crossplane.io", s)
+			return Reference{}, syntaxError(
+				s, 0, "it does not name a registry, and there is no default; write for example %s/%s", "xpkg.crossplane.io", s,
+			)
 		}
 		host = opts.DefaultRegistry
 	}
@@ -150,7 +153,8 @@ func checkRepository(s, name string, offset int) error {
 		return syntaxError(s, offset, "the repository is empty")
 	}
 	if len(name) > maxRepository {
-		return syntaxError(s, offset+maxRepository, "the repository has %d characters, at most %d are allowed", len(name), maxRepository)
+		return syntaxError(s, offset+
+			maxRepository, "the repository has %d characters, at most %d are allowed", len(name), maxRepository)
 	}
 	for i, r := range name {
 		switch {
@@ -162,7 +166,8 @@ func checkRepository(s, name string, offset int) error {
 	}
 	for i := range len(name) {
 		if !isLowerAlnum(rune(name[i])) && !separatorAllowed(name, i) {
-			return syntaxError(s, offset+i, "%q is not allowed here: parts of the repository start and end with a letter or a digit", name[i])
+			return syntaxError(s, offset+
+				i, "%q is not allowed here: parts of the repository start and end with a letter or a digit", name[i])
 		}
 	}
 	return nil

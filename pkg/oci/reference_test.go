@@ -23,28 +23,67 @@ func TestParseReference(t *testing.T) {
 		host string
 		path string
 	}{
-		"Tag":               {in: "xpkg.io/acme/pkg:v1.2.3", want: oci.Reference{Registry: "xpkg.io", Repository: "acme/pkg", Tag: "v1.2.3"}},
-		"Digest":            {in: "xpkg.io/acme/pkg@" + ocitest.EmptyDigest, want: oci.Reference{Registry: "xpkg.io", Repository: "acme/pkg", Digest: digest}},
-		"A02TagAndDigest":   {in: "xpkg.io/acme/pkg:v1@" + ocitest.EmptyDigest, want: oci.Reference{Registry: "xpkg.io", Repository: "acme/pkg", Tag: "v1", Digest: digest}},
-		"Port":              {in: "reg.local:5000/x:y", want: oci.Reference{Registry: "reg.local:5000", Repository: "x", Tag: "y"}},
-		"Localhost":         {in: "localhost/x:y", want: oci.Reference{Registry: "localhost", Repository: "x", Tag: "y"}},
-		"LocalhostPort":     {in: "localhost:5000/x:y", want: oci.Reference{Registry: "localhost:5000", Repository: "x", Tag: "y"}},
-		"IPv6":              {in: "[::1]:5000/x:y", want: oci.Reference{Registry: "[::1]:5000", Repository: "x", Tag: "y"}},
-		"IPv6LongForm":      {in: "[0:0:0:0:0:0:0:1]/x:y", want: oci.Reference{Registry: "[::1]", Repository: "x", Tag: "y"}},
-		"Separators":        {in: "r.io/a__b/c-d/e---f/g.h_i:t", want: oci.Reference{Registry: "r.io", Repository: "a__b/c-d/e---f/g.h_i", Tag: "t"}},
-		"TagCase":           {in: "r.io/a:V1.0_RC-1", want: oci.Reference{Registry: "r.io", Repository: "a", Tag: "V1.0_RC-1"}},
-		"A03Default":        {in: "acme/pkg:v1", opts: oci.ParseOptions{DefaultRegistry: "docker.io"}, want: oci.Reference{Registry: "docker.io", Repository: "acme/pkg", Tag: "v1"}, host: "index.docker.io"},
-		"A03DefaultUnused":  {in: "r.io/acme/pkg:v1", opts: oci.ParseOptions{DefaultRegistry: "docker.io"}, want: oci.Reference{Registry: "r.io", Repository: "acme/pkg", Tag: "v1"}},
-		"DockerHub":         {in: "docker.io/acme/pkg:v1", want: oci.Reference{Registry: "docker.io", Repository: "acme/pkg", Tag: "v1"}, host: "index.docker.io"},
-		"DockerHubIndex":    {in: "index.docker.io/acme/pkg:v1", want: oci.Reference{Registry: "index.docker.io", Repository: "acme/pkg", Tag: "v1"}, host: "index.docker.io"},
-		"DockerHubLibrary":  {in: "docker.io/nginx:1", want: oci.Reference{Registry: "docker.io", Repository: "nginx", Tag: "1"}, host: "index.docker.io", path: "library/nginx"},
-		"Untagged":          {in: "r.io/acme/pkg", opts: oci.ParseOptions{AllowUntagged: true}, want: oci.Reference{Registry: "r.io", Repository: "acme/pkg"}},
-		"A04UpperCaseHost":  {in: "Registry.Example.COM/a:b", want: oci.Reference{Registry: "registry.example.com", Repository: "a", Tag: "b"}},
-		"A04TrailingDot":    {in: "registry.example.com./a:b", want: oci.Reference{Registry: "registry.example.com", Repository: "a", Tag: "b"}},
-		"A04TrailingDotAnd": {in: "registry.example.com.:443/a:b", want: oci.Reference{Registry: "registry.example.com:443", Repository: "a", Tag: "b"}},
-		"A04International":  {in: "bücher.example/a:b", want: oci.Reference{Registry: "xn--bcher-kva.example", Repository: "a", Tag: "b"}},
-		"A04Homoglyph":      {in: "аpple.example/a:b", want: oci.Reference{Registry: "xn--pple-43d.example", Repository: "a", Tag: "b"}},
-		"A04FullWidth":      {in: "ｅxample.com/a:b", want: oci.Reference{Registry: "example.com", Repository: "a", Tag: "b"}},
+		"Tag": {in: "xpkg.io/acme/pkg:v1.2.3", want: oci.Reference{
+			Registry: "xpkg.io", Repository: "acme/pkg", Tag: "v1.2.3",
+		}},
+		"Digest": {in: "xpkg.io/acme/pkg@" +
+			ocitest.EmptyDigest, want: oci.Reference{Registry: "xpkg.io", Repository: "acme/pkg", Digest: digest}},
+		"A02TagAndDigest": {in: "xpkg.io/acme/pkg:v1@" +
+			ocitest.EmptyDigest, want: oci.Reference{Registry: "xpkg.io", Repository: "acme/pkg", Tag: "v1", Digest: digest}},
+		"Port": {in: "reg.local:5000/x:y", want: oci.Reference{
+			Registry: "reg.local:5000", Repository: "x", Tag: "y",
+		}},
+		"Localhost": {in: "localhost/x:y", want: oci.Reference{Registry: "localhost", Repository: "x", Tag: "y"}},
+		"LocalhostPort": {in: "localhost:5000/x:y", want: oci.Reference{
+			Registry: "localhost:5000", Repository: "x", Tag: "y",
+		}},
+		"IPv6":         {in: "[::1]:5000/x:y", want: oci.Reference{Registry: "[::1]:5000", Repository: "x", Tag: "y"}},
+		"IPv6LongForm": {in: "[0:0:0:0:0:0:0:1]/x:y", want: oci.Reference{Registry: "[::1]", Repository: "x", Tag: "y"}},
+		"Separators": {in: "r.io/a__b/c-d/e---f/g.h_i:t", want: oci.Reference{
+			Registry: "r.io", Repository: "a__b/c-d/e---f/g.h_i", Tag: "t",
+		}},
+		"TagCase": {in: "r.io/a:V1.0_RC-1", want: oci.Reference{
+			Registry: "r.io", Repository: "a", Tag: "V1.0_RC-1",
+		}},
+		"A03Default": {
+			in: "acme/pkg:v1", opts: oci.ParseOptions{DefaultRegistry: "docker.io"},
+			want: oci.Reference{Registry: "docker.io", Repository: "acme/pkg", Tag: "v1"}, host: "index.docker.io",
+		},
+		"A03DefaultUnused": {
+			in: "r.io/acme/pkg:v1", opts: oci.ParseOptions{DefaultRegistry: "docker.io"},
+			want: oci.Reference{Registry: "r.io", Repository: "acme/pkg", Tag: "v1"},
+		},
+		"DockerHub": {
+			in: "docker.io/acme/pkg:v1", want: oci.Reference{Registry: "docker.io", Repository: "acme/pkg", Tag: "v1"},
+			host: "index.docker.io",
+		},
+		"DockerHubIndex": {
+			in:   "index.docker.io/acme/pkg:v1",
+			want: oci.Reference{Registry: "index.docker.io", Repository: "acme/pkg", Tag: "v1"}, host: "index.docker.io",
+		},
+		"DockerHubLibrary": {
+			in: "docker.io/nginx:1", want: oci.Reference{Registry: "docker.io", Repository: "nginx", Tag: "1"},
+			host: "index.docker.io", path: "library/nginx",
+		},
+		"Untagged": {in: "r.io/acme/pkg", opts: oci.ParseOptions{AllowUntagged: true}, want: oci.Reference{
+			Registry: "r.io", Repository: "acme/pkg",
+		}},
+		"A04UpperCaseHost": {in: "Registry.Example.COM/a:b", want: oci.Reference{
+			Registry: "registry.example.com", Repository: "a", Tag: "b",
+		}},
+		"A04TrailingDot": {in: "registry.example.com./a:b", want: oci.Reference{
+			Registry: "registry.example.com", Repository: "a", Tag: "b",
+		}},
+		"A04TrailingDotAnd": {in: "registry.example.com.:443/a:b", want: oci.Reference{
+			Registry: "registry.example.com:443", Repository: "a", Tag: "b",
+		}},
+		"A04International": {in: "bücher.example/a:b", want: oci.Reference{
+			Registry: "xn--bcher-kva.example", Repository: "a", Tag: "b",
+		}},
+		"A04Homoglyph": {in: "аpple.example/a:b", want: oci.Reference{
+			Registry: "xn--pple-43d.example", Repository: "a", Tag: "b",
+		}},
+		"A04FullWidth": {in: "ｅxample.com/a:b", want: oci.Reference{Registry: "example.com", Repository: "a", Tag: "b"}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -164,7 +203,9 @@ func TestReferenceWithoutRegistryGetsSuggestion(t *testing.T) {
 // hardening: A4
 func TestReferenceAgreesWithForeignReader(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		in := rapid.StringMatching(`(localhost|[a-z]{1,3}\.io)(:[1-9][0-9]{1,3})?(/[a-z0-9]{1,4}([._-][a-z0-9]{1,3})?){1,3}(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,9})?`).Draw(t, "in")
+		in := rapid.StringMatching(
+			`(localhost|[a-z]{1,3}\.io)(:[1-9][0-9]{1,3})?(/[a-z0-9]{1,4}([._-][a-z0-9]{1,3})?){1,3}(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,9})?`,
+		).Draw(t, "in")
 		ref, err := oci.ParseReference(in, oci.ParseOptions{AllowUntagged: true})
 		if err != nil {
 			t.Fatal(err)
@@ -185,8 +226,10 @@ func TestReferenceAgreesWithForeignReader(t *testing.T) {
 // hardening: A4
 func FuzzParseReference(f *testing.F) {
 	for _, s := range []string{
-		"r.io/a:b", "r.io/a@" + ocitest.EmptyDigest, "r.io/a:b@" + ocitest.EmptyDigest, "localhost:5000/a/b__c:v1", "[::1]:5000/x:y",
-		"", ":", "@", "/", "a:b@c/d", "r.io:99999/x:y", "bücher.example/a:b", "xn--a.io/b:c", "r.io/a:\xff", "1.2.3.4/a:b", "..io/a:b",
+		"r.io/a:b", "r.io/a@" + ocitest.EmptyDigest, "r.io/a:b@" + ocitest.EmptyDigest, "localhost:5000/a/b__c:v1",
+		"[::1]:5000/x:y",
+		"", ":", "@", "/", "a:b@c/d", "r.io:99999/x:y", "bücher.example/a:b", "xn--a.io/b:c", "r.io/a:\xff", "1.2.3.4/a:b",
+		"..io/a:b",
 	} {
 		f.Add(s)
 	}
@@ -202,7 +245,8 @@ func FuzzParseReference(f *testing.F) {
 		if err != nil || again != ref {
 			t.Fatalf("%q became %+v and then %+v, %v", s, ref, again, err)
 		}
-		if location := ref.Location(); oci.RepositoryLocation(location) != location || !ref.Satisfies(again) || !oci.SameRepository(s, ref.String()) && ref.Registry != "r.io" {
+		if location := ref.Location(); oci.RepositoryLocation(location) != location || !ref.Satisfies(again) ||
+			!oci.SameRepository(s, ref.String()) && ref.Registry != "r.io" {
 			t.Fatalf("%q is not in one repository: %q, %q", s, location, oci.RepositoryLocation(location))
 		}
 	})

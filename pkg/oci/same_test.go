@@ -146,7 +146,8 @@ func reference(rt *rapid.T, label string) (ref, respelled oci.Reference) {
 
 func TestComparisonsAreRelations(t *testing.T) {
 	relations := map[string]func(a, b oci.Reference) bool{
-		"SameRepository": oci.Reference.SameRepository, "SameVersion": oci.Reference.SameVersion, "Satisfies": oci.Reference.Satisfies,
+		"SameRepository": oci.Reference.SameRepository, "SameVersion": oci.Reference.SameVersion,
+		"Satisfies": oci.Reference.Satisfies,
 	}
 	rapid.Check(t, func(rt *rapid.T) {
 		a, respelled := reference(rt, "a")
@@ -167,7 +168,8 @@ func TestComparisonsAreRelations(t *testing.T) {
 		if a.Satisfies(b) && b.Satisfies(a) && !a.SameVersion(b) {
 			rt.Errorf("%s and %s satisfy each other, and are not the same version", a, b)
 		}
-		if same := a.SameRepository(b); same != (a.Location() == b.Location()) || same != oci.SameRepository(a.String(), b.String()) {
+		if same := a.SameRepository(b); same != (a.Location() == b.Location()) ||
+			same != oci.SameRepository(a.String(), b.String()) {
 			rt.Errorf("the locations of %s and %s do not tell whether they are in the same repository", a, b)
 		}
 		if again := oci.RepositoryLocation(a.Location()); again != a.Location() {
@@ -190,7 +192,9 @@ func TestHostsAgreeWithIDNA(t *testing.T) {
 
 func ExampleReference_Satisfies() {
 	installed := oci.MustParseReference("xpkg.crossplane.io/acme/provider:v1.2.0@" + ocitest.EmptyDigest)
-	for _, request := range []string{"XPKG.crossplane.io/acme/provider:v1.2.0", "xpkg.crossplane.io/acme/provider:v1.3.0"} {
+	for _, request := range []string{
+		"XPKG.crossplane.io/acme/provider:v1.2.0", "xpkg.crossplane.io/acme/provider:v1.3.0",
+	} {
 		fmt.Println(installed.Satisfies(oci.MustParseReference(request)))
 	}
 	// Output:

@@ -95,7 +95,9 @@ func scanLink(r io.Reader, most outputLimit, limits Limits, use fileUse, target 
 		return layerScan{}, err
 	}
 	if !s.scan.found {
-		return layerScan{}, ErrNotRegularFile.New(nil, "%s is a hard link to %q, which is not a regular file before it in the layer", PackageFile, text.Clip(target))
+		return layerScan{}, ErrNotRegularFile.New(
+			nil, "%s is a hard link to %q, which is not a regular file before it in the layer", PackageFile, text.Clip(target),
+		)
 	}
 	return s.scan, nil
 }
@@ -125,7 +127,9 @@ func (s *tarScanner) linkedEntry(h *tar.Header, r io.Reader) error {
 		s.linked = true
 	case s.target:
 		if s.scan.found {
-			return ErrDuplicateEntry.New(nil, "the layer contains %q twice, and %s is a hard link to it", text.Clip(s.target), PackageFile)
+			return ErrDuplicateEntry.New(
+				nil, "the layer contains %q twice, and %s is a hard link to it", text.Clip(s.target), PackageFile,
+			)
 		}
 		if s.linked || tarfile.Irregular(h) != "" {
 			return nil
@@ -143,7 +147,10 @@ func (s *tarScanner) entry(h *tar.Header, r io.Reader) error {
 		return err
 	}
 	if h.Size > s.most.bytes {
-		return ErrDecompressionLimit.New(nil, "the entry %q declares %d bytes, but its layer can have at most %d (%s)", text.Clip(h.Name), h.Size, s.most.bytes, s.most.flag)
+		return ErrDecompressionLimit.New(
+			nil, "the entry %q declares %d bytes, but its layer can have at most %d (%s)", text.Clip(h.Name), h.Size,
+			s.most.bytes, s.most.flag,
+		)
 	}
 	if s.target != "" {
 		return s.linkedEntry(h, r)
@@ -175,7 +182,9 @@ func CheckTar(entries int, headers int64, limits Limits) error {
 		return ErrArchiveLimit.New(nil, "the layer has more than %d entries (--max-entries)", limits.Entries)
 	}
 	if headers > limits.Headers {
-		return ErrArchiveLimit.New(nil, "the headers of the layer have more than %d bytes (--max-header-size)", limits.Headers)
+		return ErrArchiveLimit.New(
+			nil, "the headers of the layer have more than %d bytes (--max-header-size)", limits.Headers,
+		)
 	}
 	return nil
 }
@@ -197,7 +206,9 @@ func (s *tarScanner) stream(h *tar.Header, r io.Reader) error {
 // useFile uses the content of an entry as the file package.yaml.
 func (s *tarScanner) useFile(h *tar.Header, r io.Reader) error {
 	if h.Size > s.limits.Package {
-		return ErrPackageTooLarge.New(nil, "%s has %d bytes, at most %d are allowed (--max-package-size)", PackageFile, h.Size, s.limits.Package)
+		return ErrPackageTooLarge.New(
+			nil, "%s has %d bytes, at most %d are allowed (--max-package-size)", PackageFile, h.Size, s.limits.Package,
+		)
 	}
 	in := &ctxio.Recorder{R: r}
 	err := s.use(h.Size, in)

@@ -30,7 +30,9 @@ func TestTruncatedLayers(t *testing.T) {
 	_, err = zw.Write(plain)
 	ocitest.Must(t, errors.Join(err, zw.Close()))
 	_, gz := ocitest.GzipLayer(t, image.File{Path: oci.PackageFile, Data: []byte(ocitest.HelloYAML)})
-	for mediaType, data := range map[oci.MediaType][]byte{oci.MediaTypeOCILayerGzip: gz, oci.MediaTypeOCILayerZstd: zst.Bytes()} {
+	for mediaType, data := range map[oci.MediaType][]byte{
+		oci.MediaTypeOCILayerGzip: gz, oci.MediaTypeOCILayerZstd: zst.Bytes(),
+	} {
 		for n := range len(data) {
 			_, _, err := oci.ScanBytes(mediaType, data[:n])
 			if err == nil || !errcode.Known(err) {
@@ -50,7 +52,8 @@ func TestTruncatedLayers(t *testing.T) {
 // hardening: C1
 func TestOutputLimit(t *testing.T) {
 	tests := []struct{ size, want int64 }{
-		{1, oci.FreeOutput}, {oci.FreeOutput / 200, oci.FreeOutput}, {1 << 20, 200 << 20}, {64 << 20, 1 << 30}, {1 << 62, 1 << 30},
+		{1, oci.FreeOutput}, {oci.FreeOutput / 200, oci.FreeOutput}, {1 << 20, 200 << 20}, {64 << 20, 1 << 30},
+		{1 << 62, 1 << 30},
 	}
 	for _, tc := range tests {
 		if got := oci.MaxOutput(tc.size); got != tc.want {
@@ -93,7 +96,9 @@ func FuzzScanLayer(f *testing.F) {
 	}
 	f.Add([]byte(strings.Repeat("\x00", 1024)))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		for _, mediaType := range []oci.MediaType{oci.MediaTypeOCILayer, oci.MediaTypeOCILayerGzip, oci.MediaTypeOCILayerZstd} {
+		for _, mediaType := range []oci.MediaType{
+			oci.MediaTypeOCILayer, oci.MediaTypeOCILayerGzip, oci.MediaTypeOCILayerZstd,
+		} {
 			stream, found, err := oci.ScanBytes(mediaType, data)
 			if err != nil && !errcode.Known(err) {
 				t.Fatalf("%v", err)

@@ -65,7 +65,9 @@ func (v *verifier) Read(p []byte) (int, error) {
 // unfinished returns the error for content that ends too early.
 func (v *verifier) unfinished(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		err = ErrSizeMismatch.New(nil, "content %s ends after %d of %d bytes", v.want.Digest.Short(), v.want.Size-v.left, v.want.Size)
+		err = ErrSizeMismatch.New(
+			nil, "content %s ends after %d of %d bytes", v.want.Digest.Short(), v.want.Size-v.left, v.want.Size,
+		)
 	}
 	v.err = err
 	return err
@@ -76,7 +78,9 @@ func (v *verifier) finish() error {
 	var one [1]byte
 	switch n, err := io.ReadFull(v.r, one[:]); {
 	case n > 0:
-		return ErrSizeMismatch.New(nil, "content %s is longer than %d bytes, the size in its descriptor", v.want.Digest.Short(), v.want.Size)
+		return ErrSizeMismatch.New(
+			nil, "content %s is longer than %d bytes, the size in its descriptor", v.want.Digest.Short(), v.want.Size,
+		)
 	case err != nil && !errors.Is(err, io.EOF):
 		return err
 	}

@@ -65,14 +65,19 @@ func addLabels(d *crddiff.Diff, from, to map[string][]byte) error {
 			return fmt.Errorf("metadata of %s: %w", name, err)
 		}
 		changes := compareTexts(LabelsChanged, "label", crddiff.Care, "selectors can depend on it", a.Labels, b.Labels)
-		changes = append(changes, compareTexts(AnnotationsChanged, "annotation", crddiff.Safe, "", a.Annotations, b.Annotations)...)
+		changes = append(
+			changes, compareTexts(AnnotationsChanged, "annotation", crddiff.Safe, "", a.Annotations, b.Annotations)...,
+		)
 		addChanges(d, name, changes)
 	}
 	return nil
 }
 
-// compareTexts returns the changes of labels or annotations. A changed or removed one has a class, with the effect; an added one is safe.
-func compareTexts(t crddiff.Type, what string, class crddiff.Class, effect string, from, to map[string]any) []crddiff.Change {
+// compareTexts returns the changes of labels or annotations. A changed or removed one has a class, with the effect; an
+// added one is safe.
+func compareTexts(
+	t crddiff.Type, what string, class crddiff.Class, effect string, from, to map[string]any,
+) []crddiff.Change {
 	if effect != "" {
 		effect = "; " + effect
 	}

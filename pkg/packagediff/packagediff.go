@@ -1,10 +1,10 @@
 // Package packagediff compares two versions of a package by meaning: the metadata, the CRDs and XRDs field by field,
 // and all other objects by their content.
 //
-// The schemas of XRDs are compared like the schemas of CRDs, because the composition engine creates a CRD
-// from each; the other fields of an XRD, such as the names of claims, are compared too. Package crddiff defines the classes of changes. A new or stricter dependency, a new permission
-// and a new constraint for Crossplane need care; removed objects and capabilities are breaking or need care,
-// depending on their kind.
+// The schemas of XRDs are compared like the schemas of CRDs, because the composition engine creates a CRD from each;
+// the other fields of an XRD, such as the names of claims, are compared too. Package crddiff defines the classes of
+// changes. A new or stricter dependency, a new permission and a new constraint for Crossplane need care; removed
+// objects and capabilities are breaking or need care, depending on their kind.
 package packagediff
 
 import (
@@ -140,7 +140,10 @@ func compareObjects(from, to map[object][]byte) []Change {
 		subject := o.kind + " " + o.name
 		switch {
 		case !exists && o.kind == "Composition":
-			out = append(out, Change{crddiff.Breaking, subject, "", "", "the composition was removed; composite resources that use it are no longer reconciled"})
+			out = append(out, Change{
+				crddiff.Breaking, subject, "", "",
+				"the composition was removed; composite resources that use it are no longer reconciled",
+			})
 		case !exists:
 			out = append(out, Change{crddiff.Care, subject, "", "", "the object was removed"})
 		case !bytes.Equal(was, next):
@@ -167,7 +170,10 @@ func compareMetadata(a, b xpkg.Meta) []Change {
 		out = append(out, Change{class, subject, from, to, reason})
 	}
 	if a.Kind != b.Kind {
-		add(crddiff.Breaking, "kind", string(a.Kind), string(b.Kind), "the kind of the package changed, so it cannot be updated in place")
+		add(
+			crddiff.Breaking, "kind", string(a.Kind), string(b.Kind),
+			"the kind of the package changed, so it cannot be updated in place",
+		)
 	}
 	if a.Crossplane != b.Crossplane {
 		class, reason := crddiff.Care, "the required version of Crossplane changed"
@@ -177,7 +183,9 @@ func compareMetadata(a, b xpkg.Meta) []Change {
 		add(class, "crossplane", a.Crossplane, b.Crossplane, reason)
 	}
 	out = append(out, compareDependencies(a.DependsOn, b.DependsOn, "dependency")...)
-	out = append(out, compareDependencies(kindDependencies(a.Kinds), kindDependencies(b.Kinds), "dependency on the kind")...)
+	out = append(
+		out, compareDependencies(kindDependencies(a.Kinds), kindDependencies(b.Kinds), "dependency on the kind")...,
+	)
 	out = append(out, compareDependencies(a.Optional, b.Optional, "optional dependency")...)
 	for _, c := range a.Capabilities {
 		if !b.HasCapability(c) {

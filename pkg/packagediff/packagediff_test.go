@@ -78,18 +78,35 @@ func TestEveryPartOfAPackageIsCompared(t *testing.T) {
 		replace []string
 		want    []string
 	}{
-		"nothing":              {configuration, nil, nil},
-		"order of rules":       {provider, []string{"[get, list]", "[list, get]"}, nil},
-		"crossplane":           {configuration, []string{">=v1.14.0", ">=v2.0.0"}, []string{"needs care crossplane"}},
-		"dependency":           {configuration, []string{">=v1.0.0", ">=v2.0.0"}, []string{"needs care dependency registry.example.org/acme/provider"}},
-		"other dependency":     {configuration, []string{"acme/provider", "acme/other"}, []string{"safe dependency registry.example.org/acme/provider", "needs care dependency registry.example.org/acme/other"}},
-		"field of an XRD":      {configuration, []string{"region: {type: string}", "region: {type: integer}"}, []string{"breaking XRD xnetworks.example.org .spec.region"}},
-		"composition removed":  {configuration, []string{"metadata: {name: network}\nspec:\n  compositeTypeRef", "metadata: {name: other}\nspec:\n  compositeTypeRef"}, []string{"breaking Composition network", "safe Composition other"}},
-		"composition changed":  {configuration, []string{"step: a", "step: b"}, []string{"needs care Composition network"}},
-		"capability":           {provider, []string{"[safe-start]", "[]"}, []string{"needs care capability safe-start"}},
-		"permission":           {provider, []string{"[get, list]", "[get]"}, []string{"needs care permission", "safe permission"}},
-		"field of a CRD":       {provider, []string{"spec: {type: object}", "spec: {type: object, required: [a], properties: {a: {type: string}}}"}, []string{"breaking CRD tables.example.org .spec.a", "safe CRD tables.example.org .spec.a"}},
-		"another kind of pack": {provider, []string{"kind: Provider", "kind: Function", "  controller:\n    permissionRequests:\n    - {apiGroups: [\"\"], resources: [secrets], verbs: [get, list]}\n", "", "  capabilities: [safe-start]", "  capabilities: [composition]"}, []string{"breaking kind", "needs care capability safe-start", "safe capability composition", "safe permission"}},
+		"nothing":        {configuration, nil, nil},
+		"order of rules": {provider, []string{"[get, list]", "[list, get]"}, nil},
+		"crossplane":     {configuration, []string{">=v1.14.0", ">=v2.0.0"}, []string{"needs care crossplane"}},
+		"dependency": {configuration, []string{">=v1.0.0", ">=v2.0.0"}, []string{
+			"needs care dependency registry.example.org/acme/provider",
+		}},
+		"other dependency": {configuration, []string{"acme/provider", "acme/other"}, []string{
+			"safe dependency registry.example.org/acme/provider", "needs care dependency registry.example.org/acme/other",
+		}},
+		"field of an XRD": {configuration, []string{"region: {type: string}", "region: {type: integer}"}, []string{
+			"breaking XRD xnetworks.example.org .spec.region",
+		}},
+		"composition removed": {configuration, []string{
+			"metadata: {name: network}\nspec:\n  compositeTypeRef", "metadata: {name: other}\nspec:\n  compositeTypeRef",
+		}, []string{"breaking Composition network", "safe Composition other"}},
+		"composition changed": {configuration, []string{"step: a", "step: b"}, []string{"needs care Composition network"}},
+		"capability":          {provider, []string{"[safe-start]", "[]"}, []string{"needs care capability safe-start"}},
+		"permission": {provider, []string{"[get, list]", "[get]"}, []string{
+			"needs care permission", "safe permission",
+		}},
+		"field of a CRD": {
+			provider, []string{"spec: {type: object}", "spec: {type: object, required: [a], properties: {a: {type: string}}}"},
+			[]string{"breaking CRD tables.example.org .spec.a", "safe CRD tables.example.org .spec.a"},
+		},
+		"another kind of pack": {provider, []string{
+			"kind: Provider", "kind: Function",
+			"  controller:\n    permissionRequests:\n    - {apiGroups: [\"\"], resources: [secrets], verbs: [get, list]}\n", "",
+			"  capabilities: [safe-start]", "  capabilities: [composition]",
+		}, []string{"breaking kind", "needs care capability safe-start", "safe capability composition", "safe permission"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := tc.from
@@ -127,7 +144,9 @@ func TestEveryPartOfAPackageIsCompared(t *testing.T) {
 // TestLabels compares the labels and annotations of a CRD and of an XRD.
 func TestLabels(t *testing.T) {
 	for name, text := range map[string]string{"XRD": configuration, "CRD": provider} {
-		marker := map[string]string{"XRD": "kind: CompositeResourceDefinition\nmetadata: {", "CRD": "kind: CustomResourceDefinition\nmetadata: {"}[name]
+		marker := map[string]string{
+			"XRD": "kind: CompositeResourceDefinition\nmetadata: {", "CRD": "kind: CustomResourceDefinition\nmetadata: {",
+		}[name]
 		if !strings.Contains(text, marker) {
 			t.Fatalf("%s has no metadata", name)
 		}
@@ -141,7 +160,9 @@ func TestLabels(t *testing.T) {
 			{"labels: {a: x}, ", "labels: {a: x}, ", nil},
 			{"", "labels: {a: x}, ", []string{"safe label a"}},
 			{"labels: {a: x}, ", "", []string{"needs care label a"}},
-			{"labels: {a: x, b: 1}, ", "labels: {a: z, b: 1}, annotations: {c: d}, ", []string{"needs care label a", "safe annotation c"}},
+			{"labels: {a: x, b: 1}, ", "labels: {a: z, b: 1}, annotations: {c: d}, ", []string{
+				"needs care label a", "safe annotation c",
+			}},
 			{"annotations: {c: d}, ", "annotations: {c: e}, ", []string{"safe annotation c"}},
 			{"annotations: {controller-gen.kubebuilder.io/version: v1}, ", "annotations: {controller-gen.kubebuilder.io/version: v2}, ", nil},
 		} {
@@ -164,8 +185,14 @@ func TestLabels(t *testing.T) {
 
 func TestEveryFieldOfAnXRDIsCompared(t *testing.T) {
 	xrd := func(version, fields string) *xpkg.Package {
-		text := strings.Replace(configuration, "  names: {kind: XNetwork, plural: xnetworks}\n", "  names: {kind: XNetwork, plural: xnetworks}\n  "+fields+"\n", 1)
-		return parse(t, strings.Replace(text, "apiVersion: apiextensions.crossplane.io/v1\nkind: CompositeResourceDefinition", "apiVersion: apiextensions.crossplane.io/"+version+"\nkind: CompositeResourceDefinition", 1))
+		text := strings.Replace(
+			configuration, "  names: {kind: XNetwork, plural: xnetworks}\n",
+			"  names: {kind: XNetwork, plural: xnetworks}\n  "+fields+"\n", 1,
+		)
+		return parse(t, strings.Replace(
+			text, "apiVersion: apiextensions.crossplane.io/v1\nkind: CompositeResourceDefinition",
+			"apiVersion: apiextensions.crossplane.io/"+version+"\nkind: CompositeResourceDefinition", 1,
+		))
 	}
 	const claims = "claimNames: {kind: Network, plural: networks}"
 	for name, tc := range map[string]struct {
@@ -173,23 +200,58 @@ func TestEveryFieldOfAnXRDIsCompared(t *testing.T) {
 		from, to      string
 		want, reverse []string
 	}{
-		"claims":             {[2]string{"v1", "v1"}, "", claims, []string{"safe ClaimsAdded claimNames"}, []string{"breaking ClaimsRemoved claimNames"}},
-		"kind of claims":     {[2]string{"v1", "v1"}, claims, "claimNames: {kind: Net, plural: nets}", []string{"breaking ClaimsChanged claimNames"}, []string{"breaking ClaimsChanged claimNames"}},
-		"aliases of claims":  {[2]string{"v1", "v1"}, claims, "claimNames: {kind: Network, plural: networks, shortNames: [net]}", []string{"needs care ClaimsChanged claimNames"}, []string{"needs care ClaimsChanged claimNames"}},
-		"default aliases":    {[2]string{"v1", "v1"}, claims, "claimNames: {kind: Network, plural: networks, singular: network, listKind: NetworkList, shortNames: []}", nil, nil},
-		"connection key":     {[2]string{"v1", "v1"}, "connectionSecretKeys: [a, b]", "connectionSecretKeys: [a]", []string{"breaking ConnectionKeysChanged connectionSecretKeys"}, []string{"safe ConnectionKeysChanged connectionSecretKeys"}},
-		"connection keys":    {[2]string{"v1", "v1"}, "", "connectionSecretKeys: [a]", []string{"needs care ConnectionKeysChanged connectionSecretKeys"}, []string{"safe ConnectionKeysChanged connectionSecretKeys"}},
-		"order of keys":      {[2]string{"v1", "v1"}, "connectionSecretKeys: [a, b]", "connectionSecretKeys: [b, a]", nil, nil},
-		"enforced":           {[2]string{"v1", "v1"}, "", "enforcedCompositionRef: {name: c}", []string{"needs care CompositionChanged enforcedCompositionRef"}, []string{"safe CompositionChanged enforcedCompositionRef"}},
-		"default":            {[2]string{"v1", "v1"}, "", "defaultCompositionRef: {name: c}", []string{"needs care CompositionChanged defaultCompositionRef"}, []string{"needs care CompositionChanged defaultCompositionRef"}},
-		"update policy":      {[2]string{"v1", "v1"}, "", "defaultCompositionUpdatePolicy: Manual", []string{"needs care CompositionPolicyChanged defaultCompositionUpdatePolicy"}, []string{"needs care CompositionPolicyChanged defaultCompositionUpdatePolicy"}},
-		"default policies":   {[2]string{"v1", "v1"}, "", "defaultCompositionUpdatePolicy: Automatic\n  defaultCompositeDeletePolicy: Background", nil, nil},
-		"deletion policy":    {[2]string{"v1", "v1"}, "", "defaultCompositeDeletePolicy: Foreground", []string{"needs care CompositionPolicyChanged defaultCompositeDeletePolicy"}, []string{"needs care CompositionPolicyChanged defaultCompositeDeletePolicy"}},
-		"labels":             {[2]string{"v1", "v1"}, "", "metadata: {labels: {a: b}}", []string{"safe ObjectMetadataChanged metadata"}, []string{"safe ObjectMetadataChanged metadata"}},
-		"default scope":      {[2]string{"v2", "v2"}, "", "scope: Namespaced", nil, nil},
-		"scope":              {[2]string{"v2", "v2"}, "", "scope: Cluster", []string{"breaking ScopeChanged"}, []string{"breaking ScopeChanged"}},
-		"legacy scope":       {[2]string{"v1", "v2"}, "", "scope: LegacyCluster", nil, nil},
-		"scope of version 2": {[2]string{"v1", "v2"}, "", "", []string{"breaking ScopeChanged"}, []string{"breaking ScopeChanged"}},
+		"claims": {[2]string{"v1", "v1"}, "", claims, []string{"safe ClaimsAdded claimNames"}, []string{
+			"breaking ClaimsRemoved claimNames",
+		}},
+		"kind of claims": {
+			[2]string{"v1", "v1"}, claims, "claimNames: {kind: Net, plural: nets}",
+			[]string{"breaking ClaimsChanged claimNames"}, []string{"breaking ClaimsChanged claimNames"},
+		},
+		"aliases of claims": {
+			[2]string{"v1", "v1"}, claims, "claimNames: {kind: Network, plural: networks, shortNames: [net]}",
+			[]string{"needs care ClaimsChanged claimNames"}, []string{"needs care ClaimsChanged claimNames"},
+		},
+		"default aliases": {
+			[2]string{"v1", "v1"}, claims,
+			"claimNames: {kind: Network, plural: networks, singular: network, listKind: NetworkList, shortNames: []}", nil, nil,
+		},
+		"connection key": {[2]string{"v1", "v1"}, "connectionSecretKeys: [a, b]", "connectionSecretKeys: [a]", []string{
+			"breaking ConnectionKeysChanged connectionSecretKeys",
+		}, []string{"safe ConnectionKeysChanged connectionSecretKeys"}},
+		"connection keys": {[2]string{"v1", "v1"}, "", "connectionSecretKeys: [a]", []string{
+			"needs care ConnectionKeysChanged connectionSecretKeys",
+		}, []string{"safe ConnectionKeysChanged connectionSecretKeys"}},
+		"order of keys": {
+			[2]string{"v1", "v1"}, "connectionSecretKeys: [a, b]", "connectionSecretKeys: [b, a]", nil, nil,
+		},
+		"enforced": {[2]string{"v1", "v1"}, "", "enforcedCompositionRef: {name: c}", []string{
+			"needs care CompositionChanged enforcedCompositionRef",
+		}, []string{"safe CompositionChanged enforcedCompositionRef"}},
+		"default": {[2]string{"v1", "v1"}, "", "defaultCompositionRef: {name: c}", []string{
+			"needs care CompositionChanged defaultCompositionRef",
+		}, []string{"needs care CompositionChanged defaultCompositionRef"}},
+		"update policy": {[2]string{"v1", "v1"}, "", "defaultCompositionUpdatePolicy: Manual", []string{
+			"needs care CompositionPolicyChanged defaultCompositionUpdatePolicy",
+		}, []string{"needs care CompositionPolicyChanged defaultCompositionUpdatePolicy"}},
+		"default policies": {
+			[2]string{"v1", "v1"}, "", "defaultCompositionUpdatePolicy: Automatic\n  defaultCompositeDeletePolicy: Background",
+			nil, nil,
+		},
+		"deletion policy": {[2]string{"v1", "v1"}, "", "defaultCompositeDeletePolicy: Foreground", []string{
+			"needs care CompositionPolicyChanged defaultCompositeDeletePolicy",
+		}, []string{"needs care CompositionPolicyChanged defaultCompositeDeletePolicy"}},
+		"labels": {
+			[2]string{"v1", "v1"}, "", "metadata: {labels: {a: b}}", []string{"safe ObjectMetadataChanged metadata"},
+			[]string{"safe ObjectMetadataChanged metadata"},
+		},
+		"default scope": {[2]string{"v2", "v2"}, "", "scope: Namespaced", nil, nil},
+		"scope": {[2]string{"v2", "v2"}, "", "scope: Cluster", []string{"breaking ScopeChanged"}, []string{
+			"breaking ScopeChanged",
+		}},
+		"legacy scope": {[2]string{"v1", "v2"}, "", "scope: LegacyCluster", nil, nil},
+		"scope of version 2": {[2]string{"v1", "v2"}, "", "", []string{"breaking ScopeChanged"}, []string{
+			"breaking ScopeChanged",
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			from, to := xrd(tc.versions[0], tc.from), xrd(tc.versions[1], tc.to)
@@ -207,7 +269,8 @@ func TestEveryFieldOfAnXRDIsCompared(t *testing.T) {
 						got = append(got, strings.TrimSpace(change.Class.String()+" "+string(change.Type)+" "+change.Subject))
 					}
 				}
-				if diff := cmp.Diff(direction.want, got); diff != "" || d.Empty() != (len(got) == 0) || d.XRDs.Unchanged+len(d.XRDs.Changed) != 1 {
+				if diff := cmp.Diff(direction.want, got); diff != "" || d.Empty() != (len(got) == 0) ||
+					d.XRDs.Unchanged+len(d.XRDs.Changed) != 1 {
 					t.Errorf("%+v (-want +got):\n%s", d.XRDs, diff)
 				}
 			}

@@ -103,7 +103,9 @@ func addChanges(d *crddiff.Diff, name string, changes []crddiff.Change) {
 	if len(changes) == 0 {
 		return
 	}
-	at, changed := slices.BinarySearchFunc(d.Changed, name, func(c crddiff.ChangedCRD, name string) int { return strings.Compare(c.Name, name) })
+	at, changed := slices.BinarySearchFunc(
+		d.Changed, name, func(c crddiff.ChangedCRD, name string) int { return strings.Compare(c.Name, name) },
+	)
 	if !changed {
 		d.Changed = slices.Insert(d.Changed, at, crddiff.ChangedCRD{Name: name})
 		d.Unchanged--
@@ -120,31 +122,51 @@ func (a composite) compare(b composite) []crddiff.Change {
 		}
 	}
 	keys := func(keep []string, without []string) string {
-		return strings.Join(slices.DeleteFunc(slices.Clone(keep), func(k string) bool { return slices.Contains(without, k) }), ", ")
+		return strings.Join(
+			slices.DeleteFunc(slices.Clone(keep), func(k string) bool { return slices.Contains(without, k) }), ", ",
+		)
 	}
 	const connectionKeys = "connectionSecretKeys"
 	// Without a list, all keys are published.
 	switch from, to := a.ConnectionSecretKeys, b.ConnectionSecretKeys; {
 	case len(from) == 0:
-		add(crddiff.Care, ConnectionKeysChanged, connectionKeys, "", keys(to, nil), "connection secrets only have listed keys")
+		add(
+			crddiff.Care, ConnectionKeysChanged, connectionKeys, "", keys(to, nil), "connection secrets only have listed keys",
+		)
 	case len(to) == 0:
 		add(crddiff.Safe, ConnectionKeysChanged, connectionKeys, keys(from, nil), "", "connection secrets have all keys")
 	default:
-		add(crddiff.Breaking, ConnectionKeysChanged, connectionKeys, keys(from, to), "", "connection secrets no longer have keys")
+		add(crddiff.Breaking, ConnectionKeysChanged, connectionKeys, keys(
+			from, to,
+		), "", "connection secrets no longer have keys")
 		add(crddiff.Safe, ConnectionKeysChanged, connectionKeys, "", keys(to, from), "connection secrets have more keys")
 	}
 	if b.Enforced.Name == "" {
-		add(crddiff.Safe, CompositionChanged, "enforcedCompositionRef", a.Enforced.Name, "", "composite resources no longer have to use one composition")
+		add(
+			crddiff.Safe, CompositionChanged, "enforcedCompositionRef", a.Enforced.Name, "",
+			"composite resources no longer have to use one composition",
+		)
 	} else {
-		add(crddiff.Care, CompositionChanged, "enforcedCompositionRef", a.Enforced.Name, b.Enforced.Name, "all composite resources move to one composition")
+		add(
+			crddiff.Care, CompositionChanged, "enforcedCompositionRef", a.Enforced.Name, b.Enforced.Name,
+			"all composite resources move to one composition",
+		)
 	}
-	add(crddiff.Care, CompositionChanged, "defaultCompositionRef", a.Default.Name, b.Default.Name, "the default composition of new composite resources changed")
-	add(crddiff.Care, CompositionPolicyChanged, "defaultCompositionUpdatePolicy", cmp.Or(a.UpdatePolicy, "Automatic"), cmp.Or(b.UpdatePolicy, "Automatic"),
+	add(
+		crddiff.Care, CompositionChanged, "defaultCompositionRef", a.Default.Name, b.Default.Name,
+		"the default composition of new composite resources changed",
+	)
+	add(crddiff.Care, CompositionPolicyChanged,
+		"defaultCompositionUpdatePolicy", cmp.Or(a.UpdatePolicy, "Automatic"), cmp.Or(b.UpdatePolicy, "Automatic"),
 		"the default update policy of composite resources changed")
-	add(crddiff.Care, CompositionPolicyChanged, "defaultCompositeDeletePolicy", cmp.Or(a.DeletePolicy, "Background"), cmp.Or(b.DeletePolicy, "Background"),
+	add(crddiff.Care, CompositionPolicyChanged,
+		"defaultCompositeDeletePolicy", cmp.Or(a.DeletePolicy, "Background"), cmp.Or(b.DeletePolicy, "Background"),
 		"the default deletion policy of claims changed")
 	if !maps.Equal(a.Metadata.Labels, b.Metadata.Labels) || !maps.Equal(a.Metadata.Annotations, b.Metadata.Annotations) {
-		out = append(out, crddiff.Change{Class: crddiff.Safe, Type: ObjectMetadataChanged, Subject: "metadata", Reason: "the labels or annotations of the CRD changed"})
+		out = append(out, crddiff.Change{
+			Class: crddiff.Safe, Type: ObjectMetadataChanged, Subject: "metadata",
+			Reason: "the labels or annotations of the CRD changed",
+		})
 	}
 	return out
 }
@@ -162,9 +184,12 @@ func compareClaims(a, b *crdv1.CustomResourceDefinitionNames) []crddiff.Change {
 	case b == nil:
 		return change(crddiff.Breaking, ClaimsRemoved, a.Kind, "", "the kind of claims was removed")
 	case a.Kind != b.Kind || a.Plural != b.Plural:
-		return change(crddiff.Breaking, ClaimsChanged, a.Kind+" ("+a.Plural+")", b.Kind+" ("+b.Plural+")", "the kind of claims changed")
+		return change(crddiff.Breaking, ClaimsChanged, a.Kind+" ("+a.Plural+")", b.Kind+" ("+b.Plural+
+			")", "the kind of claims changed")
 	case !reflect.DeepEqual(claimAliases(*a), claimAliases(*b)):
-		return change(crddiff.Care, ClaimsChanged, "", "", "other names of claims changed; commands and clients can depend on them")
+		return change(
+			crddiff.Care, ClaimsChanged, "", "", "other names of claims changed; commands and clients can depend on them",
+		)
 	default:
 		return nil
 	}

@@ -36,8 +36,8 @@ func holderOf(l Live) string {
 	return l.Annotations[AdoptedByAnnotation]
 }
 
-// fixOfAdopted returns the remedy for an object that another package has adopted: a package keeps it also with a version that does not
-// contain it.
+// fixOfAdopted returns the remedy for an object that another package has adopted: a package keeps it also with a
+// version that does not contain it.
 func (r Ref) fixOfAdopted(holder string) string {
 	kind, name, _ := strings.Cut(holder, "/")
 	namespace := ""
@@ -45,7 +45,8 @@ func (r Ref) fixOfAdopted(holder string) string {
 		namespace = "--namespace " + r.Namespace + " "
 	}
 	return fmt.Sprintf("a user let %s/%s adopt the object: when that package has a version without it, or is uninstalled, return it with `kubectl annotate %s%s.%s %s %s- %s- %s-`, and let this package adopt it with --adopt",
-		strings.ToLower(kind), name, namespace, strings.ToLower(r.Kind), group(r.APIVersion), r.Name, AdoptedByAnnotation, ContentDigestAnnotation, CABundleHashAnnotation)
+		strings.ToLower(kind), name, namespace, strings.ToLower(r.Kind), group(r.APIVersion), r.Name, AdoptedByAnnotation,
+		ContentDigestAnnotation, CABundleHashAnnotation)
 }
 
 // isUserObject reports whether a user created an object, and not a package manager.
@@ -75,7 +76,9 @@ func (who Requester) keepsOwners(l Live) bool {
 
 // release plans to return an adopted object to its user.
 func release(l Live, owners []metav1.OwnerReference) Change {
-	c := Change{Action: Leave, Ref: l.Ref, MetadataOnly: true, UID: l.UID, ResourceVersion: l.ResourceVersion, Owners: owners}
+	c := Change{
+		Action: Leave, Ref: l.Ref, MetadataOnly: true, UID: l.UID, ResourceVersion: l.ResourceVersion, Owners: owners,
+	}
 	for _, key := range []string{AdoptedByAnnotation, CABundleHashAnnotation, ContentDigestAnnotation} {
 		if _, ok := l.Annotations[key]; ok {
 			c.RemoveAnnotations = append(c.RemoveAnnotations, key)

@@ -34,10 +34,14 @@ func TestAnAdoptedObjectKeepsItsOwners(t *testing.T) {
 		"WithConsent": {consents, live("", helm.Reference(false)), marked(Adopt)},
 		"NewContent":  {consents, adopted("d1", "Provider/aws", helm.Reference(false)), marked(Update)},
 		"Unchanged":   {who, adopted("d2", "Provider/aws", helm.Reference(false)), Plan{Unchanged: 1}},
-		"AdoptedByAnotherOne": {consents, adopted("d2", "Provider/gcp"), Plan{Refusals: []Refusal{{Ref: crd, Holder: "Provider/gcp", Reason: "CustomResourceDefinition buckets.example.org belongs to Provider/gcp",
-			Fix: "a user let provider/gcp adopt the object: when that package has a version without it, or is uninstalled, return it with `kubectl annotate customresourcedefinition.apiextensions.k8s.io buckets.example.org " +
-				"xpkg.dev/adopted-by- xpkg.dev/content-digest- xpkg.dev/ca-bundle-hash-`, and let this package adopt it with --adopt"}}}},
-		"ConsentToAnotherThing": {Requester{Revision: cur, Package: pkg, Adopts: []string{"CustomResourceDefinition/x"}}, live(""), Plan{Refusals: []Refusal{{Ref: crd, Cause: NeedsAdoption}}}},
+		"AdoptedByAnotherOne": {consents, adopted("d2", "Provider/gcp"), Plan{Refusals: []Refusal{
+			{Ref: crd, Holder: "Provider/gcp", Reason: "CustomResourceDefinition buckets.example.org belongs to Provider/gcp",
+				Fix: "a user let provider/gcp adopt the object: when that package has a version without it, or is uninstalled, return it with `kubectl annotate customresourcedefinition.apiextensions.k8s.io buckets.example.org " +
+					"xpkg.dev/adopted-by- xpkg.dev/content-digest- xpkg.dev/ca-bundle-hash-`, and let this package adopt it with --adopt"}}}},
+		"ConsentToAnotherThing": {
+			Requester{Revision: cur, Package: pkg, Adopts: []string{"CustomResourceDefinition/x"}}, live(""),
+			Plan{Refusals: []Refusal{{Ref: crd, Cause: NeedsAdoption}}},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := Establish(want("d2"), tc.live, nil, tc.who)
@@ -58,7 +62,9 @@ func TestUninstallReleasesAdoptedObjects(t *testing.T) {
 	if len(p.Changes) != 1 || p.Changes[0].Action != Leave || !p.Changes[0].MetadataOnly {
 		t.Fatalf("got %+v", p.Changes)
 	}
-	if diff := cmp.Diff([]string{AdoptedByAnnotation, ContentDigestAnnotation}, p.Changes[0].RemoveAnnotations); diff != "" {
+	if diff := cmp.Diff(
+		[]string{AdoptedByAnnotation, ContentDigestAnnotation}, p.Changes[0].RemoveAnnotations,
+	); diff != "" {
 		t.Errorf("removed annotations (-want +got):\n%s", diff)
 	}
 	if n := len(p.Releases().Changes); n != 1 {

@@ -34,7 +34,8 @@ func TestEstablishWritesANewCABundle(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c.desired.Ref, c.desired.Digest = crd, "d2"
 			p := Establish([]Desired{c.desired}, map[Ref]Live{crd: c.live}, nil, who)
-			if (len(p.Changes) > 0) != (c.content || c.metadata) || len(p.Changes) > 0 && p.Changes[0].MetadataOnly != c.metadata {
+			if (len(p.Changes) > 0) != (c.content || c.metadata) ||
+				len(p.Changes) > 0 && p.Changes[0].MetadataOnly != c.metadata {
 				t.Fatalf("%+v", p)
 			}
 			switch {
@@ -48,7 +49,8 @@ func TestEstablishWritesANewCABundle(t *testing.T) {
 }
 
 func TestHoldSplitsOffEveryWebhookConfiguration(t *testing.T) {
-	mutating, validating := Ref{Kind: "MutatingWebhookConfiguration", Name: "one"}, Ref{Kind: "ValidatingWebhookConfiguration", Name: "two"}
+	mutating, validating := Ref{Kind: "MutatingWebhookConfiguration", Name: "one"},
+		Ref{Kind: "ValidatingWebhookConfiguration", Name: "two"}
 	p := Plan{Unchanged: 3, Refusals: []Refusal{{Ref: crd}}}
 	for _, ref := range []Ref{crd, mutating, validating} {
 		p.Changes = append(p.Changes, Change{Ref: ref})

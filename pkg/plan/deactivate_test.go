@@ -30,9 +30,12 @@ func TestDeactivateKeepsThePackage(t *testing.T) {
 		"Stale":            {[]metav1.OwnerReference{old(who.Package, false)}, owned},
 		"Controlled":       {[]metav1.OwnerReference{who.Package.Reference(true)}, owned},
 		"RestoredRevision": {[]metav1.OwnerReference{old(who.Revision, true)}, owned},
-		"Sibling":          {[]metav1.OwnerReference{sibling.Reference(true), stranger.Reference(false)}, []metav1.OwnerReference{stranger.Reference(false), who.Package.Reference(false)}},
-		"Owned":            {[]metav1.OwnerReference{sibling.Reference(false), who.Package.Reference(false)}, nil},
-		"Stranger":         {[]metav1.OwnerReference{stranger.Reference(true)}, nil},
+		"Sibling": {
+			[]metav1.OwnerReference{sibling.Reference(true), stranger.Reference(false)},
+			[]metav1.OwnerReference{stranger.Reference(false), who.Package.Reference(false)},
+		},
+		"Owned":    {[]metav1.OwnerReference{sibling.Reference(false), who.Package.Reference(false)}, nil},
+		"Stranger": {[]metav1.OwnerReference{stranger.Reference(true)}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := Deactivate([]Ref{ref}, map[Ref]Live{ref: {Ref: ref, Owners: c.live, Annotations: ours}}, who)

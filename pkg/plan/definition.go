@@ -59,12 +59,16 @@ func DroppedStored(live, want Definition) []string {
 	return out
 }
 
-// Unserved returns a refusal for a CRD that serves none of its versions: the API server would serve no custom resource of it.
+// Unserved returns a refusal for a CRD that serves none of its versions: the API server would serve no custom resource
+// of it.
 func Unserved(ref Ref, want Definition) []Refusal {
 	if len(want.Served) > 0 {
 		return nil
 	}
-	return []Refusal{{Ref: ref, Cause: NoServedVersion, Reason: fmt.Sprintf("%s %s serves none of its versions: %s", ref.Kind, ref.Name, strings.Join(want.Versions, ", "))}}
+	return []Refusal{{
+		Ref: ref, Cause: NoServedVersion,
+		Reason: fmt.Sprintf("%s %s serves none of its versions: %s", ref.Kind, ref.Name, strings.Join(want.Versions, ", ")),
+	}}
 }
 
 // StoredVersions returns a refusal for a CRD that drops versions in which objects can be stored. Pkg is the
@@ -75,8 +79,10 @@ func StoredVersions(ref Ref, pkg string, live, want Definition, dropped []string
 	if unknown != "" {
 		why = "and it is not known whether custom resources exist: " + unknown
 	}
-	r := Refusal{Ref: ref, Cause: StoredVersionInUse, Reason: fmt.Sprintf("%s %s: the new version drops %s, which status.storedVersions lists, %s",
-		ref.Kind, ref.Name, strings.Join(dropped, ", "), why)}
+	r := Refusal{
+		Ref: ref, Cause: StoredVersionInUse,
+		Reason: fmt.Sprintf("%s %s: the new version drops %s, which status.storedVersions lists, %s",
+			ref.Kind, ref.Name, strings.Join(dropped, ", "), why)}
 	if slices.Contains(dropped, live.Storage) {
 		r.Fix = fmt.Sprintf("First update to a version of the package that still has %s and stores %s in a version that the new one keeps (%s).",
 			strings.Join(dropped, ", "), ref.Name, strings.Join(want.Versions, ", "))
@@ -99,8 +105,9 @@ type Names struct {
 	Resources, Kinds []string
 }
 
-// NamesTaken returns a refusal for a CRD, XRD or MRD with a name of another kind in the same group. The API server stores
-// such a CRD but does not serve it. A served kind with the wanted plural is not another kind: the owner of its CRD decides.
+// NamesTaken returns a refusal for a CRD, XRD or MRD with a name of another kind in the same group. The API server
+// stores such a CRD but does not serve it. A served kind with the wanted plural is not another kind: the owner of its
+// CRD decides.
 func NamesTaken(ref Ref, want Names, taken []Names) []Refusal {
 	var out []Refusal
 	for _, s := range taken {
@@ -111,19 +118,23 @@ func NamesTaken(ref Ref, want Names, taken []Names) []Refusal {
 		if s.Plural == want.Plural {
 			if xrd.Name != "" {
 				out = append(out, Refusal{Ref: ref, Holder: cmp.Or(holderOf(s.Definition), xrd.ObjectName()), Reason: fmt.Sprintf(
-					"%s %s: %s defines the resource %s, and belongs to %s", ref.Kind, ref.Name, of, s.Plural, cmp.Or(holderOf(s.Definition), "no package"))})
+					"%s %s: %s defines the resource %s, and belongs to %s", ref.Kind, ref.Name, of, s.Plural,
+					cmp.Or(holderOf(s.Definition), "no package"))})
 			}
 			continue
 		}
 		for _, name := range append(shared(want.Resources, s.Resources), shared(want.Kinds, s.Kinds)...) {
-			out = append(out, Refusal{Ref: ref, Cause: NameTaken, Reason: fmt.Sprintf("%s %s: the name %s belongs to %s", ref.Kind, ref.Name, name, of)})
+			out = append(out, Refusal{
+				Ref: ref, Cause: NameTaken, Reason: fmt.Sprintf("%s %s: the name %s belongs to %s", ref.Kind, ref.Name, name, of),
+			})
 		}
 	}
 	return out
 }
 
-// HeldCRD returns a refusal for an XRD or an MRD whose CRD, or the CRD of its claim, has another holder: Crossplane does not take that
-// CRD over, and never establishes the XRD or MRD. Owners are the owners of the XRD or MRD after the write.
+// HeldCRD returns a refusal for an XRD or an MRD whose CRD, or the CRD of its claim, has another holder: Crossplane
+// does not take that CRD over, and never establishes the XRD or MRD. Owners are the owners of the XRD or MRD after the
+// write.
 func HeldCRD(ref Ref, crd Live, owners []metav1.OwnerReference) (Refusal, bool) {
 	c := controller(crd.Owners)
 	if c != nil {
@@ -141,7 +152,9 @@ func HeldCRD(ref Ref, crd Live, owners []metav1.OwnerReference) (Refusal, bool) 
 	if holder == "" {
 		return Refusal{}, false
 	}
-	return Refusal{Ref: ref, Holder: holder, Reason: fmt.Sprintf("%s %s defines %s %s, which belongs to %s", ref.Kind, ref.Name, crd.Ref.Kind, crd.Ref.Name, holder)}, true
+	return Refusal{Ref: ref, Holder: holder, Reason: fmt.Sprintf(
+		"%s %s defines %s %s, which belongs to %s", ref.Kind, ref.Name, crd.Ref.Kind, crd.Ref.Name, holder,
+	)}, true
 }
 
 // APIService is a group and version that an aggregated API serves in place of the API server.
@@ -153,8 +166,8 @@ type APIService struct {
 	Service string
 }
 
-// Aggregated returns a refusal for a CRD, XRD or MRD with a served version that an aggregated API serves. The API server would store
-// the CRD, and send all requests for its custom resources to the aggregated API.
+// Aggregated returns a refusal for a CRD, XRD or MRD with a served version that an aggregated API serves. The API
+// server would store the CRD, and send all requests for its custom resources to the aggregated API.
 func Aggregated(ref Ref, want Definition, services []APIService) []Refusal {
 	var out []Refusal
 	for _, s := range services {
@@ -163,8 +176,14 @@ func Aggregated(ref Ref, want Definition, services []APIService) []Refusal {
 		}
 		out = append(out, Refusal{
 			Ref: ref, Cause: AggregatedAPI,
-			Reason: fmt.Sprintf("%s %s: APIService %s sends all requests for %s/%s to the Service %s", ref.Kind, ref.Name, s.Name, s.Group, s.Version, s.Service),
-			Fix:    fmt.Sprintf("If nothing needs the aggregated API, delete it with `kubectl delete apiservice %s`. Otherwise ask the author of the package for another group or version.", s.Name),
+			Reason: fmt.Sprintf(
+				"%s %s: APIService %s sends all requests for %s/%s to the Service %s", ref.Kind, ref.Name, s.Name, s.Group,
+				s.Version, s.Service,
+			),
+			Fix: fmt.Sprintf(
+				"If nothing needs the aggregated API, delete it with `kubectl delete apiservice %s`. Otherwise ask the author of the package for another group or version.",
+				s.Name,
+			),
 		})
 	}
 	return out

@@ -98,13 +98,15 @@ func (d Desired) annotations() map[string]string {
 
 // isWritten reports whether a live object has the content and the CA bundle.
 func (d Desired) isWritten(l Live) bool {
-	return l.Annotations[ContentDigestAnnotation] == d.Digest && (d.CABundleHash == "" || l.Annotations[CABundleHashAnnotation] == d.CABundleHash)
+	return l.Annotations[ContentDigestAnnotation] == d.Digest &&
+		(d.CABundleHash == "" || l.Annotations[CABundleHashAnnotation] == d.CABundleHash)
 }
 
 // refuse returns the reason why a live object must not be written, or nil.
 func (who Requester) refuse(l Live) (Refusal, bool) {
 	if l.Deleting {
-		return Refusal{Ref: l.Ref, Cause: Deleting, Reason: fmt.Sprintf("%s %s is being deleted", l.Ref.Kind, l.Ref.Name)}, true
+		return Refusal{Ref: l.Ref, Cause: Deleting, Reason: fmt.Sprintf("%s %s is being deleted", l.Ref.Kind, l.Ref.Name)},
+			true
 	}
 	if who.hasAdopted(l.Annotations) {
 		return Refusal{}, false
@@ -119,7 +121,9 @@ func (who Requester) refuse(l Live) (Refusal, bool) {
 	if c := controller(l.Owners); c != nil && who.IsFamily(*c) {
 		return Refusal{}, false
 	}
-	refusal := Refusal{Ref: l.Ref, Holder: holder, Reason: fmt.Sprintf("%s %s belongs to %s", l.Ref.Kind, l.Ref.Name, holder)}
+	refusal := Refusal{
+		Ref: l.Ref, Holder: holder, Reason: fmt.Sprintf("%s %s belongs to %s", l.Ref.Kind, l.Ref.Name, holder),
+	}
 	if controller(l.Owners) == nil {
 		refusal.Fix = l.Ref.fixOfAdopted(holder)
 	}
@@ -141,7 +145,10 @@ func (who Requester) refuseSystem(l Live) (Refusal, bool) {
 	default:
 		return Refusal{}, false
 	}
-	return Refusal{Ref: l.Ref, Holder: holder, Reason: fmt.Sprintf("%s %s belongs to %s, which created it", l.Ref.Kind, l.Ref.Name, holder)}, true
+	return Refusal{
+		Ref: l.Ref, Holder: holder,
+		Reason: fmt.Sprintf("%s %s belongs to %s, which created it", l.Ref.Kind, l.Ref.Name, holder),
+	}, true
 }
 
 // IsFamily reports whether a reference names a revision of the same package, or
@@ -192,7 +199,8 @@ func (who Requester) control(d Desired, l Live, drifted bool) (Change, bool) {
 	}
 	c.Labels, c.RemoveLabels = difference(l.Labels, l.ManagedLabels, d.Labels)
 	c.Annotations, c.RemoveAnnotations = difference(l.Annotations, l.ManagedAnnotations, annotations)
-	changed := !equalOwners(c.Owners, l.Owners) || len(c.Labels)+len(c.RemoveLabels)+len(c.Annotations)+len(c.RemoveAnnotations) > 0
+	changed := !equalOwners(c.Owners, l.Owners) ||
+		len(c.Labels)+len(c.RemoveLabels)+len(c.Annotations)+len(c.RemoveAnnotations) > 0
 	return c, changed
 }
 
@@ -223,7 +231,9 @@ func Merge(live map[string]string, managed []string, desired map[string]string) 
 }
 
 // difference returns the keys to set and to remove in live, so that it equals the result of Merge.
-func difference(live map[string]string, managed []string, desired map[string]string) (put map[string]string, remove []string) {
+func difference(
+	live map[string]string, managed []string, desired map[string]string,
+) (put map[string]string, remove []string) {
 	for k, v := range desired {
 		if is, ok := live[k]; !ok || is != v {
 			if put == nil {
@@ -265,7 +275,8 @@ func Deactivate(refs []Ref, live map[Ref]Live, who Requester) Plan {
 			continue
 		}
 		p.Changes = append(p.Changes, Change{
-			Action: action, Ref: ref, MetadataOnly: true, UID: l.UID, ResourceVersion: l.ResourceVersion, Owners: who.owners(l.Owners, false),
+			Action: action, Ref: ref, MetadataOnly: true, UID: l.UID, ResourceVersion: l.ResourceVersion,
+			Owners: who.owners(l.Owners, false),
 		})
 	}
 	p.sort()

@@ -17,7 +17,9 @@ func ExampleEstablish() {
 		Revision: plan.Owner{APIVersion: "pkg.crossplane.io/v1", Kind: "ConfigurationRevision", Name: "platform-1"},
 		Package:  plan.Owner{APIVersion: "pkg.crossplane.io/v1", Kind: "Configuration", Name: "platform"},
 	}
-	want := []plan.Desired{{Ref: composition("network"), Digest: "sha256:1"}, {Ref: composition("cluster"), Digest: "sha256:2"}}
+	want := []plan.Desired{{Ref: composition("network"), Digest: "sha256:1"}, {
+		Ref: composition("cluster"), Digest: "sha256:2",
+	}}
 	live := map[plan.Ref]plan.Live{}
 	for _, change := range plan.Establish(want, live, nil, who).Changes {
 		fmt.Println(change.Action, change.Ref.Name)

@@ -36,7 +36,8 @@ func (h Holders) Take(by string, refs []Ref) []Refusal {
 			h.Put(by, ref)
 		case holder != by:
 			out = append(out, Refusal{
-				Ref: ref, Holder: holder, Reason: fmt.Sprintf("%s %s, which %s contains, belongs to %s", ref.Kind, ref.Name, by, holder),
+				Ref: ref, Holder: holder,
+				Reason: fmt.Sprintf("%s %s, which %s contains, belongs to %s", ref.Kind, ref.Name, by, holder),
 			})
 		}
 	}

@@ -9,7 +9,8 @@ func TestHolders(t *testing.T) {
 	stranger := Ref{APIVersion: "example.org/v1", Kind: "CompositeResourceDefinition", Name: "a"}
 	h := Holders{}
 	h.Put("somebody", definition)
-	if got := h.Take("other", []Ref{newer, namesake, stranger}); len(got) != 1 || got[0].Ref != newer || got[0].Holder != "somebody" ||
+	if got := h.Take("other", []Ref{newer, namesake, stranger}); len(got) != 1 || got[0].Ref != newer ||
+		got[0].Holder != "somebody" ||
 		got[0].Reason != "CompositeResourceDefinition a, which other contains, belongs to somebody" {
 		t.Errorf("an object that somebody holds in another version: %+v", got)
 	}

@@ -7,7 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Owner is the owner of a plan's objects: a package revision, its package, or an object of another API with a namespace.
+// Owner is the owner of a plan's objects: a package revision, its package, or an object of another API with a
+// namespace.
 type Owner struct {
 	APIVersion string
 	Kind       string
@@ -81,13 +82,16 @@ func controller(refs []metav1.OwnerReference) *metav1.OwnerReference {
 
 func equalOwners(a, b []metav1.OwnerReference) bool {
 	return slices.EqualFunc(a, b, func(x, y metav1.OwnerReference) bool {
-		return x.APIVersion == y.APIVersion && x.Kind == y.Kind && x.Name == y.Name && x.UID == y.UID && isController(x) == isController(y)
+		return x.APIVersion == y.APIVersion && x.Kind == y.Kind && x.Name == y.Name && x.UID == y.UID &&
+			isController(x) == isController(y)
 	})
 }
 
 // owns reports whether the requester is an owner of an object.
 func (who Requester) owns(l Live) bool {
-	return slices.ContainsFunc(l.Owners, func(r metav1.OwnerReference) bool { return who.Package.Is(r) && r.UID == who.Package.UID })
+	return slices.ContainsFunc(
+		l.Owners, func(r metav1.OwnerReference) bool { return who.Package.Is(r) && r.UID == who.Package.UID },
+	)
 }
 
 // Controls reports whether the requester is the controller of an object that exists, or the package has adopted the

@@ -50,7 +50,10 @@ func (r Ref) GroupVersionKind() schema.GroupVersionKind {
 
 // Compare orders references by kind, version, namespace and name.
 func (r Ref) Compare(o Ref) int {
-	return cmp.Or(cmp.Compare(r.Kind, o.Kind), cmp.Compare(r.APIVersion, o.APIVersion), cmp.Compare(r.Namespace, o.Namespace), cmp.Compare(r.Name, o.Name))
+	return cmp.Or(
+		cmp.Compare(r.Kind, o.Kind), cmp.Compare(r.APIVersion, o.APIVersion), cmp.Compare(r.Namespace, o.Namespace),
+		cmp.Compare(r.Name, o.Name),
+	)
 }
 
 // Desired is an object of a package.
@@ -63,8 +66,8 @@ type Desired struct {
 	// CallsRuntime reports whether the object makes the API server call the runtime of the package, and therefore
 	// contains a CA bundle.
 	CallsRuntime bool
-	// CABundleHash is the hash of the CA bundle and of the runtime's address. Leave it empty in a dry run; the live value is
-	// then accepted.
+	// CABundleHash is the hash of the CA bundle and of the runtime's address. Leave it empty in a dry run; the live value
+	// is then accepted.
 	CABundleHash string
 }
 

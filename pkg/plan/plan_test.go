@@ -71,7 +71,9 @@ func TestEstablish(t *testing.T) {
 			change(Update, true, "", pkg.Reference(true)),
 		},
 		"CoreCreatedItFromAManagedResourceDefinition": {
-			live("", old.Reference(true), Owner{"apiextensions.crossplane.io/v1alpha1", "ManagedResourceDefinition", "", crd.Name, "uid-mrd"}.Reference(false)),
+			live("", old.Reference(true), Owner{
+				"apiextensions.crossplane.io/v1alpha1", "ManagedResourceDefinition", "", crd.Name, "uid-mrd",
+			}.Reference(false)),
 			change(TakeOver, false, "d2", pkg.Reference(true)),
 		},
 		"RestoredFromBackupWithStaleUIDs": {
@@ -85,8 +87,9 @@ func TestEstablish(t *testing.T) {
 		"AUserCreatedIt": {
 			live("", helm.Reference(false)),
 			Plan{Refusals: []Refusal{{
-				Ref: crd, Cause: NeedsAdoption, Reason: "CustomResourceDefinition buckets.example.org exists and belongs to no package",
-				Fix: "review the objects, and run `xpkg approve provider/aws` to let the package adopt them, or delete them",
+				Ref: crd, Cause: NeedsAdoption,
+				Reason: "CustomResourceDefinition buckets.example.org exists and belongs to no package",
+				Fix:    "review the objects, and run `xpkg approve provider/aws` to let the package adopt them, or delete them",
 			}}},
 		},
 		"AnUninstalledPackageLeftIt": {
@@ -95,11 +98,16 @@ func TestEstablish(t *testing.T) {
 		},
 		"AnotherPackageControlsIt": {
 			live("d2", foreign.Reference(true)),
-			Plan{Refusals: []Refusal{{Ref: crd, Holder: "ProviderRevision/gcp-1", Reason: "CustomResourceDefinition buckets.example.org belongs to ProviderRevision/gcp-1"}}},
+			Plan{Refusals: []Refusal{{
+				Ref: crd, Holder: "ProviderRevision/gcp-1",
+				Reason: "CustomResourceDefinition buckets.example.org belongs to ProviderRevision/gcp-1",
+			}}},
 		},
 		"SomethingElseControlsIt": {
 			live("d2", helm.Reference(true)),
-			Plan{Refusals: []Refusal{{Ref: crd, Holder: "Release/tools", Reason: "CustomResourceDefinition buckets.example.org belongs to Release/tools"}}},
+			Plan{Refusals: []Refusal{{
+				Ref: crd, Holder: "Release/tools", Reason: "CustomResourceDefinition buckets.example.org belongs to Release/tools",
+			}}},
 		},
 	}
 	for name, tc := range cases {
@@ -125,9 +133,11 @@ func TestEstablishRevertsChangesOfOtherClients(t *testing.T) {
 		"RecordedThoughOthersWroteTheSame": {
 			Live{Generation: 3, OthersWrote: true}, map[Ref]Written{crd: {"uid-crd", 3}}, Plan{Unchanged: 1},
 		},
-		"NoRecordAndNobodyElse":      {Live{Generation: 3}, nil, Plan{Unchanged: 1}},
-		"NoRecordAndSomebodyElse":    {Live{Generation: 3, OthersWrote: true}, nil, content},
-		"RecordIsOfAFormerObject":    {Live{Generation: 3, OthersWrote: true}, map[Ref]Written{crd: {"uid-other", 3}}, content},
+		"NoRecordAndNobodyElse":   {Live{Generation: 3}, nil, Plan{Unchanged: 1}},
+		"NoRecordAndSomebodyElse": {Live{Generation: 3, OthersWrote: true}, nil, content},
+		"RecordIsOfAFormerObject": {
+			Live{Generation: 3, OthersWrote: true}, map[Ref]Written{crd: {"uid-other", 3}}, content,
+		},
 		"RecordIsOfAnEarlierVersion": {Live{Generation: 3}, map[Ref]Written{crd: {"uid-crd", 0}}, Plan{Unchanged: 1}},
 	}
 	for name, tc := range cases {
@@ -148,7 +158,9 @@ func TestEstablishPatchesMetadata(t *testing.T) {
 	l := live("d2", pkg.Reference(true))[crd]
 	l.Labels = map[string]string{"theirs": "stays", "dropped": "by the package", "kept": "old"}
 	l.ManagedLabels = []string{"dropped", "kept"}
-	got := Establish([]Desired{{Ref: crd, Digest: "d2", Labels: map[string]string{"kept": "new"}}}, map[Ref]Live{crd: l}, nil, who)
+	got := Establish(
+		[]Desired{{Ref: crd, Digest: "d2", Labels: map[string]string{"kept": "new"}}}, map[Ref]Live{crd: l}, nil, who,
+	)
 	want := change(Update, true, "", pkg.Reference(true))
 	want.Changes[0].Labels, want.Changes[0].RemoveLabels = map[string]string{"kept": "new"}, []string{"dropped"}
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
@@ -166,7 +178,9 @@ func TestUninstall(t *testing.T) {
 			live("d2", cur.Reference(true), old.Reference(false), pkg.Reference(false)),
 			Plan{Changes: []Change{{Action: Delete, Ref: crd, UID: "uid-crd", ResourceVersion: "7"}}},
 		},
-		"SharedStays":  {live("d2", cur.Reference(true), helm.Reference(false)), change(Leave, true, "", helm.Reference(false))},
+		"SharedStays": {
+			live("d2", cur.Reference(true), helm.Reference(false)), change(Leave, true, "", helm.Reference(false)),
+		},
 		"NotOurs":      {live("d2", helm.Reference(true)), Plan{Unchanged: 1}},
 		"NobodyOwnsIt": {live("d2"), Plan{Unchanged: 1}},
 	}
@@ -258,11 +272,21 @@ func TestNoPackageTakesACRDOfTheManagerOrOfCrossplane(t *testing.T) {
 		live   Live
 		holder string
 	}{
-		"Manager":           {Live{Ref: crd, Annotations: map[string]string{ManagerAnnotation: "true", ContentDigestAnnotation: "d1"}}, "the package manager"},
-		"ManagerOwned":      {Live{Ref: crd, Annotations: map[string]string{ManagerAnnotation: "true"}, Owners: []metav1.OwnerReference{deployment.Reference(false)}}, "the package manager"},
-		"Crossplane":        {Live{Ref: crd, OthersWrote: true, CrossplaneWrote: true}, "Crossplane"},
-		"UpstreamPackage":   {Live{Ref: crd, OthersWrote: true, CrossplaneWrote: true, Owners: []metav1.OwnerReference{pkg.Reference(false)}}, ""},
-		"UpstreamRevision":  {Live{Ref: crd, OthersWrote: true, CrossplaneWrote: true, Owners: []metav1.OwnerReference{old.Reference(true)}}, ""},
+		"Manager": {
+			Live{Ref: crd, Annotations: map[string]string{ManagerAnnotation: "true", ContentDigestAnnotation: "d1"}},
+			"the package manager",
+		},
+		"ManagerOwned": {Live{
+			Ref: crd, Annotations: map[string]string{ManagerAnnotation: "true"},
+			Owners: []metav1.OwnerReference{deployment.Reference(false)},
+		}, "the package manager"},
+		"Crossplane": {Live{Ref: crd, OthersWrote: true, CrossplaneWrote: true}, "Crossplane"},
+		"UpstreamPackage": {
+			Live{Ref: crd, OthersWrote: true, CrossplaneWrote: true, Owners: []metav1.OwnerReference{pkg.Reference(false)}}, "",
+		},
+		"UpstreamRevision": {
+			Live{Ref: crd, OthersWrote: true, CrossplaneWrote: true, Owners: []metav1.OwnerReference{old.Reference(true)}}, "",
+		},
 		"WrittenByXPKGOnly": {Live{Ref: crd, Annotations: map[string]string{ContentDigestAnnotation: "d1"}}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -21,7 +21,8 @@ func after(p Plan, before map[Ref]Live) map[Ref]Live {
 		l := out[c.Ref]
 		l.Ref, l.UID, l.Owners = c.Ref, types.UID("uid-"+c.Ref.Name), c.Owners
 		if c.MetadataOnly {
-			l.Labels, l.Annotations = patched(l.Labels, c.Labels, c.RemoveLabels), patched(l.Annotations, c.Annotations, c.RemoveAnnotations)
+			l.Labels, l.Annotations = patched(l.Labels, c.Labels, c.RemoveLabels),
+				patched(l.Annotations, c.Annotations, c.RemoveAnnotations)
 		} else {
 			l.Labels, l.Annotations, l.OthersWrote = c.Labels, c.Annotations, false
 			l.Generation++
@@ -59,7 +60,10 @@ func recorded(live map[Ref]Live) map[Ref]Written {
 
 func refGen() *rapid.Generator[Ref] {
 	return rapid.Custom(func(t *rapid.T) Ref {
-		return Ref{APIVersion: crd.APIVersion, Kind: crd.Kind, Name: fmt.Sprintf("things%d.example.org", rapid.IntRange(0, 5).Draw(t, "object"))}
+		return Ref{
+			APIVersion: crd.APIVersion, Kind: crd.Kind,
+			Name: fmt.Sprintf("things%d.example.org", rapid.IntRange(0, 5).Draw(t, "object")),
+		}
 	})
 }
 
@@ -75,7 +79,9 @@ func ownersGen() *rapid.Generator[[]metav1.OwnerReference] {
 			refs = append(refs, Owner{pkgV1, "ProviderRevision", "", n, uid}.Reference(control))
 		}
 		if rapid.Bool().Draw(t, "package") {
-			refs = append(refs, Owner{pkgV1, "Provider", "", "aws", types.UID(rapid.SampledFrom([]string{string(pkg.UID), "before"}).Draw(t, "uid"))}.
+			refs = append(refs, Owner{
+				pkgV1, "Provider", "", "aws", types.UID(rapid.SampledFrom([]string{string(pkg.UID), "before"}).Draw(t, "uid")),
+			}.
 				Reference(!controlled && rapid.Bool().Draw(t, "control")))
 		}
 		if rapid.Bool().Draw(t, "foreign") {
@@ -115,7 +121,8 @@ func liveGen() *rapid.Generator[map[Ref]Live] {
 // keepsForeignOwners checks that an object has lost no owner but revisions of its package.
 func keepsForeignOwners(t *rapid.T, before, after Live) {
 	for _, r := range before.Owners {
-		if r.Kind == "Release" && !slices.ContainsFunc(after.Owners, func(o metav1.OwnerReference) bool { return o.Name == r.Name }) {
+		if r.Kind == "Release" &&
+			!slices.ContainsFunc(after.Owners, func(o metav1.OwnerReference) bool { return o.Name == r.Name }) {
 			t.Fatalf("%s lost its owner %s", after.Ref.Name, r.Name)
 		}
 	}
@@ -129,9 +136,13 @@ func TestEstablishConverges(t *testing.T) {
 		before := liveGen().Draw(t, "before")
 		var desired []Desired
 		for _, ref := range rapid.SliceOfDistinct(refGen(), rapid.ID).Draw(t, "desired") {
-			desired = append(desired, Desired{Ref: ref, Digest: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "digest"), Labels: labelsGen().Draw(t, "labels")})
+			desired = append(desired, Desired{
+				Ref: ref, Digest: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "digest"), Labels: labelsGen().Draw(t, "labels"),
+			})
 		}
-		w := Requester{Revision: Owner{pkgV1, "ProviderRevision", "", "aws-2", "now"}, Package: pkg, Siblings: []string{"aws-1", "aws-2", "aws-3"}}
+		w := Requester{Revision: Owner{pkgV1, "ProviderRevision", "", "aws-2", "now"}, Package: pkg, Siblings: []string{
+			"aws-1", "aws-2", "aws-3",
+		}}
 		p := Establish(desired, before, knownGen().Draw(t, "known"), w)
 		if len(p.Refusals) > 0 {
 			t.Fatalf("refused among revisions of one package: %+v", p.Refusals)
@@ -176,7 +187,9 @@ func TestDeactivateConvergesAndKeepsOwners(t *testing.T) {
 		for ref := range before {
 			refs = append(refs, ref)
 		}
-		w := Requester{Revision: Owner{pkgV1, "ProviderRevision", "", "aws-2", "now"}, Package: pkg, Siblings: []string{"aws-1", "aws-2", "aws-3"}}
+		w := Requester{Revision: Owner{pkgV1, "ProviderRevision", "", "aws-2", "now"}, Package: pkg, Siblings: []string{
+			"aws-1", "aws-2", "aws-3",
+		}}
 		then := after(Deactivate(refs, before, w), before)
 		if again := Deactivate(refs, then, w); len(again.Changes) > 0 {
 			t.Fatalf("the second plan still changes %+v", again.Changes)
@@ -190,16 +203,24 @@ func TestDeactivateConvergesAndKeepsOwners(t *testing.T) {
 	})
 }
 
-// An object that is settled without its managed fields is one that Establish does not change with them, and a plan settles its objects.
+// An object that is settled without its managed fields is one that Establish does not change with them, and a plan
+// settles its objects.
 func TestSettledObjectsNeedNoWrite(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		live, known := liveGen().Draw(t, "live"), knownGen().Draw(t, "known")
-		w := Requester{Revision: Owner{pkgV1, "ProviderRevision", "", "aws-2", "now"}, Package: pkg, Siblings: []string{"aws-1", "aws-2", "aws-3"}}
+		w := Requester{Revision: Owner{pkgV1, "ProviderRevision", "", "aws-2", "now"}, Package: pkg, Siblings: []string{
+			"aws-1", "aws-2", "aws-3",
+		}}
 		for ref, l := range live {
-			d := Desired{Ref: ref, Digest: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "digest"), Labels: labelsGen().Draw(t, "desired labels")}
-			l.Deleting, l.CrossplaneWrote = rapid.Bool().Draw(t, "deleting"), l.OthersWrote && rapid.Bool().Draw(t, "Crossplane wrote")
+			d := Desired{
+				Ref: ref, Digest: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "digest"),
+				Labels: labelsGen().Draw(t, "desired labels"),
+			}
+			l.Deleting, l.CrossplaneWrote = rapid.Bool().Draw(t, "deleting"), l.OthersWrote &&
+				rapid.Bool().Draw(t, "Crossplane wrote")
 			watched := l
-			watched.OthersWrote, watched.CrossplaneWrote, watched.ManagedLabels, watched.ManagedAnnotations = false, false, nil, nil
+			watched.OthersWrote, watched.CrossplaneWrote, watched.ManagedLabels, watched.ManagedAnnotations = false, false, nil,
+				nil
 			p := Establish([]Desired{d}, map[Ref]Live{ref: l}, known, w)
 			if IsSettled(d, watched, known, w) && p.Unchanged != 1 {
 				t.Fatalf("%+v is settled, and the plan is %+v", l, p)

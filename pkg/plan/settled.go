@@ -1,8 +1,8 @@
 package plan
 
-// IsSettled reports whether Establish would not change a live object, judged by metadata without managed fields, such as that of a watch.
-// It is false in case of doubt: without a recorded write of this generation, and for an object with labels or annotations that are not
-// desired, which a former version of the package may have set.
+// IsSettled reports whether Establish would not change a live object, judged by metadata without managed fields, such
+// as that of a watch. It is false in case of doubt: without a recorded write of this generation, and for an object with
+// labels or annotations that are not desired, which a former version of the package may have set.
 func IsSettled(d Desired, l Live, known map[Ref]Written, who Requester) bool {
 	w, ok := known[d.Ref]
 	if !ok || w.UID != l.UID || w.Generation == 0 || w.Generation != l.Generation || len(l.Owners) == 0 {

@@ -161,7 +161,9 @@ func ruleKey(r rbacv1.PolicyRule) string {
 
 func sortedRule(rule rbacv1.PolicyRule) rbacv1.PolicyRule {
 	out := *rule.DeepCopy()
-	for _, part := range []*[]string{&out.APIGroups, &out.Resources, &out.ResourceNames, &out.NonResourceURLs, &out.Verbs} {
+	for _, part := range []*[]string{
+		&out.APIGroups, &out.Resources, &out.ResourceNames, &out.NonResourceURLs, &out.Verbs,
+	} {
 		slices.Sort(*part)
 		*part = slices.Compact(*part)
 	}

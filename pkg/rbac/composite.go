@@ -13,8 +13,8 @@ const (
 	labelAggregateToNSAdmin = "rbac.crossplane.io/aggregate-to-ns-admin"
 	labelAggregateToNSEdit  = "rbac.crossplane.io/aggregate-to-ns-edit"
 	labelAggregateToNSView  = "rbac.crossplane.io/aggregate-to-ns-view"
-	// labelComposite on a role is the name of its XRD. Crossplane's RBAC manager matches it with annotations of namespaces whose
-	// keys are as short as labels, so it matches no longer name.
+	// labelComposite on a role is the name of its XRD. Crossplane's RBAC manager matches it with annotations of namespaces
+	// whose keys are as short as labels, so it matches no longer name.
 	labelComposite = "rbac.crossplane.io/xrd"
 )
 
@@ -50,7 +50,10 @@ func DeriveComposite(c Composite) []rbacv1.ClusterRole {
 	return []rbacv1.ClusterRole{
 		c.role("browse", []string{labelAggregateToBrowse}, rule(both[:2:2], verbsView)),
 		c.role("crossplane", []string{labelAggregateToCrossplane}, rule(both, verbsAll), rule(finalizers, verbsUpdate)),
-		c.role("edit", []string{labelAggregateToAdmin, labelAggregateToEdit, labelAggregateToNSAdmin, labelAggregateToNSEdit}, rule(both, verbsAll)),
+		c.role(
+			"edit", []string{labelAggregateToAdmin, labelAggregateToEdit, labelAggregateToNSAdmin, labelAggregateToNSEdit},
+			rule(both, verbsAll),
+		),
 		c.role("view", []string{labelAggregateToView, labelAggregateToNSView}, rule(both, verbsView)),
 	}
 }
@@ -69,7 +72,8 @@ func (c Composite) role(to string, collectedBy []string, rules ...rbacv1.PolicyR
 	return rbacv1.ClusterRole{TypeMeta: typeMeta("ClusterRole"), ObjectMeta: meta, Rules: rules}
 }
 
-// setName sets a label to the name of an object. A name that no label can hold is the value of an annotation with the same key.
+// setName sets a label to the name of an object. A name that no label can hold is the value of an annotation with the
+// same key.
 func setName(meta *metav1.ObjectMeta, label, name string) {
 	if len(validation.IsValidLabelValue(name)) > 0 {
 		meta.Annotations = map[string]string{label: name}

@@ -11,7 +11,9 @@ import (
 func TestCompositesAndClaims(t *testing.T) {
 	rules := func(claim string) map[string][]rbacv1.PolicyRule {
 		out := map[string][]rbacv1.PolicyRule{}
-		for _, role := range DeriveComposite(Composite{Name: "xs.example.org", Group: "example.org", Plural: "xs", Claim: claim}) {
+		for _, role := range DeriveComposite(Composite{
+			Name: "xs.example.org", Group: "example.org", Plural: "xs", Claim: claim,
+		}) {
 			out[role.Name] = role.Rules
 		}
 		return out
@@ -34,10 +36,11 @@ func TestCompositesAndClaims(t *testing.T) {
 		t.Errorf("without a claim (-want +got):\n%s", diff)
 	}
 	with := map[string][]rbacv1.PolicyRule{
-		name + "browse":     {rule("view", "xs", "xs/status")},
-		name + "crossplane": {rule("*", "xs", "xs/status", "cs", "cs/status"), rule("update", "xs/finalizers", "cs/finalizers")},
-		name + "edit":       {rule("*", "xs", "xs/status", "cs", "cs/status")},
-		name + "view":       {rule("view", "xs", "xs/status", "cs", "cs/status")},
+		name + "browse": {rule("view", "xs", "xs/status")},
+		name +
+			"crossplane": {rule("*", "xs", "xs/status", "cs", "cs/status"), rule("update", "xs/finalizers", "cs/finalizers")},
+		name + "edit": {rule("*", "xs", "xs/status", "cs", "cs/status")},
+		name + "view": {rule("view", "xs", "xs/status", "cs", "cs/status")},
 	}
 	if diff := cmp.Diff(with, rules("cs")); diff != "" {
 		t.Errorf("with a claim (-want +got):\n%s", diff)
@@ -53,8 +56,11 @@ func TestLabelsOfComposites(t *testing.T) {
 	want := map[string]map[string]string{
 		"browse":     {labelAggregateToBrowse: "true", labelComposite: "x"},
 		"crossplane": {labelAggregateToCrossplane: "true"},
-		"edit":       {labelAggregateToAdmin: "true", labelAggregateToEdit: "true", labelAggregateToNSAdmin: "true", labelAggregateToNSEdit: "true", labelComposite: "x"},
-		"view":       {labelAggregateToView: "true", labelAggregateToNSView: "true", labelComposite: "x"},
+		"edit": {
+			labelAggregateToAdmin: "true", labelAggregateToEdit: "true", labelAggregateToNSAdmin: "true",
+			labelAggregateToNSEdit: "true", labelComposite: "x",
+		},
+		"view": {labelAggregateToView: "true", labelAggregateToNSView: "true", labelComposite: "x"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("labels (-want +got):\n%s", diff)
@@ -77,7 +83,9 @@ func TestCompositesHaveNoRolesForOtherNames(t *testing.T) {
 	}
 	for _, claim := range []string{"*", "things/status", "a b"} {
 		with := DeriveComposite(Composite{Name: "x", Group: "example.org", Plural: "things", Claim: claim})
-		if without := DeriveComposite(Composite{Name: "x", Group: "example.org", Plural: "things"}); !cmp.Equal(without, with) {
+		if without := DeriveComposite(Composite{
+			Name: "x", Group: "example.org", Plural: "things",
+		}); !cmp.Equal(without, with) {
 			t.Errorf("the claim %q has roles: %+v", claim, with)
 		}
 	}

@@ -96,7 +96,9 @@ func (s *Set) aggregateRoles(in Input, types []schema.GroupResource) {
 		labels map[string]string
 		verbs  []string
 	}{
-		{suffixEdit, map[string]string{labelAggregateToCrossplane: "true", labelAggregateToAdmin: "true", labelAggregateToEdit: "true"}, verbsAll},
+		{suffixEdit, map[string]string{
+			labelAggregateToCrossplane: "true", labelAggregateToAdmin: "true", labelAggregateToEdit: "true",
+		}, verbsAll},
 		{suffixView, map[string]string{labelAggregateToView: "true"}, verbsView},
 	} {
 		if len(global) > 0 {
@@ -173,7 +175,9 @@ func systemRules(types []schema.GroupResource) []rbacv1.PolicyRule {
 func finalizerRules(types []schema.GroupResource) []rbacv1.PolicyRule {
 	rules := make([]rbacv1.PolicyRule, len(types))
 	for i, t := range types {
-		rules[i] = rbacv1.PolicyRule{APIGroups: []string{t.Group}, Resources: []string{t.Resource + "/finalizers"}, Verbs: verbsUpdate}
+		rules[i] = rbacv1.PolicyRule{
+			APIGroups: []string{t.Group}, Resources: []string{t.Resource + "/finalizers"}, Verbs: verbsUpdate,
+		}
 	}
 	return canonical(rules)
 }

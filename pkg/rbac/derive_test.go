@@ -50,8 +50,12 @@ var inputs = map[string]func() Input{
 		in.Family = resources("caches.cache.example.org", "providerconfigs.example.org")
 		in.SafeStart = true
 		in.Requests = []rbacv1.PolicyRule{
-			{APIGroups: []string{"apiextensions.crossplane.io"}, Resources: []string{"compositions"}, Verbs: []string{"watch", "get", "list"}},
-			{APIGroups: []string{"apiextensions.crossplane.io"}, Resources: []string{"compositions"}, Verbs: []string{"get"}, ResourceNames: []string{"x"}},
+			{APIGroups: []string{"apiextensions.crossplane.io"}, Resources: []string{"compositions"}, Verbs: []string{
+				"watch", "get", "list",
+			}},
+			{APIGroups: []string{
+				"apiextensions.crossplane.io",
+			}, Resources: []string{"compositions"}, Verbs: []string{"get"}, ResourceNames: []string{"x"}},
 		}
 		in.ServiceAccounts = append(in.ServiceAccounts, account("crossplane-system", "another"))
 		return in
@@ -82,8 +86,10 @@ var inputs = map[string]func() Input{
 		return Input{
 			Kind: Function, Package: "function-x", Revision: "function-x-0123456789ab", Namespace: "crossplane-system",
 			// The CRDs of a function describe the schema of its input.
-			Defined:         resources("inputs.x.example.org"),
-			Requests:        []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get"}}},
+			Defined: resources("inputs.x.example.org"),
+			Requests: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{
+				"get",
+			}}},
 			ServiceAccounts: []rbacv1.Subject{account("crossplane-system", "function-x")},
 		}
 	},
@@ -148,17 +154,28 @@ func TestNoRoles(t *testing.T) {
 		"nothing defined":             func(in *Input) { in.Defined = nil },
 		"nothing defined, safe start": func(in *Input) { in.Defined, in.SafeStart = nil, true },
 		"what API servers have": func(in *Input) {
-			in.Defined = resources("validatingwebhookconfigurations.admissionregistration.k8s.io", "roles.rbac.authorization.k8s.io", "deployments.apps", "secrets")
+			in.Defined = resources(
+				"validatingwebhookconfigurations.admissionregistration.k8s.io", "roles.rbac.authorization.k8s.io",
+				"deployments.apps", "secrets",
+			)
 			in.Family = resources("providers.pkg.crossplane.io")
 		},
-		"a configuration":               func(in *Input) { in.Kind = Configuration },
-		"a configuration that requests": func(in *Input) { in.Kind, in.Requests = Configuration, []rbacv1.PolicyRule{{Verbs: []string{"get"}}} },
+		"a configuration": func(in *Input) { in.Kind = Configuration },
+		"a configuration that requests": func(in *Input) {
+			in.Kind, in.Requests = Configuration, []rbacv1.PolicyRule{{
+				Verbs: []string{"get"},
+			}}
+		},
 		"a function without a runtime": func(in *Input) {
-			in.Kind, in.Requests = Function, []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get"}}}
+			in.Kind, in.Requests = Function,
+				[]rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get"}}}
 			*in = in.WithoutRuntime()
 		},
-		"a provider without types and a runtime": func(in *Input) { in.Defined, in.SafeStart = nil, true; *in = in.WithoutRuntime() },
-		"a function that requests nothing":       func(in *Input) { in.Kind = Function },
+		"a provider without types and a runtime": func(in *Input) {
+			in.Defined, in.SafeStart = nil, true
+			*in = in.WithoutRuntime()
+		},
+		"a function that requests nothing": func(in *Input) { in.Kind = Function },
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := provider()
@@ -202,8 +219,12 @@ func TestNamespacedModeConfines(t *testing.T) {
 		in := provider()
 		in.SafeStart = rapid.Bool().Draw(t, "safe start")
 		in.Requests = rulesOf(t, "requests")
-		known := []schema.GroupResource{{Group: "a.org", Resource: "pods"}, {Group: "b.a.org", Resource: "roles"}, {Group: "example.org", Resource: "providerconfigs"}}
-		in.ClusterScoped = map[schema.GroupResource]bool{{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}: true}
+		known := []schema.GroupResource{{Group: "a.org", Resource: "pods"}, {Group: "b.a.org", Resource: "roles"}, {
+			Group: "example.org", Resource: "providerconfigs",
+		}}
+		in.ClusterScoped = map[schema.GroupResource]bool{
+			{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}: true,
+		}
 		for _, k := range rapid.SliceOf(rapid.SampledFrom(known)).Draw(t, "cluster-scoped") {
 			in.ClusterScoped[k] = true
 		}
@@ -218,7 +239,8 @@ func TestNamespacedModeConfines(t *testing.T) {
 				continue
 			}
 			for _, a := range attempts {
-				if a.url == "" && allows(role.Rules, a) && !in.ClusterScoped[schema.GroupResource{Group: a.group, Resource: a.resource}] {
+				if a.url == "" && allows(role.Rules, a) &&
+					!in.ClusterScoped[schema.GroupResource{Group: a.group, Resource: a.resource}] {
 					t.Fatalf("%+v is granted everywhere", a)
 				}
 			}
@@ -244,7 +266,8 @@ func programRules(s Set) []rbacv1.PolicyRule {
 
 func TestPermissionsOfACreator(t *testing.T) {
 	set := Derive(inputs["namespaced"]())
-	if Missing(set.Everywhere(), set.ClusterRoles[0].Rules) != nil || Missing(set.Within("crossplane-system"), set.Roles[0].Rules) != nil {
+	if Missing(set.Everywhere(), set.ClusterRoles[0].Rules) != nil ||
+		Missing(set.Within("crossplane-system"), set.Roles[0].Rules) != nil {
 		t.Error("who has the rules of the set may not create its roles")
 	}
 	if set.Within("default") != nil {
@@ -255,15 +278,20 @@ func TestPermissionsOfACreator(t *testing.T) {
 func TestParseNeeds(t *testing.T) {
 	for text, want := range map[string]Needs{
 		"": {}, " full ": {}, "minimal": minimal,
-		"secrets=namespace, configmaps=none":    {Secrets: OwnNamespace, ConfigMaps: Nothing},
-		"minimal,secrets = read,events=all":     {Secrets: Reading, ConfigMaps: Nothing, Events: Everything, Leases: OwnNamespace},
+		"secrets=namespace, configmaps=none": {Secrets: OwnNamespace, ConfigMaps: Nothing},
+		"minimal,secrets = read,events=all": {
+			Secrets: Reading, ConfigMaps: Nothing, Events: Everything, Leases: OwnNamespace,
+		},
 		"full, leases=namespace, events=record": {Leases: OwnNamespace, Events: Recording},
 	} {
 		if got, err := ParseNeeds(text); err != nil || got != want {
 			t.Errorf("%q: got %+v, %v", text, got, err)
 		}
 	}
-	for _, text := range []string{",", "least", "secrets", "secrets=some", "pods=none", "secrets=none,minimal", "secrets=none,secrets=all", "Secrets=none", "secrets=none=all"} {
+	for _, text := range []string{
+		",", "least", "secrets", "secrets=some", "pods=none", "secrets=none,minimal", "secrets=none,secrets=all",
+		"Secrets=none", "secrets=none=all",
+	} {
 		if got, err := ParseNeeds(text); !errors.Is(err, ErrInvalidPermissions) || got != (Needs{}) {
 			t.Errorf("%q: got %+v, %v", text, got, err)
 		}
@@ -307,7 +335,8 @@ func TestRolesOfALargeFamilyFit(t *testing.T) {
 	in := provider()
 	for i := range 2043 {
 		in.Family = append(in.Family, schema.GroupResource{
-			Group: "service" + string(rune('a'+i%26)) + string(rune('a'+i/26%7)) + ".aws.upbound.example.org", Resource: "resourcesofsomelength" + strings.Repeat("x", i%12) + string(rune('a'+i%26)),
+			Group:    "service" + string(rune('a'+i%26)) + string(rune('a'+i/26%7)) + ".aws.upbound.example.org",
+			Resource: "resourcesofsomelength" + strings.Repeat("x", i%12) + string(rune('a'+i%26)),
 		})
 	}
 	sizes := map[string]int{}

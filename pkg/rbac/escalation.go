@@ -31,7 +31,8 @@ func (e *escalation) matches(g grant) bool {
 		return slices.ContainsFunc(e.urls, func(u string) bool { return urlCovers(u, g.url) || urlCovers(g.url, u) })
 	}
 	return slices.ContainsFunc(e.targets, func(t target) bool {
-		return (g.group == star || t.hasGroup(g.group)) && slices.ContainsFunc(t.resources, func(r string) bool { return overlaps(g.resource, r) })
+		return (g.group == star || t.hasGroup(g.group)) &&
+			slices.ContainsFunc(t.resources, func(r string) bool { return overlaps(g.resource, r) })
 	})
 }
 
@@ -97,9 +98,10 @@ func isHarmless(g grant) bool {
 	return g.url != "" || slices.Contains(verbsView, g.verb) || isDangerous(g.verb) || sub == "finalizers" ||
 		g.group != star && !isKubernetesGroup(g.group) ||
 		slices.ContainsFunc(harmless, func(e escalation) bool {
-			return (slices.Contains(e.verbs, star) || slices.Contains(e.verbs, g.verb)) && slices.ContainsFunc(e.targets, func(t target) bool {
-				return t.group == g.group && (t.hasAll(g.group) || slices.Contains(t.resources, g.resource))
-			})
+			return (slices.Contains(e.verbs, star) || slices.Contains(e.verbs, g.verb)) &&
+				slices.ContainsFunc(e.targets, func(t target) bool {
+					return t.group == g.group && (t.hasAll(g.group) || slices.Contains(t.resources, g.resource))
+				})
 		})
 }
 
@@ -121,7 +123,9 @@ func escalationsOfGrant(g grant) []*escalation {
 // unless all resources of the group escalate, its resource.
 func (e *escalation) allowedBy(allow []Rule, g grant) bool {
 	if g.url != "" {
-		return slices.ContainsFunc(allow, func(r Rule) bool { return slices.Contains(r.NonResourceURLs, g.url) && r.covers(g) })
+		return slices.ContainsFunc(
+			allow, func(r Rule) bool { return slices.Contains(r.NonResourceURLs, g.url) && r.covers(g) },
+		)
 	}
 	whole := slices.ContainsFunc(e.targets, func(t target) bool { return t.hasAll(g.group) })
 	return g.group != star && slices.ContainsFunc(allow, func(r Rule) bool {
@@ -130,8 +134,8 @@ func (e *escalation) allowedBy(allow []Rule, g grant) bool {
 	})
 }
 
-// Requested returns the requested permissions of a runtime that it has neither as every package of its kind, nor already:
-// cluster-wide or in its namespace.
+// Requested returns the requested permissions of a runtime that it has neither as every package of its kind, nor
+// already: cluster-wide or in its namespace.
 func Requested(everywhere, within []rbacv1.PolicyRule, in Input) []rbacv1.PolicyRule {
 	if len(in.Requests) == 0 || in.Kind == Configuration {
 		return nil
@@ -167,7 +171,9 @@ func Escalating(allow []Rule, everywhere, within []rbacv1.PolicyRule, in Input) 
 		}
 		budget -= n
 		for _, g := range grants(rule) {
-			if slices.ContainsFunc(escalationsOfGrant(g), func(e *escalation) bool { return !e.policyOnly && !e.allowedBy(allow, g) }) {
+			if slices.ContainsFunc(
+				escalationsOfGrant(g), func(e *escalation) bool { return !e.policyOnly && !e.allowedBy(allow, g) },
+			) {
 				out = append(out, ruleOfGrant(g))
 			}
 		}
@@ -233,6 +239,11 @@ func EscalationError(rules []rbacv1.PolicyRule, approval string) error {
 	for i, rule := range rules {
 		lines[i] = DescribeEscalation(rule)
 	}
-	return ErrPermissionEscalation.New(errors.New("it requests "+list(lines)), "the package requests permissions that amount to control of the cluster").
-		WithDo("Review the permissions and approve them with %s, or have the administrator allow them by name in the permission policy.", approval)
+	return ErrPermissionEscalation.New(
+		errors.New("it requests "+list(lines)), "the package requests permissions that amount to control of the cluster",
+	).
+		WithDo(
+			"Review the permissions and approve them with %s, or have the administrator allow them by name in the permission policy.",
+			approval,
+		)
 }

@@ -44,7 +44,8 @@ type target struct {
 // packageGroups are the groups whose objects install packages: of this package manager in all generations, and of the
 // package managers of other vendors.
 var packageGroups = []string{
-	"packages.crossplane.io", "pkg.crossplane.io", "stacks.crossplane.io", "xpkg.dev", "pkg.ibm.crossplane.io", "pkg.upbound.io",
+	"packages.crossplane.io", "pkg.crossplane.io", "stacks.crossplane.io", "xpkg.dev", "pkg.ibm.crossplane.io",
+	"pkg.upbound.io",
 	"olm.operatorframework.io", "operators.coreos.com", "packaging.carvel.dev",
 }
 
@@ -64,7 +65,8 @@ var (
 var escalations = []escalation{
 	{
 		reason:  "write roles with permissions that it does not have",
-		targets: []target{{rbacv1.GroupName, []string{"roles", "clusterroles"}}}, verbs: []string{verbEscalate}, policyOnly: true,
+		targets: []target{{rbacv1.GroupName, []string{"roles", "clusterroles"}}}, verbs: []string{verbEscalate},
+		policyOnly: true,
 	},
 	{
 		reason:  "bind itself to every role",
@@ -148,12 +150,15 @@ var escalations = []escalation{
 		targets: append([]target{
 			{"monitoring.coreos.com", []string{"alertmanagers", "prometheusagents", "prometheuses", "thanosrulers"}},
 		}, everythingIn(
-			"actions.github.com", "actions.summerwind.dev", "ansible.crossplane.io", "ansible.m.crossplane.io", "app.terraform.io",
+			"actions.github.com", "actions.summerwind.dev", "ansible.crossplane.io", "ansible.m.crossplane.io",
+			"app.terraform.io",
 			"apps.kruise.io", "auto.pulumi.com", "batch.volcano.sh", "build.openshift.io", "camel.apache.org", "chaos-mesh.org",
-			"controller.devfile.io", "eventing.knative.dev", "flink.apache.org", "infra.contrib.fluxcd.io", "jobset.x-k8s.io", "keda.sh",
+			"controller.devfile.io", "eventing.knative.dev", "flink.apache.org", "infra.contrib.fluxcd.io", "jobset.x-k8s.io",
+			"keda.sh",
 			"kpack.io", "kubeflow.org", "kubevirt.io", "*.kubevirt.io", "leaderworkerset.x-k8s.io", "litmuschaos.io",
 			"machinelearning.seldon.io", "nvidia.com", "opentelemetry.io", "opentofu.upbound.io", "opentofu.m.upbound.io",
-			"operator.knative.dev", "prow.k8s.io", "pulumi.com", "ray.io", "serving.knative.dev", "serving.kserve.io", "shipwright.io",
+			"operator.knative.dev", "prow.k8s.io", "pulumi.com", "ray.io", "serving.knative.dev", "serving.kserve.io",
+			"shipwright.io",
 			"sources.knative.dev", "sparkoperator.k8s.io", "tekton.dev", "*.tekton.dev", "tf.crossplane.io", "tf.upbound.io",
 			"tf.m.upbound.io", "upgrade.cattle.io", "workspace.devfile.io",
 		)...),
@@ -164,10 +169,13 @@ var escalations = []escalation{
 		// permissions. The groups include the configuration of the identity and of the source.
 		reason: "create and change every object that the controllers of these manifests may write, such as provider-kubernetes or Argo CD",
 		targets: everythingIn(
-			"argocd.crossplane.io", "*.argocd.crossplane.io", "argoproj.io", "carto.run", "catalog.cattle.io", "core.oam.dev", "fleet.cattle.io", "fluxcd.controlplane.io",
-			"gitops.kluctl.io", "helm.cattle.io", "helm.crossplane.io", "helm.m.crossplane.io", "http.crossplane.io", "http.m.crossplane.io",
+			"argocd.crossplane.io", "*.argocd.crossplane.io", "argoproj.io", "carto.run", "catalog.cattle.io", "core.oam.dev",
+			"fleet.cattle.io", "fluxcd.controlplane.io",
+			"gitops.kluctl.io", "helm.cattle.io", "helm.crossplane.io", "helm.m.crossplane.io", "http.crossplane.io",
+			"http.m.crossplane.io",
 			"k3s.cattle.io", "kappctrl.k14s.io", "kro.run", "kubernetes.crossplane.io", "kubernetes.m.crossplane.io",
-			"metacontroller.k8s.io", "*.open-cluster-management.io", "policy.karmada.io", "templates.kluctl.io", "*.toolkit.fluxcd.io",
+			"metacontroller.k8s.io", "*.open-cluster-management.io", "policy.karmada.io", "templates.kluctl.io",
+			"*.toolkit.fluxcd.io",
 			"velero.io", "work.karmada.io",
 		),
 		verbs: verbsWriteDelete,
@@ -195,7 +203,8 @@ var escalations = []escalation{
 	},
 	{
 		reason: "run commands on the machines of clusters, and delete them",
-		targets: everythingIn("cluster.x-k8s.io", "*.cluster.x-k8s.io", "karpenter.k8s.aws", "karpenter.sh", "machine.openshift.io",
+		targets: everythingIn("cluster.x-k8s.io",
+			"*.cluster.x-k8s.io", "karpenter.k8s.aws", "karpenter.sh", "machine.openshift.io",
 			"provisioning.cattle.io"),
 		verbs: verbsWriteDelete,
 	},
@@ -234,7 +243,8 @@ var escalations = []escalation{
 	{
 		reason: "take devices from other workloads, and evict the workloads that use them",
 		targets: []target{{"resource.k8s.io", []string{
-			"deviceclasses", "devicetaintrules", "resourceclaims", "resourceclaimtemplates", "resourcepoolstatusrequests", "resourceslices",
+			"deviceclasses", "devicetaintrules", "resourceclaims", "resourceclaimtemplates", "resourcepoolstatusrequests",
+			"resourceslices",
 		}}},
 		verbs: verbsWriteDelete,
 	},
@@ -253,7 +263,8 @@ var escalations = []escalation{
 		targets: append([]target{
 			{"networking.k8s.io", []string{"ingressclasses", "ingresses", "networkpolicies"}},
 			{"route.openshift.io", []string{"routes"}},
-		}, everythingIn("cilium.io", "*.istio.io", "gateway.networking.k8s.io", "k8s.cni.cncf.io", "metallb.io", "policy.networking.k8s.io",
+		}, everythingIn("cilium.io", "*.istio.io", "gateway.networking.k8s.io", "k8s.cni.cncf.io", "metallb.io",
+			"policy.networking.k8s.io",
 			"projectcontour.io", "projectcalico.org", "*.projectcalico.org", "traefik.io")...),
 		verbs: verbsWriteDelete,
 	},
@@ -329,13 +340,15 @@ var escalations = []escalation{
 	{
 		// cert-manager and the operators of Secrets write the Secret that the object names.
 		reason: "obtain certificates of every host name, and read and replace the credentials of other workloads",
-		targets: everythingIn("acme.cert-manager.io", "bitnami.com", "cert-manager.io", "external-secrets.io", "*.external-secrets.io",
+		targets: everythingIn("acme.cert-manager.io",
+			"bitnami.com", "cert-manager.io", "external-secrets.io", "*.external-secrets.io",
 			"secrets-store.csi.x-k8s.io", "secrets.hashicorp.com"),
 		verbs: verbsWriteDelete,
 	},
 	{
 		reason:  "run privileged pods on OpenShift",
-		targets: []target{{"security.openshift.io", []string{"securitycontextconstraints"}}}, verbs: append([]string{"use"}, verbsWriteDelete...),
+		targets: []target{{"security.openshift.io", []string{"securitycontextconstraints"}}},
+		verbs:   append([]string{"use"}, verbsWriteDelete...),
 	},
 	{
 		reason:  "get a token of every user of OpenShift, and add users to every group",
@@ -343,12 +356,13 @@ var escalations = []escalation{
 	},
 	{
 		reason:  "change the files of all nodes and the control plane of OpenShift",
-		targets: everythingIn("config.openshift.io", "machineconfiguration.openshift.io", "operator.openshift.io"), verbs: verbsWriteDelete,
+		targets: everythingIn("config.openshift.io", "machineconfiguration.openshift.io", "operator.openshift.io"),
+		verbs:   verbsWriteDelete,
 	},
 }
 
-// unlisted is the escalation of a grant for Kubernetes itself that is neither in the table nor harmless: a later version
-// of Kubernetes can add resources, subresources and verbs.
+// unlisted is the escalation of a grant for Kubernetes itself that is neither in the table nor harmless: a later
+// version of Kubernetes can add resources, subresources and verbs.
 var unlisted = escalation{reason: "use a part of Kubernetes that is not known to be harmless"}
 
 // harmless are the permissions for Kubernetes itself, other than to read, that need no approval.

@@ -28,8 +28,8 @@ var undiscovered = []metav1.APIResourceList{
 // readSubresources are the subresources whose verb get only reads an object or its logs.
 var readSubresources = []string{"approval", "ephemeralcontainers", "log", "resize", "scale", "status"}
 
-// Each verb of each resource that a real API server offers is either in the table of escalations or in the list of harmless
-// permissions: a new version of Kubernetes adds none without a decision.
+// Each verb of each resource that a real API server offers is either in the table of escalations or in the list of
+// harmless permissions: a new version of Kubernetes adds none without a decision.
 func TestEveryResourceOfTheAPIServerIsDecided(t *testing.T) {
 	s := newServer(t)
 	d, err := discovery.NewDiscoveryClientForConfig(s.config)
@@ -69,7 +69,10 @@ func checkDecided(t *testing.T, g grant) {
 	_, sub, _ := strings.Cut(g.resource, "/")
 	switch {
 	case slices.Contains(found, &unlisted):
-		t.Errorf("decide whether %s amounts to control of the cluster: it is neither in escalations nor in harmless", Describe(ruleOfGrant(g)))
+		t.Errorf(
+			"decide whether %s amounts to control of the cluster: it is neither in escalations nor in harmless",
+			Describe(ruleOfGrant(g)),
+		)
 	case len(found) == 0 && sub != "" && g.verb == "get" && !slices.Contains(readSubresources, sub):
 		t.Errorf("decide whether %s only reads", Describe(ruleOfGrant(g)))
 	}

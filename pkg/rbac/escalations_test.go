@@ -42,7 +42,9 @@ func listedGrants() []grant {
 // spellings returns the grants that include a grant, or the same for an object with a name.
 func spellings(g grant) []grant {
 	if g.url != "" {
-		return []grant{g, {url: g.url, verb: star}, {url: g.url + "/x", verb: g.verb}, {url: g.url + "/*", verb: g.verb}, {url: "/*", verb: g.verb}}
+		return []grant{g, {url: g.url, verb: star}, {url: g.url + "/x", verb: g.verb}, {url: g.url + "/*", verb: g.verb}, {
+			url: "/*", verb: g.verb,
+		}}
 	}
 	plural, sub, isSub := strings.Cut(g.resource, "/")
 	resources := []string{g.resource, star, plural + "/*"}
@@ -62,7 +64,8 @@ func spellings(g grant) []grant {
 	return out
 }
 
-// isNamedRead reports whether a grant only allows to read one Secret: the one permission of the table that a name bounds.
+// isNamedRead reports whether a grant only allows to read one Secret: the one permission of the table that a name
+// bounds.
 func isNamedRead(g grant) bool {
 	return g.resource == "secrets" && g.name == victim && slices.Contains([]string{"get", "list", "watch"}, g.verb)
 }
@@ -93,24 +96,34 @@ func TestEachEscalationNeedsConsent(t *testing.T) {
 	}
 }
 
-// The table contains what is known to amount to control of the cluster: each of these runs a program, creates objects or obtains
-// an identity.
+// The table contains what is known to amount to control of the cluster: each of these runs a program, creates objects
+// or obtains an identity.
 func TestKnownAttacksAreListed(t *testing.T) {
 	for resource, verbs := range map[string]string{
-		"/pods": "create patch", "/pods/resize": "patch", "/pods/status": "patch", "/pods/binding": "create", "/bindings": "create",
-		"apps/deployments": "patch", "batch/cronjobs": "update", "/services": "patch", "discovery.k8s.io/endpointslices": "update",
-		"/serviceaccounts": "patch", "/nodes/log": "get", "/nodes/checkpoint": "create", "/persistentvolumeclaims": "deletecollection",
+		"/pods": "create patch", "/pods/resize": "patch", "/pods/status": "patch", "/pods/binding": "create",
+		"/bindings":        "create",
+		"apps/deployments": "patch", "batch/cronjobs": "update", "/services": "patch",
+		"discovery.k8s.io/endpointslices": "update",
+		"/serviceaccounts":                "patch", "/nodes/log": "get", "/nodes/checkpoint": "create",
+		"/persistentvolumeclaims":                                   "deletecollection",
 		"certificates.k8s.io/certificatesigningrequests/nodeclient": "create", "kubernetes.crossplane.io/objects": "patch",
-		"kubernetes.m.crossplane.io/providerconfigs": "update", "helm.crossplane.io/releases": "create", "argoproj.io/applications": "patch",
-		"argoproj.io/workflows": "create", "tf.upbound.io/workspaces": "create", "ansible.crossplane.io/ansibleruns": "create",
-		"tekton.dev/taskruns": "create", "triggers.tekton.dev/triggers": "create", "kyverno.io/clusterpolicies": "create",
-		"mutations.gatekeeper.sh/assign": "create", "source.toolkit.fluxcd.io/gitrepositories": "patch", "velero.io/restores": "create",
-		"kustomize.toolkit.fluxcd.io/kustomizations": "patch", "cluster.x-k8s.io/machines": "create", "kubevirt.io/virtualmachines": "create",
+		"kubernetes.m.crossplane.io/providerconfigs": "update", "helm.crossplane.io/releases": "create",
+		"argoproj.io/applications": "patch",
+		"argoproj.io/workflows":    "create", "tf.upbound.io/workspaces": "create",
+		"ansible.crossplane.io/ansibleruns": "create",
+		"tekton.dev/taskruns":               "create", "triggers.tekton.dev/triggers": "create",
+		"kyverno.io/clusterpolicies":     "create",
+		"mutations.gatekeeper.sh/assign": "create", "source.toolkit.fluxcd.io/gitrepositories": "patch",
+		"velero.io/restores":                         "create",
+		"kustomize.toolkit.fluxcd.io/kustomizations": "patch", "cluster.x-k8s.io/machines": "create",
+		"kubevirt.io/virtualmachines":        "create",
 		"monitoring.coreos.com/prometheuses": "create", "pulumi.com/stacks": "create", "upgrade.cattle.io/plans": "create",
-		"chaos-mesh.org/workflows": "create", "gitops.kluctl.io/kluctldeployments": "patch", "work.karmada.io/works": "create",
+		"chaos-mesh.org/workflows": "create", "gitops.kluctl.io/kluctldeployments": "patch",
+		"work.karmada.io/works":                      "create",
 		"rbacmanager.reactiveops.io/rbacdefinitions": "create", "capsule.clastix.io/tenants": "update",
 		"k8s.cni.cncf.io/network-attachment-definitions": "create",
-		"apps/deployments/unknown":                       "update", "new-in-kubernetes/things": "create", "/pods/unknown": "update",
+		"apps/deployments/unknown":                       "update", "new-in-kubernetes/things": "create",
+		"/pods/unknown": "update",
 	} {
 		group, resource, _ := strings.Cut(resource, "/")
 		for _, verb := range strings.Fields(verbs) {
@@ -134,19 +147,24 @@ func tableWords(part func(grant) string, more ...string) *rapid.Generator[[]stri
 
 var (
 	escalatingGroups    = tableWords(func(g grant) string { return g.group }, "example.org", star)
-	escalatingResources = tableWords(func(g grant) string { return g.resource }, "events", "things/finalizers", "*/status", "*/exec", "pods/log", star)
-	escalatingVerbs     = tableWords(func(g grant) string { return g.verb }, "unusual", star)
+	escalatingResources = tableWords(
+		func(g grant) string { return g.resource }, "events", "things/finalizers", "*/status", "*/exec", "pods/log", star,
+	)
+	escalatingVerbs = tableWords(func(g grant) string { return g.verb }, "unusual", star)
 )
 
 // escalatingRule generates rules from the words of the table, of the harmless permissions and of other packages.
 func escalatingRule(t *rapid.T) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{
-		APIGroups: escalatingGroups.Draw(t, "groups"), Resources: escalatingResources.Draw(t, "resources"), Verbs: escalatingVerbs.Draw(t, "verbs"),
-		ResourceNames: rapid.SliceOfN(rapid.SampledFrom([]string{victim, "other", v1.RootCASecretName}), 0, 2).Draw(t, "names"),
+		APIGroups: escalatingGroups.Draw(t, "groups"), Resources: escalatingResources.Draw(t, "resources"),
+		Verbs: escalatingVerbs.Draw(t, "verbs"),
+		ResourceNames: rapid.SliceOfN(rapid.SampledFrom([]string{victim, "other", v1.RootCASecretName}), 0, 2).
+			Draw(t, "names"),
 	}
 }
 
-// A name removes an escalation only if it bounds the read of a Secret, and a rule that includes an escalating one escalates.
+// A name removes an escalation only if it bounds the read of a Secret, and a rule that includes an escalating one
+// escalates.
 func TestWiderRulesEscalateToo(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rule := escalatingRule(t)
@@ -169,7 +187,8 @@ func TestWiderRulesEscalateToo(t *testing.T) {
 			}
 		}
 		other := escalatingRule(t)
-		if covered, _ := validation.Covers([]rbacv1.PolicyRule{rule}, []rbacv1.PolicyRule{other}); covered && Escalates(other) && !Escalates(rule) {
+		if covered, _ := validation.Covers([]rbacv1.PolicyRule{rule}, []rbacv1.PolicyRule{other}); covered &&
+			Escalates(other) && !Escalates(rule) {
 			t.Fatalf("%s does not escalate, and %s does, which it covers", Describe(rule), Describe(other))
 		}
 	})
@@ -200,7 +219,10 @@ func TestAllowListApprovesByName(t *testing.T) {
 		if g.url != "" || isDangerous(g.verb) {
 			continue
 		}
-		named := Rule{APIGroups: []string{g.group}, Resources: []string{g.resource}, Verbs: []string{g.verb}, ResourceNames: []string{v1.RootCASecretName}}
+		named := Rule{
+			APIGroups: []string{g.group}, Resources: []string{g.resource}, Verbs: []string{g.verb},
+			ResourceNames: []string{v1.RootCASecretName},
+		}
 		wild := Rule{APIGroups: []string{star}, Resources: []string{star}, ResourceNames: []string{star}}
 		for name, tc := range map[string]struct {
 			allow Rule
@@ -222,7 +244,9 @@ func TestAllowListApprovesByName(t *testing.T) {
 
 func TestForeignPermissions(t *testing.T) {
 	rules := []rbacv1.PolicyRule{
-		{APIGroups: []string{"own.example.org", "other.example.org"}, Resources: []string{"things"}, Verbs: []string{"get", "patch"}, ResourceNames: []string{victim}},
+		{APIGroups: []string{
+			"own.example.org", "other.example.org",
+		}, Resources: []string{"things"}, Verbs: []string{"get", "patch"}, ResourceNames: []string{victim}},
 		{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"get", "list", "watch"}},
 		{APIGroups: []string{star}, Resources: []string{"things"}, Verbs: []string{star}},
 		{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}},

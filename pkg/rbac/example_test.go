@@ -9,8 +9,12 @@ import (
 )
 
 func ExampleMissing() {
-	have := []rbacv1.PolicyRule{{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"get", "list"}}}
-	want := []rbacv1.PolicyRule{{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"get", "delete"}}}
+	have := []rbacv1.PolicyRule{{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{
+		"get", "list",
+	}}}
+	want := []rbacv1.PolicyRule{{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{
+		"get", "delete",
+	}}}
 	for _, rule := range rbac.Missing(have, want) {
 		fmt.Println(rbac.Describe(rule))
 	}

@@ -99,7 +99,8 @@ func coversRule(have, want rbacv1.PolicyRule) bool {
 	all := func(words []string, covered func(string) bool) bool {
 		return !slices.ContainsFunc(words, func(w string) bool { return !covered(w) })
 	}
-	if !slices.Contains(have.Verbs, star) && !all(want.Verbs, func(v string) bool { return slices.Contains(have.Verbs, v) }) {
+	if !slices.Contains(have.Verbs, star) &&
+		!all(want.Verbs, func(v string) bool { return slices.Contains(have.Verbs, v) }) {
 		return false
 	}
 	if !all(want.NonResourceURLs, func(u string) bool {
@@ -113,7 +114,8 @@ func coversRule(have, want rbacv1.PolicyRule) bool {
 	named := len(have.ResourceNames) == 0 || len(want.ResourceNames) > 0 &&
 		all(want.ResourceNames, func(n string) bool { return slices.Contains(have.ResourceNames, n) })
 	return named &&
-		(slices.Contains(have.APIGroups, star) || all(want.APIGroups, func(g string) bool { return slices.Contains(have.APIGroups, g) })) &&
+		(slices.Contains(have.APIGroups, star) ||
+			all(want.APIGroups, func(g string) bool { return slices.Contains(have.APIGroups, g) })) &&
 		all(want.Resources, func(r string) bool {
 			return slices.ContainsFunc(have.Resources, func(h string) bool { return resourceCovers(h, r) })
 		})

@@ -33,7 +33,9 @@ func (l Lack) Err(subjects ...rbacv1.Subject) error {
 	if len(missing) == 0 {
 		return nil
 	}
-	err := ErrPermissionMissing.New(errors.New("it lacks "+describeAll(missing)), "xpkg cannot grant the permissions that the package needs")
+	err := ErrPermissionMissing.New(
+		errors.New("it lacks "+describeAll(missing)), "xpkg cannot grant the permissions that the package needs",
+	)
 	text, yamlErr := l.YAML(subjects...)
 	if yamlErr != nil || len(text) > shownYAML {
 		return err
@@ -47,6 +49,8 @@ func Increase(added []rbacv1.PolicyRule, approval string) error {
 	if len(added) == 0 {
 		return nil
 	}
-	return ErrPermissionIncrease.New(errors.New("it adds "+describeAll(added)), "the new version requests more permissions").
+	return ErrPermissionIncrease.New(
+		errors.New("it adds "+describeAll(added)), "the new version requests more permissions",
+	).
 		WithDo("Review the added permissions and approve them with %s, or keep the running version.", approval)
 }

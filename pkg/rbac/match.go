@@ -16,7 +16,8 @@ func (r Rule) covers(g grant) bool {
 		return g.url != "" && slices.ContainsFunc(r.NonResourceURLs, func(u string) bool { return urlCovers(u, g.url) })
 	}
 	return r.coversGroup(g.group) &&
-		(all(r.Resources) || slices.ContainsFunc(r.Resources, func(have string) bool { return resourceCovers(have, g.resource) })) &&
+		(all(r.Resources) ||
+			slices.ContainsFunc(r.Resources, func(have string) bool { return resourceCovers(have, g.resource) })) &&
 		(all(r.ResourceNames) || slices.Contains(r.ResourceNames, g.name))
 }
 
@@ -50,7 +51,9 @@ func (r Rule) touches(request rbacv1.PolicyRule) bool {
 
 func (r Rule) touchesURL(requested []string) bool {
 	return slices.ContainsFunc(requested, func(u string) bool {
-		return slices.ContainsFunc(r.NonResourceURLs, func(have string) bool { return urlCovers(have, u) || urlCovers(u, have) })
+		return slices.ContainsFunc(
+			r.NonResourceURLs, func(have string) bool { return urlCovers(have, u) || urlCovers(u, have) },
+		)
 	})
 }
 

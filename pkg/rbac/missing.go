@@ -66,5 +66,7 @@ func Changes(before, after Input) (added, removed []rbacv1.PolicyRule) {
 // and in its namespace.
 func Beyond(everywhere, within []rbacv1.PolicyRule, in Input) []rbacv1.PolicyRule {
 	wantEverywhere, wantWithin := RuntimeRules(in)
-	return canonical(slices.Concat(Missing(everywhere, wantEverywhere), Missing(slices.Concat(everywhere, within), wantWithin)))
+	return canonical(slices.Concat(
+		Missing(everywhere, wantEverywhere), Missing(slices.Concat(everywhere, within), wantWithin),
+	))
 }

@@ -72,31 +72,54 @@ func TestOneRuleCoversAnother(t *testing.T) {
 func TestMissing(t *testing.T) {
 	rule := func(groups, resources, verbs string, names ...string) rbacv1.PolicyRule {
 		return rbacv1.PolicyRule{
-			APIGroups: strings.Split(groups, "|"), Resources: strings.Split(resources, "|"), Verbs: strings.Split(verbs, "|"), ResourceNames: names,
+			APIGroups: strings.Split(groups, "|"), Resources: strings.Split(resources, "|"), Verbs: strings.Split(verbs, "|"),
+			ResourceNames: names,
 		}
 	}
 	for name, tc := range map[string]struct {
 		have, want, missing []rbacv1.PolicyRule
 	}{
-		"nothing wanted":    {have: []rbacv1.PolicyRule{rule("a", "r", "get")}},
-		"nothing had":       {want: []rbacv1.PolicyRule{rule("b|a", "r", "get")}, missing: []rbacv1.PolicyRule{rule("a|b", "r", "get")}},
-		"spread over rules": {have: []rbacv1.PolicyRule{rule("a", "r", "get"), rule("a", "s", "get")}, want: []rbacv1.PolicyRule{rule("a", "r|s", "get")}},
-		"a verb":            {have: []rbacv1.PolicyRule{rule("a", "r", "get")}, want: []rbacv1.PolicyRule{rule("a", "r", "get|list")}, missing: []rbacv1.PolicyRule{rule("a", "r", "list")}},
+		"nothing wanted": {have: []rbacv1.PolicyRule{rule("a", "r", "get")}},
+		"nothing had": {want: []rbacv1.PolicyRule{rule("b|a", "r", "get")}, missing: []rbacv1.PolicyRule{
+			rule("a|b", "r", "get"),
+		}},
+		"spread over rules": {
+			have: []rbacv1.PolicyRule{rule("a", "r", "get"), rule("a", "s", "get")},
+			want: []rbacv1.PolicyRule{rule("a", "r|s", "get")},
+		},
+		"a verb": {
+			have: []rbacv1.PolicyRule{rule("a", "r", "get")}, want: []rbacv1.PolicyRule{rule("a", "r", "get|list")},
+			missing: []rbacv1.PolicyRule{rule("a", "r", "list")},
+		},
 		"all verbs are more than each": {
 			have: []rbacv1.PolicyRule{rule("a", "r", "get|list|watch|create|update|patch|delete|deletecollection")},
 			want: []rbacv1.PolicyRule{rule("a", "r", "*")}, missing: []rbacv1.PolicyRule{rule("a", "r", "*")},
 		},
-		"a resource is not its status": {have: []rbacv1.PolicyRule{rule("a", "r", "get")}, want: []rbacv1.PolicyRule{rule("a", "r/status", "get")}, missing: []rbacv1.PolicyRule{rule("a", "r/status", "get")}},
-		"every status":                 {have: []rbacv1.PolicyRule{rule("a", "*/status", "get")}, want: []rbacv1.PolicyRule{rule("a", "r/status", "get")}},
-		"one object is not all":        {have: []rbacv1.PolicyRule{rule("a", "r", "get", "x")}, want: []rbacv1.PolicyRule{rule("a", "r", "get")}, missing: []rbacv1.PolicyRule{rule("a", "r", "get")}},
-		"all objects are each":         {have: []rbacv1.PolicyRule{rule("a", "r", "get")}, want: []rbacv1.PolicyRule{rule("a", "r", "get", "x")}},
-		"escalate does not help":       {have: []rbacv1.PolicyRule{rule(rbacv1.GroupName, "clusterroles", "*")}, want: []rbacv1.PolicyRule{rule("a", "r", "get")}, missing: []rbacv1.PolicyRule{rule("a", "r", "get")}},
+		"a resource is not its status": {
+			have: []rbacv1.PolicyRule{rule("a", "r", "get")}, want: []rbacv1.PolicyRule{rule("a", "r/status", "get")},
+			missing: []rbacv1.PolicyRule{rule("a", "r/status", "get")},
+		},
+		"every status": {have: []rbacv1.PolicyRule{rule("a", "*/status", "get")}, want: []rbacv1.PolicyRule{
+			rule("a", "r/status", "get"),
+		}},
+		"one object is not all": {
+			have: []rbacv1.PolicyRule{rule("a", "r", "get", "x")}, want: []rbacv1.PolicyRule{rule("a", "r", "get")},
+			missing: []rbacv1.PolicyRule{rule("a", "r", "get")},
+		},
+		"all objects are each": {have: []rbacv1.PolicyRule{rule("a", "r", "get")}, want: []rbacv1.PolicyRule{
+			rule("a", "r", "get", "x"),
+		}},
+		"escalate does not help": {
+			have: []rbacv1.PolicyRule{rule(rbacv1.GroupName, "clusterroles", "*")},
+			want: []rbacv1.PolicyRule{rule("a", "r", "get")}, missing: []rbacv1.PolicyRule{rule("a", "r", "get")},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.missing, Missing(tc.have, tc.want)); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
-			if err := (Lack{Everywhere: Missing(tc.have, tc.want)}).Err(); (err != nil) != (len(tc.missing) > 0) || err != nil && !errors.Is(err, ErrPermissionMissing) {
+			if err := (Lack{Everywhere: Missing(tc.have, tc.want)}).Err(); (err != nil) != (len(tc.missing) > 0) ||
+				err != nil && !errors.Is(err, ErrPermissionMissing) {
 				t.Errorf("grantable: %v", err)
 			}
 		})
@@ -110,18 +133,26 @@ func TestChanges(t *testing.T) {
 		}}}
 	}
 	before, same := asks("pods", "get,list"), asks("pods", "get")
-	same.Requests = append(same.Requests, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list"}})
-	if added, removed := Changes(before, same); added != nil || removed != nil || Increase(added, "") != nil || Fingerprint(before.Requests) != Fingerprint(same.Requests) {
+	same.Requests = append(same.Requests, rbacv1.PolicyRule{
+		APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list"},
+	})
+	if added, removed := Changes(before, same); added != nil || removed != nil || Increase(added, "") != nil ||
+		Fingerprint(before.Requests) != Fingerprint(same.Requests) {
 		t.Errorf("another way to write the same: added %v, removed %v", added, removed)
 	}
 	added, removed := Changes(before, asks("pods,secrets", "get"))
-	if diff := cmp.Diff([]rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}}}, added); diff != "" {
+	if diff := cmp.Diff(
+		[]rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}}}, added,
+	); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list"}}}, removed); diff != "" {
+	if diff := cmp.Diff(
+		[]rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list"}}}, removed,
+	); diff != "" {
 		t.Error(diff)
 	}
-	if err := Increase(added, "a word"); !errors.Is(err, ErrPermissionIncrease) || !strings.Contains(err.Error(), "get secrets in the core group") {
+	if err := Increase(added, "a word"); !errors.Is(err, ErrPermissionIncrease) ||
+		!strings.Contains(err.Error(), "get secrets in the core group") {
 		t.Errorf("an increase: %v", err)
 	}
 }
@@ -133,7 +164,9 @@ func TestPermissionsWithWiderScopeCover(t *testing.T) {
 	wide := provider()
 	wide.Needs = Needs{Secrets: Everything, ConfigMaps: Nothing}
 	added, _ := Changes(narrow, wide)
-	if len(Missing(added, []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"*"}}})) > 0 {
+	if len(Missing(added, []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{
+		"*",
+	}}})) > 0 {
 		t.Errorf("secrets of all namespaces instead of one: added %v", added)
 	}
 	if added, _ := Changes(wide, narrow); added != nil {

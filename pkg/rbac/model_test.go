@@ -52,7 +52,8 @@ func allows(rules []rbacv1.PolicyRule, a attempt) bool {
 			resource += "/" + a.subresource
 		}
 		matches := hasWord(r.Resources, resource) || a.subresource != "" && slices.Contains(r.Resources, "*/"+a.subresource)
-		return matches && hasWord(r.APIGroups, a.group) && (len(r.ResourceNames) == 0 || slices.Contains(r.ResourceNames, a.name))
+		return matches && hasWord(r.APIGroups, a.group) &&
+			(len(r.ResourceNames) == 0 || slices.Contains(r.ResourceNames, a.name))
 	})
 }
 

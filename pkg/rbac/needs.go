@@ -71,7 +71,8 @@ func ParseNeeds(text string) (Needs, error) {
 		case !assigned:
 			return Needs{}, invalidNeeds("%.60q is not RESOURCE=REACH, and full and minimal must be the first word", item)
 		case fields[resource] == nil:
-			return Needs{}, invalidNeeds("%.60q is not one of %s", resource, strings.Join(slices.Sorted(maps.Keys(fields)), ", "))
+			return Needs{},
+				invalidNeeds("%.60q is not one of %s", resource, strings.Join(slices.Sorted(maps.Keys(fields)), ", "))
 		case named[resource]:
 			return Needs{}, invalidNeeds("%s is named twice", resource)
 		case !slices.Contains([]Reach{Everything, Reading, Recording, OwnNamespace, Nothing}, Reach(reach)):

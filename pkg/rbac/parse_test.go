@@ -83,7 +83,9 @@ func TestParseRefuses(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		policyText, "allow: []", "deny:", "a: &a [*a]", "kind: ConfigMap\ndata: {policy.yaml: 'allow: []'}",
-		"allow: [{name: x, nonResourceURLs: ['*']}]", "deny: [{name: x, apiGroups: ['*.a'], resources: ['*/b'], verbs: ['*']}]", "deny: [{name: A, apiGroups: [], verbs: [get]}]",
+		"allow: [{name: x, nonResourceURLs: ['*']}]",
+		"deny: [{name: x, apiGroups: ['*.a'], resources: ['*/b'], verbs: ['*']}]",
+		"deny: [{name: A, apiGroups: [], verbs: [get]}]",
 	} {
 		f.Add([]byte(seed))
 	}
@@ -162,7 +164,8 @@ subjects:
 		t.Error("other rules have the same name")
 	}
 	within, err := Lack{Within: missing[1:], Namespace: "here"}.YAML(account("crossplane-system", "crossplane"))
-	if err != nil || strings.Contains(string(within), "ClusterRole") || strings.Count(string(within), "namespace: here") != 2 {
+	if err != nil || strings.Contains(string(within), "ClusterRole") ||
+		strings.Count(string(within), "namespace: here") != 2 {
 		t.Errorf("what lacks in a namespace: %v\n%s", err, within)
 	}
 	if none, err := (Lack{}).YAML(); none != nil || err != nil {

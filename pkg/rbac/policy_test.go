@@ -29,7 +29,8 @@ deny:
 	}
 	request := func(groups, resources, verbs string, names ...string) rbacv1.PolicyRule {
 		return rbacv1.PolicyRule{
-			APIGroups: strings.Split(groups, "|"), Resources: strings.Split(resources, "|"), Verbs: strings.Split(verbs, "|"), ResourceNames: names,
+			APIGroups: strings.Split(groups, "|"), Resources: strings.Split(resources, "|"), Verbs: strings.Split(verbs, "|"),
+			ResourceNames: names,
 		}
 	}
 	url := func(u string) rbacv1.PolicyRule {
@@ -42,43 +43,60 @@ deny:
 		// why is a part of the message; empty when the request passes.
 		why string
 	}{
-		"allowed":                 {configured, request("apiextensions.crossplane.io", "compositions", "get|watch"), ""},
-		"a verb too many":         {configured, request("apiextensions.crossplane.io", "compositions", "get|delete"), uncovered},
-		"all verbs":               {configured, request("apiextensions.crossplane.io", "compositions", "*"), uncovered},
-		"a group by its end":      {configured, request("db.example.org", "anything", "*"), ""},
-		"the end itself":          {configured, request("example.org", "anything", "get"), uncovered},
-		"a denied group":          {configured, request("internal.example.org", "anything", "get"), `denied by the rule "no-internal"`},
-		"every group":             {configured, request("*", "deployments", "get"), uncovered},
-		"every group touches":     {configured, request("*", "deployments", "get"), `denied by the rule "no-internal"`},
-		"a denied resource":       {configured, request("", "secrets", "get"), `denied by the rule "no-secrets"`},
-		"one of a denied":         {configured, request("", "secrets", "get", "mine"), `denied by the rule "no-secrets"`},
-		"denied among others":     {configured, request("", "pods|secrets", "get"), `denied by the rule "no-secrets"`},
-		"all touch the denied":    {configured, request("", "*", "get"), `denied by the rule "no-secrets"`},
-		"a denied subresource":    {configured, request("", "pods/exec", "create"), `denied by the rule "no-exec"`},
-		"of a denied resource":    {configured, request("db.example.org", "secrets/scale", "get"), `denied by the rule "no-secrets"`},
+		"allowed": {configured, request("apiextensions.crossplane.io", "compositions", "get|watch"), ""},
+		"a verb too many": {
+			configured, request("apiextensions.crossplane.io", "compositions", "get|delete"), uncovered,
+		},
+		"all verbs":          {configured, request("apiextensions.crossplane.io", "compositions", "*"), uncovered},
+		"a group by its end": {configured, request("db.example.org", "anything", "*"), ""},
+		"the end itself":     {configured, request("example.org", "anything", "get"), uncovered},
+		"a denied group": {
+			configured, request("internal.example.org", "anything", "get"), `denied by the rule "no-internal"`,
+		},
+		"every group":          {configured, request("*", "deployments", "get"), uncovered},
+		"every group touches":  {configured, request("*", "deployments", "get"), `denied by the rule "no-internal"`},
+		"a denied resource":    {configured, request("", "secrets", "get"), `denied by the rule "no-secrets"`},
+		"one of a denied":      {configured, request("", "secrets", "get", "mine"), `denied by the rule "no-secrets"`},
+		"denied among others":  {configured, request("", "pods|secrets", "get"), `denied by the rule "no-secrets"`},
+		"all touch the denied": {configured, request("", "*", "get"), `denied by the rule "no-secrets"`},
+		"a denied subresource": {configured, request("", "pods/exec", "create"), `denied by the rule "no-exec"`},
+		"of a denied resource": {
+			configured, request("db.example.org", "secrets/scale", "get"), `denied by the rule "no-secrets"`,
+		},
 		"that subresource of all": {configured, request("", "*/exec", "create"), `denied by the rule "no-exec"`},
 		"a status of anything":    {configured, request("apps", "daemonsets/status", "get"), ""},
 		"bind, named":             {configured, request("rbac.authorization.k8s.io", "clusterroles", "bind", "viewer"), ""},
-		"bind, another role":      {configured, request("rbac.authorization.k8s.io", "clusterroles", "bind", "admin"), "contains the verb bind"},
-		"bind, every role":        {configured, request("rbac.authorization.k8s.io", "clusterroles", "bind"), "contains the verb bind"},
-		"a URL":                   {configured, url("/metrics/slis"), ""},
-		"another URL":             {configured, url("/logs"), uncovered},
-		"nothing configured":      {Policy{}, request("apps", "deployments", "*"), ""},
-		"nothing allowed":         {Policy{Allow: []Rule{}}, request("apps", "deployments", "get"), uncovered},
-		"secrets of all, zero":    {Policy{}, request("", "secrets", "*"), ""},
-		"escalate, zero":          {Policy{}, request("rbac.authorization.k8s.io", "roles", "escalate"), "contains the verb escalate"},
-		"all verbs of roles":      {Policy{}, request("rbac.authorization.k8s.io", "roles", "*"), "contains the verb bind"},
-		"impersonate, zero":       {Policy{}, request("", "users", "impersonate"), "contains the verb impersonate"},
-		"impersonate, limited":    {Policy{}, request("authentication.k8s.io", "users", "impersonate:user-info"), "contains the verb impersonate:user-info"},
-		"all verbs of accounts":   {Policy{}, request("", "serviceaccounts", "*"), "contains the verb impersonate"},
-		"all verbs of the core":   {Policy{}, request("", "*", "*"), "contains the verb impersonate"},
-		"everything, zero":        {Policy{}, request("*", "*", "get"), "it covers everything"},
-		"every URL, zero":         {Policy{}, url("/*"), "it covers everything"},
+		"bind, another role": {
+			configured, request("rbac.authorization.k8s.io", "clusterroles", "bind", "admin"), "contains the verb bind",
+		},
+		"bind, every role": {
+			configured, request("rbac.authorization.k8s.io", "clusterroles", "bind"), "contains the verb bind",
+		},
+		"a URL":                {configured, url("/metrics/slis"), ""},
+		"another URL":          {configured, url("/logs"), uncovered},
+		"nothing configured":   {Policy{}, request("apps", "deployments", "*"), ""},
+		"nothing allowed":      {Policy{Allow: []Rule{}}, request("apps", "deployments", "get"), uncovered},
+		"secrets of all, zero": {Policy{}, request("", "secrets", "*"), ""},
+		"escalate, zero": {
+			Policy{}, request("rbac.authorization.k8s.io", "roles", "escalate"), "contains the verb escalate",
+		},
+		"all verbs of roles": {Policy{}, request("rbac.authorization.k8s.io", "roles", "*"), "contains the verb bind"},
+		"impersonate, zero":  {Policy{}, request("", "users", "impersonate"), "contains the verb impersonate"},
+		"impersonate, limited": {
+			Policy{}, request("authentication.k8s.io", "users", "impersonate:user-info"),
+			"contains the verb impersonate:user-info",
+		},
+		"all verbs of accounts": {Policy{}, request("", "serviceaccounts", "*"), "contains the verb impersonate"},
+		"all verbs of the core": {Policy{}, request("", "*", "*"), "contains the verb impersonate"},
+		"everything, zero":      {Policy{}, request("*", "*", "get"), "it covers everything"},
+		"every URL, zero":       {Policy{}, url("/*"), "it covers everything"},
 		"everything, allowed but for the verbs": {
 			Policy{Allow: []Rule{{Name: "all", APIGroups: []string{"*"}}}}, request("*", "*", "*"), "contains the verb escalate",
 		},
 		"everything, named": {
-			Policy{Allow: []Rule{{Name: "all", APIGroups: []string{"*"}, Verbs: []string{"*", "escalate", "bind", "impersonate"}}}}, request("*", "*", "*"), "",
+			Policy{Allow: []Rule{{Name: "all", APIGroups: []string{"*"}, Verbs: []string{
+				"*", "escalate", "bind", "impersonate",
+			}}}}, request("*", "*", "*"), "",
 		},
 		"everything, denied": {
 			Policy{
@@ -95,7 +113,8 @@ deny:
 				}
 				return
 			}
-			if !errors.Is(err, ErrPermissionDenied) || !strings.Contains(err.Error(), tc.why) || !strings.Contains(err.Error(), Describe(tc.request)) {
+			if !errors.Is(err, ErrPermissionDenied) || !strings.Contains(err.Error(), tc.why) ||
+				!strings.Contains(err.Error(), Describe(tc.request)) {
 				t.Errorf("got %v, want it to say %q of %q", err, tc.why, Describe(tc.request))
 			}
 			var denied *Denied
@@ -109,9 +128,13 @@ deny:
 func TestEachRefusedRequestIsNamed(t *testing.T) {
 	var requests []rbacv1.PolicyRule
 	for _, r := range []string{"one", "two", "three"} {
-		requests = append(requests, rbacv1.PolicyRule{APIGroups: []string{"g"}, Resources: []string{r}, Verbs: []string{"get"}})
+		requests = append(requests, rbacv1.PolicyRule{APIGroups: []string{"g"}, Resources: []string{r}, Verbs: []string{
+			"get",
+		}})
 	}
-	err := Policy{Deny: []Rule{{Name: "a", Resources: []string{"one"}}, {Name: "b", Resources: []string{"three", "one"}}}}.Check(requests)
+	err := Policy{Deny: []Rule{{Name: "a", Resources: []string{"one"}}, {Name: "b", Resources: []string{
+		"three", "one",
+	}}}}.Check(requests)
 	want := `the package requests permissions that the policy does not allow: get one in g (denied by the rule "a", denied by the rule "b"); get three in g (denied by the rule "b")`
 	if err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
@@ -151,7 +174,10 @@ func policyRuleOf(t *rapid.T) Rule {
 	if rapid.Bool().Draw(t, "pattern") && len(groups) > 0 {
 		groups = []string{"*.a.org"}
 	}
-	return Rule{Name: "rule", APIGroups: groups, Resources: r.Resources, Verbs: r.Verbs, ResourceNames: r.ResourceNames, NonResourceURLs: r.NonResourceURLs}
+	return Rule{
+		Name: "rule", APIGroups: groups, Resources: r.Resources, Verbs: r.Verbs, ResourceNames: r.ResourceNames,
+		NonResourceURLs: r.NonResourceURLs,
+	}
 }
 
 func TestPolicyAgainstEveryAttempt(t *testing.T) {

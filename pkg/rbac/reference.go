@@ -17,7 +17,10 @@ func Reference(w io.Writer) error {
 	for _, e := range escalations {
 		fmt.Fprintf(&b, "| %s | %s |\n", e.permission(), e.reason)
 	}
-	fmt.Fprintf(&b, "| every other verb than get, list and watch in the groups of Kubernetes, except those below | %s |\n", unlisted.reason)
+	fmt.Fprintf(
+		&b, "| every other verb than get, list and watch in the groups of Kubernetes, except those below | %s |\n",
+		unlisted.reason,
+	)
 	b.WriteString("\n## Harmless permissions for Kubernetes\n\n| permission | reason |\n|---|---|\n")
 	for _, e := range harmless {
 		fmt.Fprintf(&b, "| %s | %s |\n", e.permission(), e.reason)

@@ -23,7 +23,8 @@ var ErrReservedDefinition = errcode.Code{
 var kubernetesGroups = []string{
 	"admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "authentication.k8s.io",
 	"authorization.k8s.io", "certificates.k8s.io", "coordination.k8s.io", "discovery.k8s.io", "events.k8s.io",
-	"flowcontrol.apiserver.k8s.io", "imagepolicy.k8s.io", "internal.apiserver.k8s.io", "lifecycle.k8s.io", "metrics.k8s.io",
+	"flowcontrol.apiserver.k8s.io", "imagepolicy.k8s.io", "internal.apiserver.k8s.io", "lifecycle.k8s.io",
+	"metrics.k8s.io",
 	"networking.k8s.io", "node.k8s.io", "rbac.authorization.k8s.io", "resource.k8s.io", "scheduling.k8s.io",
 	"storage.k8s.io", "storagemigration.k8s.io",
 }
@@ -35,8 +36,10 @@ var kubernetesGroups = []string{
 // provider-kubernetes.
 var crossplaneGroups = []string{
 	"apiextensions.crossplane.io", "cache.crossplane.io", "compute.crossplane.io", "core.crossplane.io", "crossplane.io",
-	"database.crossplane.io", "meta.pkg.crossplane.io", "meta.pkg.ibm.crossplane.io", "ops.crossplane.io", "packages.crossplane.io",
-	"pkg.crossplane.io", "pkg.ibm.crossplane.io", "protection.crossplane.io", "secrets.crossplane.io", "stacks.crossplane.io",
+	"database.crossplane.io", "meta.pkg.crossplane.io", "meta.pkg.ibm.crossplane.io", "ops.crossplane.io",
+	"packages.crossplane.io",
+	"pkg.crossplane.io", "pkg.ibm.crossplane.io", "protection.crossplane.io", "secrets.crossplane.io",
+	"stacks.crossplane.io",
 	"storage.crossplane.io", "workload.crossplane.io",
 }
 
@@ -75,5 +78,7 @@ func CheckDefined(defined []schema.GroupResource) error {
 	if len(reserved) == 0 {
 		return nil
 	}
-	return ErrReservedDefinition.New(errors.New(list(reserved)), "the package defines resources that belong to Kubernetes, Crossplane or xpkg")
+	return ErrReservedDefinition.New(
+		errors.New(list(reserved)), "the package defines resources that belong to Kubernetes, Crossplane or xpkg",
+	)
 }

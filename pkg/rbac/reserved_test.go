@@ -14,7 +14,8 @@ import (
 var reservedGroups = []string{
 	"admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "authentication.k8s.io",
 	"authorization.k8s.io", "certificates.k8s.io", "coordination.k8s.io", "discovery.k8s.io", "events.k8s.io",
-	"flowcontrol.apiserver.k8s.io", "imagepolicy.k8s.io", "internal.apiserver.k8s.io", "lifecycle.k8s.io", "metrics.k8s.io",
+	"flowcontrol.apiserver.k8s.io", "imagepolicy.k8s.io", "internal.apiserver.k8s.io", "lifecycle.k8s.io",
+	"metrics.k8s.io",
 	"networking.k8s.io", "node.k8s.io", "rbac.authorization.k8s.io", "resource.k8s.io", "scheduling.k8s.io",
 	"storage.k8s.io", "storagemigration.k8s.io",
 	"apiextensions.crossplane.io", "cache.crossplane.io", "compute.crossplane.io", "core.crossplane.io", "crossplane.io",
@@ -28,7 +29,9 @@ var reservedGroups = []string{
 func TestNoPackageDefinesAResourceInAReservedGroup(t *testing.T) {
 	for _, group := range reservedGroups {
 		t.Run(group, func(t *testing.T) {
-			err := CheckDefined([]schema.GroupResource{{Group: "example.org", Resource: "things"}, {Group: group, Resource: "things"}})
+			err := CheckDefined([]schema.GroupResource{{Group: "example.org", Resource: "things"}, {
+				Group: group, Resource: "things",
+			}})
 			if !errors.Is(err, ErrReservedDefinition) {
 				t.Errorf("got the error %v", err)
 			}
@@ -45,7 +48,8 @@ func TestNoPackageDefinesAResourceInAReservedGroup(t *testing.T) {
 
 func TestGroupsOfProvidersAreNotReserved(t *testing.T) {
 	for _, group := range []string{
-		"kubernetes.crossplane.io", "kubernetes.m.crossplane.io", "helm.crossplane.io", "nop.crossplane.io", "gcp.crossplane.io",
+		"kubernetes.crossplane.io", "kubernetes.m.crossplane.io", "helm.crossplane.io", "nop.crossplane.io",
+		"gcp.crossplane.io",
 		"database.gcp.crossplane.io", "template.crossplane.io", "gcp.secrets.crossplane.io", "storage.gcp.crossplane.io",
 		"hello.xpkg.dev", "gateway.networking.k8s.io", "s3.aws.upbound.io",
 	} {

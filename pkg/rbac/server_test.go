@@ -124,7 +124,9 @@ func TestDerivedRolesOnTheAPIServer(t *testing.T) {
 			s.refused(t, who, other, forbidden(in))
 			s.refused(t, who, home, forbidden(in))
 			if in.Needs == minimal || in.Namespaced {
-				s.refused(t, who, other, []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets", "configmaps"}, Verbs: []string{"get", "list", "create"}}})
+				s.refused(t, who, other, []rbacv1.PolicyRule{{
+					APIGroups: []string{""}, Resources: []string{"secrets", "configmaps"}, Verbs: []string{"get", "list", "create"},
+				}})
 			}
 		})
 	}
@@ -161,22 +163,38 @@ func systemRulesOf(set Set) []rbacv1.PolicyRule {
 // than its needs, and every way to obtain further permissions.
 func forbidden(in Input) []rbacv1.PolicyRule {
 	rules := []rbacv1.PolicyRule{
-		{APIGroups: []string{"another.example.org"}, Resources: []string{"buckets", "buckets/status", "buckets/finalizers"}, Verbs: []string{"get", "update", "delete"}},
-		{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterroles", "roles"}, Verbs: []string{"create", "update", "escalate", "bind"}},
-		{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterrolebindings", "rolebindings"}, Verbs: []string{"create", "update"}},
+		{APIGroups: []string{"another.example.org"}, Resources: []string{
+			"buckets", "buckets/status", "buckets/finalizers",
+		}, Verbs: []string{"get", "update", "delete"}},
+		{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterroles", "roles"}, Verbs: []string{
+			"create", "update", "escalate", "bind",
+		}},
+		{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterrolebindings", "rolebindings"}, Verbs: []string{
+			"create", "update",
+		}},
 		{APIGroups: []string{""}, Resources: []string{"users", "groups", "serviceaccounts"}, Verbs: []string{"impersonate"}},
 		{APIGroups: []string{""}, Resources: []string{"serviceaccounts/token", "pods/exec"}, Verbs: []string{"create"}},
-		{APIGroups: []string{"apiextensions.k8s.io"}, Resources: []string{"customresourcedefinitions"}, Verbs: []string{"create", "update", "delete"}},
-		{APIGroups: []string{"pkg.crossplane.io"}, Resources: []string{"providers", "providerrevisions"}, Verbs: []string{"create", "update"}},
+		{APIGroups: []string{"apiextensions.k8s.io"}, Resources: []string{"customresourcedefinitions"}, Verbs: []string{
+			"create", "update", "delete",
+		}},
+		{APIGroups: []string{"pkg.crossplane.io"}, Resources: []string{"providers", "providerrevisions"}, Verbs: []string{
+			"create", "update",
+		}},
 		{NonResourceURLs: []string{"/logs"}, Verbs: []string{"get"}},
 	}
 	if in.Kind == Function {
-		rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}})
+		rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{
+			"get",
+		}})
 	}
 	for _, t := range in.Defined {
 		rules = append(rules,
-			rbacv1.PolicyRule{APIGroups: []string{t.Group}, Resources: []string{t.Resource}, Verbs: []string{"delete", "deletecollection", "*"}},
-			rbacv1.PolicyRule{APIGroups: []string{t.Group}, Resources: []string{t.Resource + "/finalizers"}, Verbs: []string{"patch"}},
+			rbacv1.PolicyRule{APIGroups: []string{t.Group}, Resources: []string{t.Resource}, Verbs: []string{
+				"delete", "deletecollection", "*",
+			}},
+			rbacv1.PolicyRule{APIGroups: []string{t.Group}, Resources: []string{t.Resource + "/finalizers"}, Verbs: []string{
+				"patch",
+			}},
 		)
 	}
 	return rules
@@ -223,7 +241,10 @@ func TestMissingAgreesWithTheAPIServer(t *testing.T) {
 		name := fmt.Sprintf("xpkg-rights-%d", i)
 		who := rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: name}
 		have := append(powerless(random),
-			rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterroles", "clusterrolebindings"}, Verbs: []string{"create"}})
+			rbacv1.PolicyRule{
+				APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterroles", "clusterrolebindings"},
+				Verbs: []string{"create"},
+			})
 		s.grant(t, who, name, have)
 		user := s.as(t, name)
 		want := randomRules(random)
@@ -291,7 +312,9 @@ func randomRules(random *rand.Rand) []rbacv1.PolicyRule {
 // powerless are random rules without the verbs that turn the API server's check
 // off.
 func powerless(random *rand.Rand) []rbacv1.PolicyRule {
-	escalate := []rbacv1.PolicyRule{{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterroles"}, Verbs: []string{"escalate"}}}
+	escalate := []rbacv1.PolicyRule{{
+		APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterroles"}, Verbs: []string{"escalate"},
+	}}
 	for {
 		if rules := randomRules(random); Missing(rules, escalate) != nil {
 			return rules
@@ -312,7 +335,9 @@ func partOf(random *rand.Rand, rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 // grant grants rules to a subject, and waits until they are effective.
 func (s server) grant(t *testing.T, who rbacv1.Subject, name string, rules []rbacv1.PolicyRule) {
 	t.Helper()
-	marker := rbacv1.PolicyRule{APIGroups: []string{"marker.example.org"}, Resources: []string{name}, Verbs: []string{"get"}}
+	marker := rbacv1.PolicyRule{APIGroups: []string{"marker.example.org"}, Resources: []string{name}, Verbs: []string{
+		"get",
+	}}
 	s.create(t,
 		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: append(rules, marker)},
 		&rbacv1.ClusterRoleBinding{

@@ -59,8 +59,9 @@ func (l Lack) YAML(subjects ...rbacv1.Subject) ([]byte, error) {
 		objects = append(objects, role)
 		if len(subjects) > 0 {
 			objects = append(objects, rbacv1.RoleBinding{
-				TypeMeta: typeMeta("RoleBinding"), ObjectMeta: metav1.ObjectMeta{Namespace: l.Namespace, Name: bindingName(role.Name, subjects)},
-				RoleRef: roleRef(role.Kind, role.Name), Subjects: subjects,
+				TypeMeta:   typeMeta("RoleBinding"),
+				ObjectMeta: metav1.ObjectMeta{Namespace: l.Namespace, Name: bindingName(role.Name, subjects)},
+				RoleRef:    roleRef(role.Kind, role.Name), Subjects: subjects,
 			})
 		}
 	}

@@ -88,7 +88,9 @@ func publishCorpus(t *testing.T) *published {
 	if err := json.Unmarshal(raw, &g); err != nil {
 		t.Fatal(err)
 	}
-	p := &published{kinds: map[string]string{}, needs: map[string]map[string][]dependency.Dependency{}, blobs: map[string][]byte{}}
+	p := &published{
+		kinds: map[string]string{}, needs: map[string]map[string][]dependency.Dependency{}, blobs: map[string][]byte{},
+	}
 	server := httptest.NewServer(p)
 	t.Cleanup(server.Close)
 	p.address = strings.TrimPrefix(server.URL, "http://")
@@ -149,7 +151,11 @@ func (p *published) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // build makes a package and keeps its layer.
 func (p *published) build(r *http.Request, repository, tag string, deps []dependency.Dependency) ([]byte, error) {
 	var b strings.Builder
-	fmt.Fprintf(&b, "apiVersion: meta.pkg.crossplane.io/v1\nkind: %s\nmetadata: {name: %s, annotations: {tag: %q}}\nspec:\n  dependsOn:\n", p.kinds[repository], strings.ReplaceAll(filepath.Base(repository), "_", "-"), tag)
+	fmt.Fprintf(
+		&b,
+		"apiVersion: meta.pkg.crossplane.io/v1\nkind: %s\nmetadata: {name: %s, annotations: {tag: %q}}\nspec:\n  dependsOn:\n",
+		p.kinds[repository], strings.ReplaceAll(filepath.Base(repository), "_", "-"), tag,
+	)
 	for _, d := range deps {
 		fmt.Fprintf(&b, "  - {provider: %q, version: %q}\n", d.Package, d.Constraint)
 	}
@@ -211,7 +217,9 @@ func TestCorpus(t *testing.T) {
 			at := strings.LastIndex(root, "@")
 			x := dependency.Root{Package: p.repository(root[:at]), Constraint: root[at+1:], Exact: true, By: "the platform"}
 			q.Roots = append(q.Roots, x)
-			problem.Roots = append(problem.Roots, dependency.Root{Package: x.Package, Constraint: x.Constraint, Exact: true, By: x.By})
+			problem.Roots = append(problem.Roots, dependency.Root{
+				Package: x.Package, Constraint: x.Constraint, Exact: true, By: x.By,
+			})
 		}
 		if slices.ContainsFunc(q.Roots, func(r dependency.Root) bool { return strings.Contains(r.Constraint, "+") }) {
 			continue

@@ -42,8 +42,10 @@ func isNotFound(err error) bool {
 
 // defects are the codes for invalid content of a version.
 var defects = []errcode.Code{
-	oci.ErrNotAPackage, oci.ErrInvalidManifest, oci.ErrEmptyIndex, oci.ErrAmbiguousPlatform, oci.ErrIndexTooDeep, oci.ErrAmbiguousBaseLayer,
-	oci.ErrForeignLayer, oci.ErrInvalidDigest, oci.ErrUnsupportedDigest, oci.ErrBrokenLayer, oci.ErrCompressionMismatch, oci.ErrNotATar,
+	oci.ErrNotAPackage, oci.ErrInvalidManifest, oci.ErrEmptyIndex, oci.ErrAmbiguousPlatform, oci.ErrIndexTooDeep,
+	oci.ErrAmbiguousBaseLayer,
+	oci.ErrForeignLayer, oci.ErrInvalidDigest, oci.ErrUnsupportedDigest, oci.ErrBrokenLayer, oci.ErrCompressionMismatch,
+	oci.ErrNotATar,
 	oci.ErrNoPackageYAML, oci.ErrNotRegularFile, oci.ErrDuplicateEntry,
 }
 

@@ -85,7 +85,8 @@ func TestVersionsThatCannotBeRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s := r.summary(got.File); s != "base v1.1.0; top v1.0.0" || len(got.Notes) != 1 || !strings.Contains(got.Notes[0], "/base v1.2.0 cannot be used: ") {
+	if s := r.summary(got.File); s != "base v1.1.0; top v1.0.0" || len(got.Notes) != 1 ||
+		!strings.Contains(got.Notes[0], "/base v1.2.0 cannot be used: ") {
 		t.Errorf("%s, %q", s, got.Notes)
 	}
 	q.Roots[0] = r.root("base", "v1.2.0@"+digestOf(t, r, "base", "v1.2.0"))
@@ -188,14 +189,17 @@ func TestLocate(t *testing.T) {
 		ref.Registry, ref.Repository = r.address, "mirrored/"+ref.Repository
 		return fetch.Plain(ref), nil
 	})
-	got, err := res.Resolve(t.Context(), resolver.Request{Roots: []dependency.Root{{Package: "example.test/top", Constraint: "*"}}})
+	got, err := res.Resolve(t.Context(), resolver.Request{Roots: []dependency.Root{{
+		Package: "example.test/top", Constraint: "*",
+	}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if s := r.summary(got.File); s != "example.test/base v1.0.0; example.test/top v1.0.0" {
 		t.Error(s)
 	}
-	if asked := r.recorded(); len(asked) != 6 || slices.ContainsFunc(asked, func(a string) bool { return !strings.Contains(a, "/mirrored/") }) {
+	if asked := r.recorded(); len(asked) != 6 ||
+		slices.ContainsFunc(asked, func(a string) bool { return !strings.Contains(a, "/mirrored/") }) {
 		t.Errorf("%q", asked)
 	}
 }
@@ -205,7 +209,10 @@ func TestLocate(t *testing.T) {
 // hardening: F5
 func TestRewrittenRepositoryIsOnePackage(t *testing.T) {
 	r := newRegistry(t, 0)
-	r.have(t, "top v1.0.0: example.test/base >=v1; other v1\nother v1.0.0: mirrored/base <v1.1\nmirrored/base v1.0.0\nmirrored/base v1.2.0")
+	r.have(
+		t,
+		"top v1.0.0: example.test/base >=v1; other v1\nother v1.0.0: mirrored/base <v1.1\nmirrored/base v1.0.0\nmirrored/base v1.2.0",
+	)
 	res := newResolverAt(t, nil, func(_ context.Context, ref oci.Reference) (fetch.Origin, error) {
 		if ref.Registry == "example.test" {
 			ref.Registry, ref.Repository = r.address, "mirrored/"+ref.Repository
@@ -235,7 +242,9 @@ func TestRewrittenRepositoryIsOnePackage(t *testing.T) {
 			}
 		}
 	}
-	got, err = res.Resolve(t.Context(), resolver.Request{Roots: []dependency.Root{r.root("top", "*"), r.root("mirrored/base", "*")}, Locked: locked})
+	got, err = res.Resolve(t.Context(), resolver.Request{
+		Roots: []dependency.Root{r.root("top", "*"), r.root("mirrored/base", "*")}, Locked: locked,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -307,7 +316,8 @@ func TestOnePackageUnderTwoNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(got.Notes) != 1 || !strings.Contains(got.Notes[0], "/new/base and "+r.address+"/old/base have the same content") {
+	if len(got.Notes) != 1 ||
+		!strings.Contains(got.Notes[0], "/new/base and "+r.address+"/old/base have the same content") {
 		t.Errorf("%q", got.Notes)
 	}
 }

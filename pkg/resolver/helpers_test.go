@@ -173,7 +173,10 @@ func (r *registry) stream(name, needs string) string {
 	if optional.Len() > 0 {
 		annotations = fmt.Sprintf(", annotations: {%s: %q}", xpkg.AnnotationOptional, optional.String())
 	}
-	return fmt.Sprintf("apiVersion: meta.pkg.crossplane.io/v1\nkind: %s\nmetadata: {name: %s%s}\nspec:\n  dependsOn:\n%s", kind, filepath.Base(name), annotations, hard.String())
+	return fmt.Sprintf(
+		"apiVersion: meta.pkg.crossplane.io/v1\nkind: %s\nmetadata: {name: %s%s}\nspec:\n  dependsOn:\n%s", kind,
+		filepath.Base(name), annotations, hard.String(),
+	)
 }
 
 // root asks for a package of this registry.
@@ -188,7 +191,9 @@ func newResolver(t testing.TB, change func(*fetch.Options)) *resolver.Resolver {
 }
 
 // newResolverAt returns a resolver that finds packages where locate reports.
-func newResolverAt(t testing.TB, change func(*fetch.Options), locate func(context.Context, oci.Reference) (fetch.Origin, error)) *resolver.Resolver {
+func newResolverAt(
+	t testing.TB, change func(*fetch.Options), locate func(context.Context, oci.Reference) (fetch.Origin, error),
+) *resolver.Resolver {
 	t.Helper()
 	return &resolver.Resolver{Registry: fetch.NewRegistry(sourcetest.New(t, change), locate)}
 }

@@ -11,24 +11,25 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/version"
 )
 
-// Hints predict the dependencies of packages before these are read, so that all levels of a tree are read at the same time.
+// Hints predict the dependencies of packages before these are read, so that all levels of a tree are read at the same
+// time.
 //
-// A hint only starts a request earlier. It never changes the result of a resolution: with wrong, missing or hostile hints, the
-// result is the same, and a bounded number of requests is of no use.
+// A hint only starts a request earlier. It never changes the result of a resolution: with wrong, missing or hostile
+// hints, the result is the same, and a bounded number of requests is of no use.
 //
-// Security rule: hints come only from sources that the user trusts, which are the store of this machine and the indexes that the
-// user configured; never from a registry. Moreover, a hint causes requests only to hosts that the resolution itself reads: a
-// repository at another host waits until the resolution reads a repository at that host.
+// Security rule: hints come only from sources that the user trusts, which are the store of this machine and the indexes
+// that the user configured; never from a registry. Moreover, a hint causes requests only to hosts that the resolution
+// itself reads: a repository at another host waits until the resolution reads a repository at that host.
 type Hints interface {
-	// Dependencies returns the dependencies that the version that a constraint selects probably has, or nil if nothing is known.
-	// It must be safe for concurrent use, and return when the context ends.
+	// Dependencies returns the dependencies that the version that a constraint selects probably has, or nil if nothing is
+	// known. It must be safe for concurrent use, and return when the context ends.
 	Dependencies(ctx context.Context, repository, constraint string) []dependency.Dependency
 	// Remember records the packages of a solution for later resolutions.
 	Remember(ctx context.Context, packages []lockfile.Package)
 }
 
-// maxPredicted bounds the requirements that are read because of hints in one resolution, and maxReadAhead the number of these
-// requests at the same time, so that a registry has room for the requests of the resolution itself.
+// maxPredicted bounds the requirements that are read because of hints in one resolution, and maxReadAhead the number of
+// these requests at the same time, so that a registry has room for the requests of the resolution itself.
 const (
 	maxPredicted = 1000
 	maxReadAhead = 40
@@ -56,7 +57,10 @@ type ahead struct {
 type prediction struct{ pkg, constraint string }
 
 func newAhead(s *source) *ahead {
-	a := &ahead{source: s, room: make(chan struct{}, maxReadAhead), hosts: map[string]bool{}, waiting: map[string][]prediction{}, predicted: map[prediction]bool{}}
+	a := &ahead{
+		source: s, room: make(chan struct{}, maxReadAhead), hosts: map[string]bool{}, waiting: map[string][]prediction{},
+		predicted: map[prediction]bool{},
+	}
 	a.ctx, a.cancel = context.WithCancel(s.ctx)
 	return a
 }
@@ -67,7 +71,8 @@ func (a *ahead) stop() {
 	a.work.Wait()
 }
 
-// expect reads the predicted dependencies of a package that the resolution reads, and those that have waited for its host.
+// expect reads the predicted dependencies of a package that the resolution reads, and those that have waited for its
+// host.
 func (a *ahead) expect(pkg, constraint string) {
 	if a.source.resolver.Hints == nil {
 		return
@@ -110,7 +115,8 @@ func (a *ahead) host(pkg string) string {
 	return at.Host()
 }
 
-// follow predicts the dependencies of a requirement. A locked package is read only if it has to change, which is not known yet.
+// follow predicts the dependencies of a requirement. A locked package is read only if it has to change, which is not
+// known yet.
 func (a *ahead) follow(p prediction) {
 	for _, d := range a.source.resolver.Hints.Dependencies(a.ctx, p.pkg, p.constraint) {
 		name, err := a.source.canonical(d.Package)
@@ -142,7 +148,8 @@ func (a *ahead) predict(p prediction) {
 	}
 }
 
-// read reads the version that a requirement probably selects, as source.prefetchDependency does, and what is predicted for it.
+// read reads the version that a requirement probably selects, as source.prefetchDependency does, and what is predicted
+// for it.
 func (a *ahead) read(p prediction) {
 	a.work.Go(func() { a.follow(p) })
 	a.work.Go(func() {
@@ -166,7 +173,9 @@ func (r *Resolver) remember(ctx context.Context, locked, packages []lockfile.Pac
 		return
 	}
 	news := slices.DeleteFunc(slices.Clone(packages), func(p lockfile.Package) bool {
-		return slices.ContainsFunc(locked, func(l lockfile.Package) bool { return l.Repository == p.Repository && l.Pin() == p.Pin() })
+		return slices.ContainsFunc(
+			locked, func(l lockfile.Package) bool { return l.Repository == p.Repository && l.Pin() == p.Pin() },
+		)
 	})
 	r.Hints.Remember(ctx, news)
 }
@@ -180,7 +189,9 @@ type early[T any] struct {
 }
 
 // send sends a request, unless it was sent before. It reports whether there is an answer.
-func (e *early[T]) send(a *ahead, pkg, pin string, request func(context.Context, oci.Reference) (T, error)) (answer T, ok bool) {
+func (e *early[T]) send(
+	a *ahead, pkg, pin string, request func(context.Context, oci.Reference) (T, error),
+) (answer T, ok bool) {
 	ref, err := reference(pkg, pin)
 	if err != nil {
 		return answer, false
@@ -203,7 +214,8 @@ func (e *early[T]) send(a *ahead, pkg, pin string, request func(context.Context,
 	return answer, err == nil
 }
 
-// task returns the task of a request, and whether the caller has to complete it. It returns nil if the resolution sends the request.
+// task returns the task of a request, and whether the caller has to complete it. It returns nil if the resolution sends
+// the request.
 func (e *early[T]) task(ref oci.Reference) (t *task[T], mine bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -218,8 +230,8 @@ func (e *early[T]) task(ref oci.Reference) (t *task[T], mine bool) {
 	return t, true
 }
 
-// take returns the answer to a request of the resolution. It reports whether there is one; otherwise, also after an error, the
-// resolution sends the request itself.
+// take returns the answer to a request of the resolution. It reports whether there is one; otherwise, also after an
+// error, the resolution sends the request itself.
 func (e *early[T]) take(ref oci.Reference) (answer T, ok bool) {
 	e.mu.Lock()
 	if e.taken == nil {

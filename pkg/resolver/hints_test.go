@@ -63,7 +63,8 @@ func (w *world) twice() string {
 	for i, r := range w.requests {
 		_, text, _ := strings.Cut(r, " ")
 		name, tag, _ := strings.Cut(text, ":")
-		if _, exists := w.versions[name][tag]; !w.broken[text] && (exists || tag == "" && w.versions[name] != nil) && slices.Contains(w.requests[:i], r) {
+		if _, exists := w.versions[name][tag]; !w.broken[text] && (exists || tag == "" && w.versions[name] != nil) &&
+			slices.Contains(w.requests[:i], r) {
 			return r
 		}
 	}
@@ -113,7 +114,9 @@ func (w *world) Metadata(_ context.Context, ref oci.Reference) (resolver.Metadat
 	}
 	stream := "apiVersion: meta.pkg.crossplane.io/v1\nkind: Configuration\nmetadata: {name: x}\nspec:\n  dependsOn:\n"
 	for _, d := range needs {
-		stream += fmt.Sprintf("  - {apiVersion: pkg.crossplane.io/v1, kind: Configuration, package: %q, version: %q}\n", d.Package, d.Constraint)
+		stream += fmt.Sprintf(
+			"  - {apiVersion: pkg.crossplane.io/v1, kind: Configuration, package: %q, version: %q}\n", d.Package, d.Constraint,
+		)
 	}
 	meta, err := xpkg.ReadMeta([]byte(stream), xpkg.ReadOptions{Policy: xpkg.PolicyInstall()})
 	return resolver.Metadata{Digest: oci.DigestOf([]byte(ref.String())), Meta: meta}, err
@@ -134,7 +137,8 @@ func (w *world) outcome(t testing.TB, hints resolver.Hints, q resolver.Request) 
 	return fmt.Sprintf("%s\n%s\n%v", all, lockfile.Encode(got.File), err)
 }
 
-// The result of a resolution does not depend on hints, and hints cause no request to a host that the resolution does not read.
+// The result of a resolution does not depend on hints, and hints cause no request to a host that the resolution does
+// not read.
 func TestHintsChangeNothing(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		name := rapid.Custom(func(t *rapid.T) string {
@@ -149,9 +153,14 @@ func TestHintsChangeNothing(t *testing.T) {
 		tag := rapid.SampledFrom([]string{"v1.0.0", "v2.0.0", "v3.0.0"})
 		w := &world{
 			versions: rapid.MapOfN(name, rapid.MapOfN(tag, needs(name), 1, 3), 3, 12).Draw(rt, "versions"),
-			broken:   rapid.MapOfN(rapid.Custom(func(t *rapid.T) string { return name.Draw(t, "name") + ":" + tag.Draw(t, "tag") }), rapid.Just(true), 0, 2).Draw(rt, "broken"),
+			broken: rapid.MapOfN(
+				rapid.Custom(func(t *rapid.T) string { return name.Draw(t, "name") + ":" + tag.Draw(t, "tag") }), rapid.Just(true),
+				0, 2,
+			).Draw(rt, "broken"),
 		}
-		lie := rapid.OneOf(name, rapid.SampledFrom([]string{"evil.test/p", "kind Thing.example.org", "", "no registry", "host0.test/p0:v1.0.0", "169.254.169.254/p"}))
+		lie := rapid.OneOf(name, rapid.SampledFrom([]string{
+			"evil.test/p", "kind Thing.example.org", "", "no registry", "host0.test/p0:v1.0.0", "169.254.169.254/p",
+		}))
 		hints := hintMap(rapid.MapOfN(name, needs(lie), 0, 12).Draw(rt, "hints"))
 		var q resolver.Request
 		for _, d := range needs(name).Draw(rt, "roots") {

@@ -17,12 +17,14 @@ import (
 // Kinds finds the packages that provide kinds of custom resources. It must be safe for concurrent use, and return the
 // same results for the same arguments during a resolution.
 type Kinds interface {
-	// Providers returns the packages that may be selected for a kind. An error of class NotFound reports that there is none;
-	// another version of the dependent may not require the kind. Any other error ends the resolution.
+	// Providers returns the packages that may be selected for a kind. An error of class NotFound reports that there is
+	// none; another version of the dependent may not require the kind. Any other error ends the resolution.
 	Providers(ctx context.Context, q KindQuery) (Providers, error)
-	// Expand returns all known kinds that a reference to all kinds of a group means, in order. Recorded is as in KindQuery: a known
-	// kind for which a package was selected before stays among them.
-	Expand(ctx context.Context, ref dependency.KindRef, recorded map[dependency.KindRef]string) ([]dependency.KindRef, error)
+	// Expand returns all known kinds that a reference to all kinds of a group means, in order. Recorded is as in
+	// KindQuery: a known kind for which a package was selected before stays among them.
+	Expand(
+		ctx context.Context, ref dependency.KindRef, recorded map[dependency.KindRef]string,
+	) ([]dependency.KindRef, error)
 }
 
 // A KindQuery asks for the providers of a kind.
@@ -44,10 +46,11 @@ type Providers struct {
 	// Undecided is the error of the resolution if the kind is part of the solution, and the packages that are selected by
 	// name do not decide which package provides it. It is nil if the first candidates may be selected.
 	Undecided error
-	// Others are repositories of further packages that provide the kind. They take precedence if packages require them by name.
+	// Others are repositories of further packages that provide the kind. They take precedence if packages require them by
+	// name.
 	Others []string
-	// Conflicting reports, beside the error that there is no candidate, that the packages that provide the kind conflict with
-	// packages for other kinds. A reference to all kinds of a group does not include the kind then.
+	// Conflicting reports, beside the error that there is no candidate, that the packages that provide the kind conflict
+	// with packages for other kinds. A reference to all kinds of a group does not include the kind then.
 	Conflicting bool
 }
 
@@ -74,8 +77,8 @@ func virtualName(k dependency.KindRef) string { return virtualPrefix + k.String(
 
 func isVirtual(pkg string) bool { return strings.HasPrefix(pkg, virtualPrefix) }
 
-// tag returns the version of the virtual package that selects a candidate. The solver prefers the highest version, which
-// is the best candidate.
+// tag returns the version of the virtual package that selects a candidate. The solver prefers the highest version,
+// which is the best candidate.
 func (v *virtualPackage) tag(candidate int) string {
 	return strconv.Itoa(len(v.providers.Candidates)-candidate) + ".0.0"
 }
@@ -133,8 +136,8 @@ func (s *source) virtualDependencies(kinds []dependency.KindRef) []dependency.De
 	return out
 }
 
-// virtualPackages returns the virtual packages of the kinds that a reference means. Kinds whose providers conflict with those of
-// other kinds of the group are not included, unless there is no other kind.
+// virtualPackages returns the virtual packages of the kinds that a reference means. Kinds whose providers conflict with
+// those of other kinds of the group are not included, unless there is no other kind.
 func (s *source) virtualPackages(k dependency.KindRef) []*virtualPackage {
 	var all, out []*virtualPackage
 	kinds := s.expand(k)
@@ -151,7 +154,8 @@ func (s *source) virtualPackages(k dependency.KindRef) []*virtualPackage {
 	return out
 }
 
-// expand returns the kinds that a reference means. If they are not known, it returns the reference, which has no provider.
+// expand returns the kinds that a reference means. If they are not known, it returns the reference, which has no
+// provider.
 func (s *source) expand(k dependency.KindRef) []dependency.KindRef {
 	if !k.IsAll() {
 		return []dependency.KindRef{k}
@@ -170,7 +174,9 @@ func (s *source) addVirtual(k dependency.KindRef, with []dependency.KindRef) *vi
 		return v
 	}
 	v := &virtualPackage{kind: k, together: s.kinds.with(with)}
-	v.providers, v.err = s.resolver.Kinds.Providers(s.ctx, KindQuery{Kind: k, Recorded: s.kinds.recorded, Present: s.kinds.present, Together: v.together})
+	v.providers, v.err = s.resolver.Kinds.Providers(s.ctx, KindQuery{
+		Kind: k, Recorded: s.kinds.recorded, Present: s.kinds.present, Together: v.together,
+	})
 	v.providers.Candidates = slices.Clone(v.providers.Candidates)
 	for i, p := range v.providers.Candidates {
 		if p.Constraint == "" && p.Repository == s.kinds.recorded[k] {
@@ -211,11 +217,16 @@ func (c kindChoices) with(kinds []dependency.KindRef) []dependency.KindRef {
 	for _, k := range kinds {
 		all[k] = true
 	}
-	return slices.SortedFunc(maps.Keys(all), func(a, b dependency.KindRef) int { return strings.Compare(a.String(), b.String()) })
+	return slices.SortedFunc(
+		maps.Keys(all), func(a, b dependency.KindRef) int { return strings.Compare(a.String(), b.String()) },
+	)
 }
 
 func newKindChoices(q Request) kindChoices {
-	out := kindChoices{recorded: map[dependency.KindRef]string{}, constraints: map[dependency.KindRef]string{}, present: map[string]bool{}, together: map[dependency.KindRef]bool{}}
+	out := kindChoices{
+		recorded: map[dependency.KindRef]string{}, constraints: map[dependency.KindRef]string{}, present: map[string]bool{},
+		together: map[dependency.KindRef]bool{},
+	}
 	locked := lockfile.File{Packages: q.Locked}
 	for _, selected := range []map[dependency.KindRef]dependency.Dependency{locked.ProvidersOfKinds(), q.Provides} {
 		for k, d := range selected {
@@ -251,8 +262,8 @@ func (s *source) virtualRoots(roots []dependency.Root) ([]dependency.Root, error
 	return out, nil
 }
 
-// reconsider reports whether a solution decides providers of kinds differently than the round that found it: packages that
-// other packages require by name take precedence, and one package provides a kind in all its API versions.
+// reconsider reports whether a solution decides providers of kinds differently than the round that found it: packages
+// that other packages require by name take precedence, and one package provides a kind in all its API versions.
 func (s *source) reconsider(picks []solver.Pick, roots []dependency.Root) bool {
 	s.wait() // Requests that are in progress read the choices.
 	named := requiredByName(picks, roots)
@@ -281,8 +292,8 @@ func (v *virtualPackage) known(s *source) []string {
 	return out
 }
 
-// selectTogether records the kinds of a solution whose providers were not selected together: several packages, which can
-// conflict, or a kind whose provider another kind can decide.
+// selectTogether records the kinds of a solution whose providers were not selected together: several packages, which
+// can conflict, or a kind whose provider another kind can decide.
 func (s *source) selectTogether(picks []solver.Pick) (changed bool) {
 	all := s.selectedVirtual(picks)
 	first, needed := "", false
@@ -318,7 +329,8 @@ func (s *source) reconcileVersions(picks []solver.Pick) (changed bool) {
 			first[key] = p.Repository
 		}
 		common := first[key]
-		if p.Repository == common || s.kinds.recorded[v.kind] != "" || !slices.ContainsFunc(v.providers.Candidates, func(p Provider) bool { return p.Repository == common }) {
+		if p.Repository == common || s.kinds.recorded[v.kind] != "" ||
+			!slices.ContainsFunc(v.providers.Candidates, func(p Provider) bool { return p.Repository == common }) {
 			continue
 		}
 		s.kinds.recorded[v.kind] = common
@@ -364,7 +376,8 @@ func requiredByName(picks []solver.Pick, roots []dependency.Root) map[string]boo
 	return out
 }
 
-// undecided returns the error of the first kind of a solution whose provider the user must select. The others are noted.
+// undecided returns the error of the first kind of a solution whose provider the user must select. The others are
+// noted.
 func (s *source) undecided(picks []solver.Pick) error {
 	var first error
 	for _, v := range s.selectedVirtual(picks) {
@@ -423,6 +436,8 @@ func recordProviders(f *lockfile.File) {
 	}
 	for i := range f.Packages {
 		f.Packages[i].Provides = kinds[f.Packages[i].Repository]
-		slices.SortFunc(f.Packages[i].Provides, func(a, b dependency.KindRef) int { return strings.Compare(a.String(), b.String()) })
+		slices.SortFunc(
+			f.Packages[i].Provides, func(a, b dependency.KindRef) int { return strings.Compare(a.String(), b.String()) },
+		)
 	}
 }

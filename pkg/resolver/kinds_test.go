@@ -44,7 +44,9 @@ func (k kinds) Providers(_ context.Context, q resolver.KindQuery) (resolver.Prov
 	return out, nil
 }
 
-func (k kinds) Expand(_ context.Context, ref dependency.KindRef, _ map[dependency.KindRef]string) ([]dependency.KindRef, error) {
+func (k kinds) Expand(
+	_ context.Context, ref dependency.KindRef, _ map[dependency.KindRef]string,
+) ([]dependency.KindRef, error) {
 	var out []dependency.KindRef
 	for text := range k {
 		one, err := dependency.ParseKindRef(strings.TrimPrefix(text, "?"))
@@ -97,22 +99,48 @@ func TestAKindIsResolvedToItsProvider(t *testing.T) {
 		roots []dependency.Root
 		want  string
 	}{
-		"of a package":               {kinds{bucket: {r.provider("a/storage", ">=v1.1.0, <v2")}}, []dependency.Root{r.root("a/app", "v1.0.0")}, "a/app v1.0.0; a/storage v1.1.0"},
-		"of a user":                  {kinds{bucket: {r.provider("a/storage", "")}}, []dependency.Root{{CRD: bucket}}, "a/storage v2.0.0"},
-		"the best one":               {kinds{bucket: {r.provider("b/storage", ""), r.provider("a/storage", "")}}, []dependency.Root{r.root("a/app", "v1.0.0")}, "a/app v1.0.0; b/storage v3.0.0"},
-		"an alternative":             {kinds{bucket: {r.provider("b/storage", ">=v9"), r.provider("a/storage", "")}}, []dependency.Root{r.root("a/app", "v1.0.0")}, "a/app v1.0.0; a/storage v2.0.0"},
-		"an older version first":     {kinds{bucket: {r.provider("a/storage", ""), r.provider("b/storage", "")}}, []dependency.Root{r.root("a/bound", "v1.0.0")}, "a/bound v1.0.0; a/storage v1.1.0"},
-		"a package by its name":      {kinds{bucket: {r.provider("a/storage", ""), r.provider("b/storage", "")}}, []dependency.Root{r.root("a/app", "v1.0.0"), r.root("a/names", "v1.0.0")}, "a/app v1.0.0; a/names v1.0.0; b/storage v1.0.0"},
-		"ambiguous, but by its name": {kinds{"?" + bucket: {r.provider("a/storage", ""), r.provider("b/storage", "")}}, []dependency.Root{r.root("a/app", "v1.0.0"), r.root("a/names", "v1.0.0")}, "a/app v1.0.0; a/names v1.0.0; b/storage v1.0.0"},
+		"of a package": {
+			kinds{bucket: {r.provider("a/storage", ">=v1.1.0, <v2")}}, []dependency.Root{r.root("a/app", "v1.0.0")},
+			"a/app v1.0.0; a/storage v1.1.0",
+		},
+		"of a user": {
+			kinds{bucket: {r.provider("a/storage", "")}}, []dependency.Root{{CRD: bucket}}, "a/storage v2.0.0",
+		},
+		"the best one": {
+			kinds{bucket: {r.provider("b/storage", ""), r.provider("a/storage", "")}},
+			[]dependency.Root{r.root("a/app", "v1.0.0")}, "a/app v1.0.0; b/storage v3.0.0",
+		},
+		"an alternative": {
+			kinds{bucket: {r.provider("b/storage", ">=v9"), r.provider("a/storage", "")}},
+			[]dependency.Root{r.root("a/app", "v1.0.0")}, "a/app v1.0.0; a/storage v2.0.0",
+		},
+		"an older version first": {
+			kinds{bucket: {r.provider("a/storage", ""), r.provider("b/storage", "")}},
+			[]dependency.Root{r.root("a/bound", "v1.0.0")}, "a/bound v1.0.0; a/storage v1.1.0",
+		},
+		"a package by its name": {
+			kinds{bucket: {r.provider("a/storage", ""), r.provider("b/storage", "")}},
+			[]dependency.Root{r.root("a/app", "v1.0.0"), r.root("a/names", "v1.0.0")},
+			"a/app v1.0.0; a/names v1.0.0; b/storage v1.0.0",
+		},
+		"ambiguous, but by its name": {
+			kinds{"?" + bucket: {r.provider("a/storage", ""), r.provider("b/storage", "")}},
+			[]dependency.Root{r.root("a/app", "v1.0.0"), r.root("a/names", "v1.0.0")},
+			"a/app v1.0.0; a/names v1.0.0; b/storage v1.0.0",
+		},
 		"one for two versions of the API": {
-			kinds{bucket: {r.provider("a/storage", ""), r.provider("b/storage", "")}, versioned: {r.provider("b/storage", ""), r.provider("a/storage", "")}},
+			kinds{bucket: {r.provider("a/storage", ""), r.provider("b/storage", "")}, versioned: {
+				r.provider("b/storage", ""), r.provider("a/storage", ""),
+			}},
 			[]dependency.Root{r.root("a/other", "v1.0.0")}, "a/other v1.0.0; a/storage v2.0.0",
 		},
 		"every kind of a group": {
 			kinds{bucket: {r.provider("a/storage", "")}, "Queue.s3.example.org": {r.provider("a/queue", "")}},
 			[]dependency.Root{r.root("a/all", "v1.0.0")}, "a/all v1.0.0; a/queue v1.0.0; a/storage v2.0.0",
 		},
-		"an older dependent without the kind": {kinds{}, []dependency.Root{r.root("a/choosy", "")}, "a/choosy v0.9.0; a/queue v1.0.0"},
+		"an older dependent without the kind": {
+			kinds{}, []dependency.Root{r.root("a/choosy", "")}, "a/choosy v0.9.0; a/queue v1.0.0",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := r.kindResolver(t, c.known).Resolve(t.Context(), resolver.Request{Roots: c.roots})
@@ -136,14 +164,17 @@ func TestAKindIsResolvedToItsProvider(t *testing.T) {
 func TestTheLockFileRecordsTheProvider(t *testing.T) {
 	r := kindsRegistry(t)
 	kind := dependency.KindRef{Name: "Bucket", Group: "s3.example.org"}
-	first, err := r.kindResolver(t, kinds{kind.String(): {r.provider("a/storage", ">=v1.0.0")}}).Resolve(t.Context(), resolver.Request{Roots: []dependency.Root{r.root("a/app", "v1.0.0"), {CRD: kind.String()}}})
+	first, err := r.kindResolver(t, kinds{kind.String(): {r.provider("a/storage", ">=v1.0.0")}}).
+		Resolve(t.Context(), resolver.Request{Roots: []dependency.Root{r.root("a/app", "v1.0.0"), {CRD: kind.String()}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if p, ok := first.Provider(kind); !ok || p.Repository != r.address+"/a/storage" {
 		t.Fatalf("the provider is %+v", p)
 	}
-	if root := first.Roots[slices.IndexFunc(first.Roots, func(r dependency.Root) bool { return r.CRD != "" })]; root.Package != r.address+"/a/storage" || root.Constraint != ">=v1.0.0" {
+	if root := first.Roots[slices.IndexFunc(
+		first.Roots, func(r dependency.Root) bool { return r.CRD != "" },
+	)]; root.Package != r.address+"/a/storage" || root.Constraint != ">=v1.0.0" {
 		t.Errorf("the root is %+v", root)
 	}
 	// An index that prefers another package, or that does not know the kind, changes nothing.
@@ -153,7 +184,8 @@ func TestTheLockFileRecordsTheProvider(t *testing.T) {
 		"without indexes": nil,
 	} {
 		t.Run(name, func(t *testing.T) {
-			again, err := r.kindResolver(t, known).Resolve(t.Context(), resolver.Request{Roots: first.Roots, Locked: first.Packages})
+			again, err := r.kindResolver(t, known).
+				Resolve(t.Context(), resolver.Request{Roots: first.Roots, Locked: first.Packages})
 			if err != nil || string(lockfile.Encode(again.File)) != string(lockfile.Encode(first.File)) {
 				t.Errorf("%v\n%s", err, lockfile.Encode(again.File))
 			}
@@ -162,7 +194,9 @@ func TestTheLockFileRecordsTheProvider(t *testing.T) {
 			}
 			// Also when every version is upgraded, and the user names the kind again.
 			provides := first.ProvidersOfKinds()
-			again, err = r.kindResolver(t, known).Resolve(t.Context(), resolver.Request{Roots: []dependency.Root{r.root("a/app", ""), {CRD: kind.String()}}, Provides: provides})
+			again, err = r.kindResolver(t, known).Resolve(t.Context(), resolver.Request{
+				Roots: []dependency.Root{r.root("a/app", ""), {CRD: kind.String()}}, Provides: provides,
+			})
 			if p, _ := again.Provider(kind); err != nil || p.Repository != r.address+"/a/storage" {
 				t.Errorf("%+v, %v", p, err)
 			}
@@ -182,12 +216,24 @@ func TestUnresolvedKindsAreExplained(t *testing.T) {
 		code  errcode.Code
 		want  []string
 	}{
-		"no provider for a user":     {kinds{}, []dependency.Root{{CRD: bucket}}, errNone, []string{bucket + " has no provider"}},
-		"no provider for a package":  {kinds{}, []dependency.Root{r.root("a/none", "v1.0.0")}, solver.ErrUnsolvable, []string{"a/none v1.0.0, which requires kind Nothing.s3.example.org, which no known package provides"}},
-		"several providers":          {kinds{"?" + bucket: {r.provider("a/storage", ""), r.provider("b/storage", "")}}, []dependency.Root{r.root("a/app", "v1.0.0")}, errMany, []string{"has several providers"}},
-		"no version of the provider": {kinds{bucket: {r.provider("a/storage", ">=v9")}}, []dependency.Root{r.root("a/app", "v1.0.0")}, solver.ErrUnsolvable, []string{"which requires kind Bucket.s3.example.org, which requires " + r.address + "/a/storage >=v9, which does not exist (versions: v1.0.0 to v2.0.0)"}},
+		"no provider for a user": {kinds{}, []dependency.Root{{CRD: bucket}}, errNone, []string{
+			bucket + " has no provider",
+		}},
+		"no provider for a package": {kinds{}, []dependency.Root{r.root("a/none", "v1.0.0")}, solver.ErrUnsolvable, []string{
+			"a/none v1.0.0, which requires kind Nothing.s3.example.org, which no known package provides",
+		}},
+		"several providers": {
+			kinds{"?" + bucket: {r.provider("a/storage", ""), r.provider("b/storage", "")}},
+			[]dependency.Root{r.root("a/app", "v1.0.0")}, errMany, []string{"has several providers"},
+		},
+		"no version of the provider": {
+			kinds{bucket: {r.provider("a/storage", ">=v9")}}, []dependency.Root{r.root("a/app", "v1.0.0")}, solver.ErrUnsolvable,
+			[]string{"which requires kind Bucket.s3.example.org, which requires " + r.address +
+				"/a/storage >=v9, which does not exist (versions: v1.0.0 to v2.0.0)"},
+		},
 		"versions that contradict": {
-			kinds{bucket: {r.provider("a/storage", ">=v2")}}, []dependency.Root{r.root("a/bound", "v1.0.0")}, solver.ErrUnsolvable,
+			kinds{bucket: {r.provider("a/storage", ">=v2")}}, []dependency.Root{r.root("a/bound", "v1.0.0")},
+			solver.ErrUnsolvable,
 			[]string{"kind Bucket.s3.example.org", "a/storage >=v2", "a/storage <v2"},
 		},
 	} {
@@ -202,7 +248,8 @@ func TestUnresolvedKindsAreExplained(t *testing.T) {
 					t.Errorf("there is no %q in %s", want, text)
 				}
 			}
-			if strings.Contains(text, "kind Bucket.s3.example.org 1.0.0") || strings.Contains(text, "push or mirror kind") || strings.Contains(text, "author of kind") {
+			if strings.Contains(text, "kind Bucket.s3.example.org 1.0.0") || strings.Contains(text, "push or mirror kind") ||
+				strings.Contains(text, "author of kind") {
 				t.Error(text)
 			}
 		})
@@ -211,7 +258,8 @@ func TestUnresolvedKindsAreExplained(t *testing.T) {
 
 func TestKindsAreIgnoredWithoutSources(t *testing.T) {
 	r := kindsRegistry(t)
-	got, err := newResolver(t, nil).Resolve(t.Context(), resolver.Request{Roots: []dependency.Root{r.root("a/app", "v1.0.0")}})
+	got, err := newResolver(t, nil).
+		Resolve(t.Context(), resolver.Request{Roots: []dependency.Root{r.root("a/app", "v1.0.0")}})
 	if err != nil || r.summary(got.File) != "a/app v1.0.0" {
 		t.Errorf("%s, %v", r.summary(got.File), err)
 	}
@@ -233,13 +281,15 @@ func TestPackagesWithoutKindsAskNoSource(t *testing.T) {
 	known := &countedKinds{kinds: kinds{}}
 	kindless := newResolver(t, nil)
 	kindless.Kinds = known
-	if _, err := kindless.Resolve(t.Context(), resolver.Request{Roots: []dependency.Root{r.root("a/names", "v1.0.0")}}); err != nil || known.calls.Load() != 0 {
+	if _, err := kindless.Resolve(t.Context(), resolver.Request{Roots: []dependency.Root{
+		r.root("a/names", "v1.0.0"),
+	}}); err != nil || known.calls.Load() != 0 {
 		t.Errorf("%d calls, %v", known.calls.Load(), err)
 	}
 }
 
-// reefKinds know a package a/storage with the kinds Bucket and Queue, and a preferred one, b/storage, with Bucket only. Both
-// define the CRD of Bucket, so that one of them can be installed. Trap has a package that conflicts, too.
+// reefKinds know a package a/storage with the kinds Bucket and Queue, and a preferred one, b/storage, with Bucket only.
+// Both define the CRD of Bucket, so that one of them can be installed. Trap has a package that conflicts, too.
 type reefKinds struct{ *registry }
 
 func (k reefKinds) Providers(_ context.Context, q resolver.KindQuery) (resolver.Providers, error) {
@@ -258,7 +308,9 @@ func (k reefKinds) Providers(_ context.Context, q resolver.KindQuery) (resolver.
 	return resolver.Providers{Candidates: []resolver.Provider{small, large}}, nil
 }
 
-func (k reefKinds) Expand(context.Context, dependency.KindRef, map[dependency.KindRef]string) (out []dependency.KindRef, err error) {
+func (k reefKinds) Expand(
+	context.Context, dependency.KindRef, map[dependency.KindRef]string,
+) (out []dependency.KindRef, err error) {
 	for _, name := range []string{"Bucket", "Queue", "Trap"} {
 		out = append(out, dependency.KindRef{Name: name, Group: "s3.example.org"})
 	}
@@ -275,12 +327,21 @@ func TestKindsOfATreeAreSelectedTogether(t *testing.T) {
 		roots []dependency.Root
 		want  string
 	}{
-		"one kind":                     {[]dependency.Root{bucket}, "b/storage v3.0.0"},
-		"two kinds of a user":          {[]dependency.Root{bucket, queue}, "a/storage v2.0.0"},
-		"the kinds of two packages":    {[]dependency.Root{r.root("a/app", "v1.0.0"), r.root("a/queued", "v1.0.0")}, "a/app v1.0.0; a/queued v1.0.0; a/storage v2.0.0"},
-		"all kinds of a group":         {[]dependency.Root{r.root("a/all", "v1.0.0")}, "a/all v1.0.0; a/storage v2.0.0"},
-		"all kinds, and one of them":   {[]dependency.Root{r.root("a/all", "v1.0.0"), r.root("a/app", "v1.0.0")}, "a/all v1.0.0; a/app v1.0.0; a/storage v2.0.0"},
-		"all kinds, and one by a name": {[]dependency.Root{r.root("a/all", "v1.0.0"), r.root("a/names", "v1.0.0")}, "a/all v1.0.0; a/names v1.0.0; b/storage v1.0.0"},
+		"one kind":            {[]dependency.Root{bucket}, "b/storage v3.0.0"},
+		"two kinds of a user": {[]dependency.Root{bucket, queue}, "a/storage v2.0.0"},
+		"the kinds of two packages": {
+			[]dependency.Root{r.root("a/app", "v1.0.0"), r.root("a/queued", "v1.0.0")},
+			"a/app v1.0.0; a/queued v1.0.0; a/storage v2.0.0",
+		},
+		"all kinds of a group": {[]dependency.Root{r.root("a/all", "v1.0.0")}, "a/all v1.0.0; a/storage v2.0.0"},
+		"all kinds, and one of them": {
+			[]dependency.Root{r.root("a/all", "v1.0.0"), r.root("a/app", "v1.0.0")},
+			"a/all v1.0.0; a/app v1.0.0; a/storage v2.0.0",
+		},
+		"all kinds, and one by a name": {
+			[]dependency.Root{r.root("a/all", "v1.0.0"), r.root("a/names", "v1.0.0")},
+			"a/all v1.0.0; a/names v1.0.0; b/storage v1.0.0",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			resolve := newResolver(t, nil)

@@ -34,7 +34,9 @@ func TestManyTagsDoNotCostARequestEach(t *testing.T) {
 	const tags = 50_000
 	big := map[string][]dependency.Dependency{}
 	for i := range tags {
-		big[fmt.Sprintf("v%d.%d.0", i/100, i%100)] = []dependency.Dependency{{Package: "example.org/base", Constraint: "v1.0.0"}}
+		big[fmt.Sprintf("v%d.%d.0", i/100, i%100)] = []dependency.Dependency{{
+			Package: "example.org/base", Constraint: "v1.0.0",
+		}}
 	}
 	registry := &counted{memory: memory{
 		"example.org/top":  {"v1.0.0": {{Package: "example.org/big", Constraint: ">=v0.0.0"}}},
@@ -42,7 +44,9 @@ func TestManyTagsDoNotCostARequestEach(t *testing.T) {
 		"example.org/base": {"v1.0.0": nil, "v2.0.0": nil},
 	}}
 	r := resolver.Resolver{Registry: registry}
-	got, err := r.Resolve(t.Context(), resolver.Request{Roots: []dependency.Root{{Package: "example.org/top", Constraint: "*"}}})
+	got, err := r.Resolve(t.Context(), resolver.Request{Roots: []dependency.Root{{
+		Package: "example.org/top", Constraint: "*",
+	}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +62,8 @@ func TestManyTagsDoNotCostARequestEach(t *testing.T) {
 	_, err = r.Resolve(t.Context(), resolver.Request{Roots: []dependency.Root{
 		{Package: "example.org/top", Constraint: "*"}, {Package: "example.org/base", Constraint: "v2.0.0"},
 	}})
-	if !errors.Is(err, resolver.ErrTooManyVersions) || !strings.Contains(err.Error(), "none of the 1000 newest versions of example.org/big") {
+	if !errors.Is(err, resolver.ErrTooManyVersions) ||
+		!strings.Contains(err.Error(), "none of the 1000 newest versions of example.org/big") {
 		t.Errorf("got %v", err)
 	}
 	if n := registry.metadata.Load(); n > 1100 {

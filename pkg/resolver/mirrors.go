@@ -53,7 +53,9 @@ func (s *source) replace(pkg string, list Versions, err error) (news bool) {
 	former := s.lists[pkg].value
 	if err != nil {
 		s.mirrorErr = err
-		s.note(fmt.Sprintf("the versions of %[2]s come from the mirror %[1]s, and may be incomplete: %[3]v", former.From.Name(), pkg, err))
+		s.note(fmt.Sprintf(
+			"the versions of %[2]s come from the mirror %[1]s, and may be incomplete: %[3]v", former.From.Name(), pkg, err,
+		))
 	}
 	if len(list.Tags) == 0 {
 		list.Tags, list.From = former.Tags, former.From

@@ -42,7 +42,8 @@ func TestMirrorListsVersions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s, from := home.summary(got.File), got.ListedBy[home.address+"/base"]; s != "base v1.0.0" || from != mirror.address+"/base" || len(got.Notes) != 0 || lists(home) != 0 {
+	if s, from := home.summary(got.File), got.ListedBy[home.address+"/base"]; s != "base v1.0.0" ||
+		from != mirror.address+"/base" || len(got.Notes) != 0 || lists(home) != 0 {
 		t.Errorf("%s, listed by %q; %q", s, from, got.Notes)
 	}
 
@@ -83,7 +84,8 @@ func TestMirrorIsBehind(t *testing.T) {
 	if s := home.summary(got.File); s != "base v1.10.0; top v1.0.0" {
 		t.Error(s)
 	}
-	want := "the mirror " + second.address + "/base is outdated: " + home.address + "/base also has v1.10.0, v1.3.0, v1.2.0 and 1 more"
+	want := "the mirror " + second.address + "/base is outdated: " + home.address +
+		"/base also has v1.10.0, v1.3.0, v1.2.0 and 1 more"
 	if len(got.Notes) != 1 || got.Notes[0] != want {
 		t.Errorf("%q, want %q", got.Notes, want)
 	}

@@ -13,7 +13,9 @@ import (
 // one must satisfy its constraint.
 func TestOptional(t *testing.T) {
 	r := newRegistry(t, 0)
-	r.have(t, "app v1.0.0: base v1; ?mail <v2; ?gone v1\nbase v1.0.0\nmail v1.0.0\nmail v2.0.0\ntop v1.0.0: app v1; mail >=v1")
+	r.have(
+		t, "app v1.0.0: base v1; ?mail <v2; ?gone v1\nbase v1.0.0\nmail v1.0.0\nmail v2.0.0\ntop v1.0.0: app v1; mail >=v1",
+	)
 	r.recorded()
 	res := newResolver(t, nil)
 	q := resolver.Request{Roots: []dependency.Root{r.root("app", "*")}}
@@ -21,7 +23,8 @@ func TestOptional(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s, asked := r.summary(got.File), r.recorded(); s != "app v1.0.0; base v1.0.0" || count(asked, "/mail/") != 0 || count(asked, "/gone/") != 0 {
+	if s, asked := r.summary(got.File), r.recorded(); s != "app v1.0.0; base v1.0.0" || count(asked, "/mail/") != 0 ||
+		count(asked, "/gone/") != 0 {
 		t.Errorf("%s, with %q", s, asked)
 	}
 	text := string(lockfile.Encode(got.File))
@@ -30,7 +33,9 @@ func TestOptional(t *testing.T) {
 		t.Errorf("%v\n%s", err, text)
 	}
 
-	got, err = res.Resolve(t.Context(), resolver.Request{Roots: []dependency.Root{r.root("top", "*")}, Locked: locked.Packages})
+	got, err = res.Resolve(t.Context(), resolver.Request{
+		Roots: []dependency.Root{r.root("top", "*")}, Locked: locked.Packages,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +48,9 @@ func TestOptional(t *testing.T) {
 
 	// The explanation includes locked versions, and packages whose optional dependency
 	// is absent.
-	_, err = res.Resolve(t.Context(), resolver.Request{Roots: []dependency.Root{r.root("app", "*"), r.root("mail", "v2")}, Locked: locked.Packages})
+	_, err = res.Resolve(t.Context(), resolver.Request{
+		Roots: []dependency.Root{r.root("app", "*"), r.root("mail", "v2")}, Locked: locked.Packages,
+	})
 	checkFailure(t, err, "Unsolvable", "works only with "+r.address+"/mail <v2")
 	other := dependency.Root{Package: r.address + "/base", Constraint: "v9", Optional: true, By: "provider/other"}
 	_, err = res.Resolve(t.Context(), resolver.Request{Roots: []dependency.Root{r.root("app", "*"), other}})

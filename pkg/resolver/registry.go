@@ -27,8 +27,8 @@ type Registry interface {
 	// Verify returns the metadata of the content with a digest from its package.yaml, to
 	// verify claimed metadata.
 	Verify(ctx context.Context, version oci.Reference, digest oci.Digest) (Metadata, error)
-	// Status returns the status of a version with a digest, and nil if it has none or if the registry has no statuses. The tags are
-	// those of its repository, which show whether there is a status to read.
+	// Status returns the status of a version with a digest, and nil if it has none or if the registry has no statuses. The
+	// tags are those of its repository, which show whether there is a status to read.
 	Status(ctx context.Context, version oci.Reference, tags []string) (*catalog.Status, error)
 }
 

@@ -92,7 +92,8 @@ func TestRequests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if asked := r.recorded(); len(asked) != 0 || string(lockfile.Encode(again.File)) != string(lockfile.Encode(first.File)) {
+	if asked := r.recorded(); len(asked) != 0 ||
+		string(lockfile.Encode(again.File)) != string(lockfile.Encode(first.File)) {
 		t.Errorf("%q were asked for, and there is %s", asked, r.summary(again.File))
 	}
 }

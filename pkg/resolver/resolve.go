@@ -7,11 +7,11 @@
 //	               ▼  │
 //	           pkg/solver      Registry ◀── the caller
 //
-// The solver asks one question at a time. The resolver prefetches the answers: it assumes that
-// the highest version that satisfies each dependency is selected, and reads all of these
-// versions concurrently. The time for a resolution therefore depends on the depth of the tree,
-// not on its size; with Hints, it depends on neither. The solver gets answers only when no request is in progress, so that the
-// requests and the solution do not depend on the speed of registries.
+// The solver asks one question at a time. The resolver prefetches the answers: it assumes that the highest version that
+// satisfies each dependency is selected, and reads all of these versions concurrently. The time for a resolution
+// therefore depends on the depth of the tree, not on its size; with Hints, it depends on neither. The solver gets
+// answers only when no request is in progress, so that the requests and the solution do not depend on the speed of
+// registries.
 //
 // Only the metadata of versions is read, not their objects. Metadata from an index layer is
 // verified for the selected versions.
@@ -58,14 +58,15 @@ type Request struct {
 	// versions of a lock file, or the installed ones. Their dependencies are trusted and
 	// require no request.
 	Locked []lockfile.Package
-	// Installed lists versions that are in use, and that a solution need not keep. Unlike others, they can be selected after they were
-	// yanked, retracted or deprecated.
+	// Installed lists versions that are in use, and that a solution need not keep. Unlike others, they can be selected
+	// after they were yanked, retracted or deprecated.
 	Installed []lockfile.Package
-	// Upgrade lets locked packages change if a higher version of a package that is not locked needs other versions of them. Otherwise,
-	// all locked versions are kept if they are a solution.
+	// Upgrade lets locked packages change if a higher version of a package that is not locked needs other versions of
+	// them. Otherwise, all locked versions are kept if they are a solution.
 	Upgrade bool
-	// Provides maps kinds to the dependencies on the packages that were selected for them before, in addition to those of Locked. They
-	// stay selected, also if Locked does not contain the package, and keep their constraint if no source knows one.
+	// Provides maps kinds to the dependencies on the packages that were selected for them before, in addition to those of
+	// Locked. They stay selected, also if Locked does not contain the package, and keep their constraint if no source
+	// knows one.
 	Provides map[dependency.KindRef]dependency.Dependency
 	// Moves and Nearest restrict how locked packages change if not all of them can be
 	// kept; see solver.Problem.
@@ -90,8 +91,8 @@ type Result struct {
 	setAside map[string]iter.Seq[solver.SetAside]
 }
 
-// SetAside iterates over the tags of a repository that a user might expect and that were not selected, newest first, with the
-// reasons.
+// SetAside iterates over the tags of a repository that a user might expect and that were not selected, newest first,
+// with the reasons.
 func (r Result) SetAside(repository string) iter.Seq[solver.SetAside] {
 	if tags, ok := r.setAside[repository]; ok {
 		return tags
@@ -103,8 +104,8 @@ func (r Result) SetAside(repository string) iter.Seq[solver.SetAside] {
 // of solver.Solve, with the error of a root that names an unavailable version, or with
 // IndexMismatch for a package whose index layer differs from its package.yaml.
 //
-// It keeps all locked versions if they are a solution, unless the request is an upgrade. It uses the tags of the first location
-// of a repository that lists any, and the tags of the next location if there is no solution.
+// It keeps all locked versions if they are a solution, unless the request is an upgrade. It uses the tags of the first
+// location of a repository that lists any, and the tags of the next location if there is no solution.
 func (r *Resolver) Resolve(ctx context.Context, q Request) (Result, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

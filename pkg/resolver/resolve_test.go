@@ -14,16 +14,33 @@ import (
 
 func TestResolve(t *testing.T) {
 	for name, c := range map[string]struct{ have, roots, want, fails, says string }{
-		"a tree":             {"top v1.0.0: left >=v1; right >=v1\nleft v1.0.0: base ^v1.1.0\nright v1.0.0: base <v1.3.0\nbase v1.0.0\nbase v1.2.0\nbase v1.3.0\nbase v2.0.0", "top v1.0.0", "base v1.2.0; left v1.0.0; right v1.0.0; top v1.0.0", "", ""},
-		"an older parent":    {"top v1.0.0: left >=v1; base v1\nleft v1.0.0: base v1\nleft v2.0.0: base v2\nleft v1.1.0: base v2\nbase v1.0.0\nbase v2.0.0", "top *", "base v1.0.0; left v1.0.0; top v1.0.0", "", ""},
-		"tags of all sorts":  {"top v1.0.0\ntop latest\ntop v2\ntop v2.0.0-rc.1", "top *", "top v1.0.0", "", ""},
-		"a moving tag":       {"top latest: base >=v1.0.0-0\nbase v1.0.0\nbase v1.1.0-rc.1", "top latest", "base v1.1.0-rc.1; top latest", "", ""},
-		"no tag":             {"top v1.0.0", "top latest", "", "TagNotFound", "does not exist"},
-		"no repository":      {"top v1.0.0", "bottom *", "", "RepositoryNotFound", "bottom"},
-		"a vanished one":     {"top v1.0.0: gone >=v1", "top *", "", "Unsolvable", "gone >=v1, whose repository does not exist"},
-		"around it":          {"top v1.0.0: base v1\ntop v1.1.0: gone >=v1\nbase v1.0.0", "top *", "base v1.0.0; top v1.0.0", "", ""},
-		"no version":         {"top v1.0.0: base >=v3\nbase v1.0.0\nbase v2.0.0", "top *", "", "Unsolvable", "which does not exist (versions:"},
-		"a conflict":         {"top v1.0.0: base <v2\nother v1.0.0: base >=v2\nbase v1.0.0\nbase v2.0.0", "top *; other *", "", "Unsolvable", "base <v2"},
+		"a tree": {
+			"top v1.0.0: left >=v1; right >=v1\nleft v1.0.0: base ^v1.1.0\nright v1.0.0: base <v1.3.0\nbase v1.0.0\nbase v1.2.0\nbase v1.3.0\nbase v2.0.0",
+			"top v1.0.0", "base v1.2.0; left v1.0.0; right v1.0.0; top v1.0.0", "", "",
+		},
+		"an older parent": {
+			"top v1.0.0: left >=v1; base v1\nleft v1.0.0: base v1\nleft v2.0.0: base v2\nleft v1.1.0: base v2\nbase v1.0.0\nbase v2.0.0",
+			"top *", "base v1.0.0; left v1.0.0; top v1.0.0", "", "",
+		},
+		"tags of all sorts": {"top v1.0.0\ntop latest\ntop v2\ntop v2.0.0-rc.1", "top *", "top v1.0.0", "", ""},
+		"a moving tag": {
+			"top latest: base >=v1.0.0-0\nbase v1.0.0\nbase v1.1.0-rc.1", "top latest", "base v1.1.0-rc.1; top latest", "", "",
+		},
+		"no tag":        {"top v1.0.0", "top latest", "", "TagNotFound", "does not exist"},
+		"no repository": {"top v1.0.0", "bottom *", "", "RepositoryNotFound", "bottom"},
+		"a vanished one": {
+			"top v1.0.0: gone >=v1", "top *", "", "Unsolvable", "gone >=v1, whose repository does not exist",
+		},
+		"around it": {
+			"top v1.0.0: base v1\ntop v1.1.0: gone >=v1\nbase v1.0.0", "top *", "base v1.0.0; top v1.0.0", "", "",
+		},
+		"no version": {
+			"top v1.0.0: base >=v3\nbase v1.0.0\nbase v2.0.0", "top *", "", "Unsolvable", "which does not exist (versions:",
+		},
+		"a conflict": {
+			"top v1.0.0: base <v2\nother v1.0.0: base >=v2\nbase v1.0.0\nbase v2.0.0", "top *; other *", "", "Unsolvable",
+			"base <v2",
+		},
 		"a circle":           {"top v1.0.0: base v1\nbase v1.0.0: top v1", "top *", "", "DependencyCycle", " requires "},
 		"needs itself":       {"top v1.0.0: top v1", "top *", "", "DependencyCycle", " requires "},
 		"needs another self": {"top v1.0.0: top v2", "top *", "", "Unsolvable", "another version of itself"},
@@ -101,7 +118,9 @@ func TestLockedVersionsMoveOnlyAsAllowed(t *testing.T) {
 		"it fits":              {"v1.2.0", low, solver.Never, false, "base v1.2.0; low v1.0.0"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := res.Resolve(t.Context(), resolver.Request{Roots: []dependency.Root{c.root}, Locked: locked(c.kept), Moves: c.moves, Nearest: c.nearest})
+			got, err := res.Resolve(t.Context(), resolver.Request{
+				Roots: []dependency.Root{c.root}, Locked: locked(c.kept), Moves: c.moves, Nearest: c.nearest,
+			})
 			if c.want == "" {
 				checkFailure(t, err, "Unsolvable", "is installed and must not")
 				return
@@ -113,7 +132,8 @@ func TestLockedVersionsMoveOnlyAsAllowed(t *testing.T) {
 	}
 }
 
-// An upgrade selects the newest version of a package that is not locked, and changes only the locked packages that it needs newer.
+// An upgrade selects the newest version of a package that is not locked, and changes only the locked packages that it
+// needs newer.
 func TestUpgradeMovesLockedPackagesThatMustMove(t *testing.T) {
 	const packages = "top v1.0.0: mid >=v1, <v2; side >=v1\ntop v2.0.0: mid >=v2; side >=v1\ntop v3.0.0: low <v1; side >=v1\n" +
 		"mid v1.0.0: leaf >=v1, <v2\nmid v2.0.0: leaf >=v2\nleaf v1.0.0\nleaf v2.0.0\nside v1.0.0: low >=v0.1\nside v1.1.0: low >=v0.1\nlow v0.9.0\nlow v1.0.0"
@@ -123,11 +143,26 @@ func TestUpgradeMovesLockedPackagesThatMustMove(t *testing.T) {
 		unreachable  string
 		want, note   string
 	}{
-		"Dependencies":           {"top v1.0.0; mid v1.0.0; leaf v1.0.0; side v1.0.0; low v1.0.0", "top", solver.Upward, "", "leaf v2.0.0; low v1.0.0; mid v2.0.0; side v1.0.0; top v2.0.0", ""},
-		"ADowngradeIsAllowed":    {"top v1.0.0; mid v1.0.0; leaf v1.0.0; side v1.0.0; low v1.0.0", "top", solver.Freely, "", "low v0.9.0; side v1.0.0; top v3.0.0", ""},
-		"HeldByItsDependent":     {"top v1.0.0; mid v1.0.0; leaf v1.0.0; side v1.0.0; low v1.0.0", "mid", solver.Upward, "", "leaf v1.0.0; low v1.0.0; mid v1.0.0; side v1.0.0; top v1.0.0", ""},
-		"OthersAreNotReachable":  {"top v1.0.0; mid v1.0.0; leaf v1.0.0; side v1.0.0; low v1.0.0", "side", solver.Upward, "leaf", "leaf v1.0.0; low v1.0.0; mid v1.0.0; side v1.1.0; top v1.0.0", "leaf stays at v1.0.0: its versions are unknown: "},
-		"ALockedOneWasNotListed": {"top v1.0.0; mid v1.0.0; leaf v1.5.0; side v1.0.0; low v1.0.0", "side", solver.Upward, "", "leaf v1.5.0; low v1.0.0; mid v1.0.0; side v1.1.0; top v1.0.0", ""},
+		"Dependencies": {
+			"top v1.0.0; mid v1.0.0; leaf v1.0.0; side v1.0.0; low v1.0.0", "top", solver.Upward, "",
+			"leaf v2.0.0; low v1.0.0; mid v2.0.0; side v1.0.0; top v2.0.0", "",
+		},
+		"ADowngradeIsAllowed": {
+			"top v1.0.0; mid v1.0.0; leaf v1.0.0; side v1.0.0; low v1.0.0", "top", solver.Freely, "",
+			"low v0.9.0; side v1.0.0; top v3.0.0", "",
+		},
+		"HeldByItsDependent": {
+			"top v1.0.0; mid v1.0.0; leaf v1.0.0; side v1.0.0; low v1.0.0", "mid", solver.Upward, "",
+			"leaf v1.0.0; low v1.0.0; mid v1.0.0; side v1.0.0; top v1.0.0", "",
+		},
+		"OthersAreNotReachable": {
+			"top v1.0.0; mid v1.0.0; leaf v1.0.0; side v1.0.0; low v1.0.0", "side", solver.Upward, "leaf",
+			"leaf v1.0.0; low v1.0.0; mid v1.0.0; side v1.1.0; top v1.0.0", "leaf stays at v1.0.0: its versions are unknown: ",
+		},
+		"ALockedOneWasNotListed": {
+			"top v1.0.0; mid v1.0.0; leaf v1.5.0; side v1.0.0; low v1.0.0", "side", solver.Upward, "",
+			"leaf v1.5.0; low v1.0.0; mid v1.0.0; side v1.1.0; top v1.0.0", "",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRegistry(t, 0)
@@ -136,7 +171,8 @@ func TestUpgradeMovesLockedPackagesThatMustMove(t *testing.T) {
 			for one := range strings.SplitSeq(c.locked, "; ") {
 				pkg, pin, _ := strings.Cut(one, " ")
 				if pkg != c.free {
-					got, err := newResolver(t, nil).Resolve(t.Context(), resolver.Request{Roots: []dependency.Root{r.root(pkg, strings.Replace(pin, "5", "0", 1))}})
+					got, err := newResolver(t, nil).
+						Resolve(t.Context(), resolver.Request{Roots: []dependency.Root{r.root(pkg, strings.Replace(pin, "5", "0", 1))}})
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -161,25 +197,32 @@ func TestUpgradeMovesLockedPackagesThatMustMove(t *testing.T) {
 			if s := r.summary(got.File); s != c.want {
 				t.Errorf("%s, want %s", s, c.want)
 			}
-			if notes := strings.Join(got.Notes, "\n"); c.note == "" && strings.Contains(notes, "stays at") || !strings.Contains(notes, c.note) {
+			if notes := strings.Join(got.Notes, "\n"); c.note == "" && strings.Contains(notes, "stays at") ||
+				!strings.Contains(notes, c.note) {
 				t.Errorf("notes %q, want %q", notes, c.note)
 			}
 		})
 	}
 }
 
-// Packages of a registry that cannot be reached keep their locked versions. Without a solution, the failure is that of the registry.
+// Packages of a registry that cannot be reached keep their locked versions. Without a solution, the failure is that of
+// the registry.
 func TestUnreachablePackagesKeepTheirLockedVersions(t *testing.T) {
 	const packages = "top v1.0.0: mid >=v1, <v2\ntop v2.0.0: mid >=v2\nmid v1.0.0\nmid v2.0.0\nalien v1.0.0: visitor >=v1\nvisitor v1.0.0"
 	for name, c := range map[string]struct{ roots, unreachable, want, fails string }{
-		"OthersMove":          {"top v2.0.0; alien v1.0.0", "alien visitor", "alien v1.0.0; mid v2.0.0; top v2.0.0; visitor v1.0.0", ""},
-		"OthersMoveInARange":  {"top >=v2; alien >=v1", "alien visitor", "alien v1.0.0; mid v2.0.0; top v2.0.0; visitor v1.0.0", ""},
+		"OthersMove": {
+			"top v2.0.0; alien v1.0.0", "alien visitor", "alien v1.0.0; mid v2.0.0; top v2.0.0; visitor v1.0.0", "",
+		},
+		"OthersMoveInARange": {
+			"top >=v2; alien >=v1", "alien visitor", "alien v1.0.0; mid v2.0.0; top v2.0.0; visitor v1.0.0", "",
+		},
 		"TheyWouldHaveToMove": {"top v2.0.0; alien v1.0.0", "mid", "", "Unauthorized"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRegistry(t, 0)
 			r.have(t, packages)
-			before, err := newResolver(t, nil).Resolve(t.Context(), resolver.Request{Roots: []dependency.Root{r.root("top", "v1.0.0"), r.root("alien", "v1.0.0")}})
+			before, err := newResolver(t, nil).
+				Resolve(t.Context(), resolver.Request{Roots: []dependency.Root{r.root("top", "v1.0.0"), r.root("alien", "v1.0.0")}})
 			if err != nil {
 				t.Fatal(err)
 			}

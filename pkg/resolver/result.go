@@ -123,9 +123,12 @@ func (s *source) verifyClaims(picks []solver.Pick) error {
 			if ref, errs[i] = reference(pick.Package, pin(pick)); errs[i] == nil {
 				proof, errs[i] = s.resolver.Registry.Verify(s.ctx, ref, claim.Digest)
 			}
-			same := slices.Equal(proof.Meta.Dependencies(), claim.Meta.Dependencies()) && slices.Equal(proof.Meta.Kinds, claim.Meta.Kinds) && proof.Meta.Kind == claim.Meta.Kind
+			same := slices.Equal(proof.Meta.Dependencies(), claim.Meta.Dependencies()) &&
+				slices.Equal(proof.Meta.Kinds, claim.Meta.Kinds) && proof.Meta.Kind == claim.Meta.Kind
 			if errs[i] == nil && !same {
-				errs[i] = indexlayer.ErrMismatch.New(nil, "the dependencies in the index layer of %s %s differ from its package.yaml", pick.Package, pin(pick))
+				errs[i] = indexlayer.ErrMismatch.New(
+					nil, "the dependencies in the index layer of %s %s differ from its package.yaml", pick.Package, pin(pick),
+				)
 			}
 		})
 	}

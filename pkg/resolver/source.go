@@ -48,7 +48,8 @@ type source struct {
 	names map[string]bool
 	// upgrade reports whether the request is an upgrade.
 	upgrade bool
-	// pinned are the packages for which a root names the locked version. No other version can be selected, but an explanation can name one.
+	// pinned are the packages for which a root names the locked version. No other version can be selected, but an
+	// explanation can name one.
 	pinned map[string]bool
 	// unlisted is the error of a locked package whose versions could not be listed.
 	unlisted error
@@ -67,9 +68,13 @@ type requirement struct {
 
 func newSource(ctx context.Context, r *Resolver, q Request, known aliases) *source {
 	s := &source{
-		ctx: ctx, resolver: r, aliases: known, upgrade: q.Upgrade, pinned: map[string]bool{}, named: namedVersions(q.Roots), installed: map[namedVersion]oci.Digest{}, locked: map[string]lockfile.Package{},
-		lists: map[string]*task[Versions]{}, newest: map[*task[Versions]]string{}, newestRead: map[string]string{}, versions: map[versionKey]*task[Metadata]{},
-		requested: map[requirement]bool{}, misses: map[string]int{}, questions: map[string]map[string]bool{}, notes: map[string]bool{}, withdrawn: map[string]bool{}, names: map[string]bool{}, virtual: map[string]*virtualPackage{},
+		ctx: ctx, resolver: r, aliases: known, upgrade: q.Upgrade, pinned: map[string]bool{}, named: namedVersions(q.Roots),
+		installed: map[namedVersion]oci.Digest{}, locked: map[string]lockfile.Package{},
+		lists: map[string]*task[Versions]{}, newest: map[*task[Versions]]string{}, newestRead: map[string]string{},
+		versions:  map[versionKey]*task[Metadata]{},
+		requested: map[requirement]bool{}, misses: map[string]int{}, questions: map[string]map[string]bool{},
+		notes: map[string]bool{}, withdrawn: map[string]bool{}, names: map[string]bool{},
+		virtual: map[string]*virtualPackage{},
 	}
 	s.ahead = newAhead(s)
 	for alias := range known {
@@ -85,7 +90,9 @@ func newSource(ctx context.Context, r *Resolver, q Request, known aliases) *sour
 	}
 	for _, p := range q.Locked {
 		s.locked[p.Repository] = p
-		s.pinned[p.Repository] = slices.ContainsFunc(q.Roots, func(r dependency.Root) bool { return r.Package == p.Repository && isPinned(r) && r.Accepts(p.Pin()) })
+		s.pinned[p.Repository] = slices.ContainsFunc(
+			q.Roots, func(r dependency.Root) bool { return r.Package == p.Repository && isPinned(r) && r.Accepts(p.Pin()) },
+		)
 		s.names[p.Repository] = true
 		for _, d := range p.Dependencies {
 			s.names[d.Package] = true
@@ -150,7 +157,9 @@ func (s *source) Dependencies(pkg, pin string) ([]dependency.Dependency, error) 
 		s.prefetchOlder(pkg, pin)
 	}
 	if n := s.versionsRead(pkg, pin); n > maxVersionsRead {
-		return nil, ErrTooManyVersions.New(nil, "none of the %d newest versions of %s satisfies the other requirements", maxVersionsRead, pkg)
+		return nil, ErrTooManyVersions.New(
+			nil, "none of the %d newest versions of %s satisfies the other requirements", maxVersionsRead, pkg,
+		)
 	}
 	t := s.read(pkg, pin, true)
 	s.wait()

@@ -11,8 +11,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/version"
 )
 
-// ErrWithdrawn is the code for a version that new solutions do not select: it was yanked, retracted or deprecated. Its class is
-// NotFound, because another version may be available.
+// ErrWithdrawn is the code for a version that new solutions do not select: it was yanked, retracted or deprecated. Its
+// class is NotFound, because another version may be available.
 var ErrWithdrawn = errcode.Code{
 	Name: "WithdrawnVersion", Class: errcode.NotFound,
 	Cause: "A version was yanked, retracted or deprecated. Lock files and installed packages with it keep working.",
@@ -34,9 +34,10 @@ func (w *withdrawn) Unwrap() error { return w.err }
 // WhyNot implements [solver.Explained].
 func (w *withdrawn) WhyNot() string { return "it is " + w.reason }
 
-// checkStatus returns an error for a version that must not be selected. It is called only for versions that the solver would
-// select, and reads the status only if the tags of the repository show that there is one. A version that a root names exactly, and one
-// that is installed, can always be selected. Deprecated versions can be selected if there is no other solution.
+// checkStatus returns an error for a version that must not be selected. It is called only for versions that the solver
+// would select, and reads the status only if the tags of the repository show that there is one. A version that a root
+// names exactly, and one that is installed, can always be selected. Deprecated versions can be selected if there is no
+// other solution.
 func (s *source) checkStatus(pkg, pin string, m Metadata) error {
 	if m.Digest.IsZero() {
 		return nil
@@ -47,7 +48,8 @@ func (s *source) checkStatus(pkg, pin string, m Metadata) error {
 	}
 	reason := Describe(*status)
 	switch {
-	case s.named[namedVersion{pkg, pin}], s.installed[namedVersion{pkg, pin}] == m.Digest, status.State == catalog.Deprecated && s.deprecated:
+	case s.named[namedVersion{pkg, pin}], s.installed[namedVersion{pkg, pin}] == m.Digest,
+		status.State == catalog.Deprecated && s.deprecated:
 		s.noteWithdrawn(fmt.Sprintf("%s %s is %s", pkg, pin, reason))
 		return nil
 	case status.State == catalog.Deprecated:
@@ -58,8 +60,8 @@ func (s *source) checkStatus(pkg, pin string, m Metadata) error {
 	return &withdrawn{ErrWithdrawn.New(nil, "%s %s is %s", pkg, pin, reason), reason}
 }
 
-// statusOf returns the status of a version: from its status artifact, or from the retractions of the newest version if that was
-// read.
+// statusOf returns the status of a version: from its status artifact, or from the retractions of the newest version if
+// that was read.
 func (s *source) statusOf(pkg, pin string, m Metadata) (*catalog.Status, error) {
 	s.mu.Lock()
 	list := s.lists[pkg]
@@ -82,8 +84,9 @@ func (s *source) statusOf(pkg, pin string, m Metadata) (*catalog.Status, error) 
 	return s.retraction(pkg, pin, list, tags.Tags), nil
 }
 
-// retraction returns the status of a version by the retractions of the newest release of a list, and nil if that was not read. Few
-// versions retract others, so the list is searched for its newest release only if the newest one that was read retracts any.
+// retraction returns the status of a version by the retractions of the newest release of a list, and nil if that was
+// not read. Few versions retract others, so the list is searched for its newest release only if the newest one that was
+// read retracts any.
 func (s *source) retraction(pkg, pin string, list *task[Versions], tags []string) *catalog.Status {
 	s.mu.Lock()
 	newest := s.newestRead[pkg]
@@ -99,7 +102,8 @@ func (s *source) retraction(pkg, pin string, list *task[Versions], tags []string
 	return RetractionBy(m, version.ParsePin(pin).Tag)
 }
 
-// newestOf returns the newest release of a list, or "". It searches each list once, because a solution can need it for many versions.
+// newestOf returns the newest release of a list, or "". It searches each list once, because a solution can need it for
+// many versions.
 func (s *source) newestOf(list *task[Versions], tags []string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -137,9 +141,9 @@ func RetractionBy(newest Metadata, tag string) *catalog.Status {
 	return nil
 }
 
-// StatusOf returns the status of an installed or locked version, which has a tag and a digest: that of its status artifact, or else a
-// retraction by the newest release of its repository, which can retract itself. It returns nil if there is none, or if the registry has no
-// statuses. The tags are those of the repository.
+// StatusOf returns the status of an installed or locked version, which has a tag and a digest: that of its status
+// artifact, or else a retraction by the newest release of its repository, which can retract itself. It returns nil if
+// there is none, or if the registry has no statuses. The tags are those of the repository.
 func StatusOf(ctx context.Context, registry Registry, of oci.Reference, tags []string) (*catalog.Status, error) {
 	if of.Digest.IsZero() {
 		return nil, nil
@@ -155,7 +159,8 @@ func StatusOf(ctx context.Context, registry Registry, of oci.Reference, tags []s
 	return RetractionBy(*newest, of.Tag), nil
 }
 
-// NewestRelease returns the metadata of the newest release of a repository, whose tags are given, and nil if it has no release.
+// NewestRelease returns the metadata of the newest release of a repository, whose tags are given, and nil if it has no
+// release.
 func NewestRelease(ctx context.Context, registry Registry, repository oci.Reference, tags []string) (*Metadata, error) {
 	tag := newestRelease(tags...)
 	if tag == "" {

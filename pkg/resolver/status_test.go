@@ -65,13 +65,23 @@ func TestWithdrawnVersionsAreNotSelected(t *testing.T) {
 		exact      bool
 		want, note string
 	}{
-		"yanked":                       {map[string]catalog.Status{"v1.1.0": broken}, nil, ">=1", false, "v1.0.0", ""},
-		"yanked and named":             {map[string]catalog.Status{"v1.1.0": broken}, nil, "v1.1.0", true, "v1.1.0", ""},
-		"deprecated":                   {map[string]catalog.Status{"v1.1.0": old}, nil, ">=1", false, "v1.0.0", ""},
-		"deprecated without any other": {map[string]catalog.Status{"v1.1.0": old}, nil, ">1.0", false, "v1.1.0", "deprecated"},
-		"every version is yanked":      {map[string]catalog.Status{"v1.1.0": broken, "v1.0.0": broken, "v0.9.0": broken}, nil, ">=0.1", false, "", "(v1.1.0: it is yanked (broken): it sinks; use v1.0.0 instead)"},
-		"the only version is yanked":   {map[string]catalog.Status{"v1.1.0": broken}, nil, ">1.0", false, "", "v1.1.0 is not available (it is yanked (broken): it sinks; use v1.0.0 instead)"},
-		"retracted by itself":          {nil, map[string]string{"v1.1.0": `[{"versions":">=1.0.0","reason":"broken"}]`}, "*", false, "v0.9.0", ""},
+		"yanked":           {map[string]catalog.Status{"v1.1.0": broken}, nil, ">=1", false, "v1.0.0", ""},
+		"yanked and named": {map[string]catalog.Status{"v1.1.0": broken}, nil, "v1.1.0", true, "v1.1.0", ""},
+		"deprecated":       {map[string]catalog.Status{"v1.1.0": old}, nil, ">=1", false, "v1.0.0", ""},
+		"deprecated without any other": {
+			map[string]catalog.Status{"v1.1.0": old}, nil, ">1.0", false, "v1.1.0", "deprecated",
+		},
+		"every version is yanked": {
+			map[string]catalog.Status{"v1.1.0": broken, "v1.0.0": broken, "v0.9.0": broken}, nil, ">=0.1", false, "",
+			"(v1.1.0: it is yanked (broken): it sinks; use v1.0.0 instead)",
+		},
+		"the only version is yanked": {
+			map[string]catalog.Status{"v1.1.0": broken}, nil, ">1.0", false, "",
+			"v1.1.0 is not available (it is yanked (broken): it sinks; use v1.0.0 instead)",
+		},
+		"retracted by itself": {
+			nil, map[string]string{"v1.1.0": `[{"versions":">=1.0.0","reason":"broken"}]`}, "*", false, "v0.9.0", "",
+		},
 	} {
 		w := &withdrawals{tags: []string{"v0.9.0", "v1.0.0", "v1.1.0"}, statuses: c.statuses, retract: c.retract}
 		got, err := (&resolver.Resolver{Registry: w}).Resolve(t.Context(), resolver.Request{
@@ -93,8 +103,12 @@ func TestWithdrawnVersionsAreNotSelected(t *testing.T) {
 }
 
 func TestALockedVersionStaysAfterItIsYanked(t *testing.T) {
-	w := &withdrawals{tags: []string{"v1.0.0", "v1.1.0"}, statuses: map[string]catalog.Status{"v1.1.0": {State: catalog.Yanked}}}
-	locked := lockfile.Package{Repository: withdrawnPackage, Version: "v1.1.0", Digest: oci.DigestOf([]byte("v1.1.0")), Kind: "Provider"}
+	w := &withdrawals{tags: []string{"v1.0.0", "v1.1.0"}, statuses: map[string]catalog.Status{"v1.1.0": {
+		State: catalog.Yanked,
+	}}}
+	locked := lockfile.Package{
+		Repository: withdrawnPackage, Version: "v1.1.0", Digest: oci.DigestOf([]byte("v1.1.0")), Kind: "Provider",
+	}
 	got, err := (&resolver.Resolver{Registry: w}).Resolve(t.Context(), resolver.Request{
 		Roots: []dependency.Root{{Package: withdrawnPackage, Constraint: ">=1"}}, Locked: []lockfile.Package{locked},
 	})
@@ -103,7 +117,8 @@ func TestALockedVersionStaysAfterItIsYanked(t *testing.T) {
 	}
 }
 
-// An installed version stays a candidate after it is yanked, until there is a higher one. Another content with its tag is not installed.
+// An installed version stays a candidate after it is yanked, until there is a higher one. Another content with its tag
+// is not installed.
 func TestAnInstalledVersionCanBeSelectedAfterItIsYanked(t *testing.T) {
 	yanked := catalog.Status{State: catalog.Yanked}
 	for name, c := range map[string]struct {
@@ -117,8 +132,10 @@ func TestAnInstalledVersionCanBeSelectedAfterItIsYanked(t *testing.T) {
 	} {
 		w := &withdrawals{tags: c.tags, statuses: map[string]catalog.Status{"v1.1.0": yanked}}
 		got, err := (&resolver.Resolver{Registry: w}).Resolve(t.Context(), resolver.Request{
-			Roots:     []dependency.Root{{Package: withdrawnPackage, Constraint: ">=1"}},
-			Installed: []lockfile.Package{{Repository: withdrawnPackage, Version: "v1.1.0", Digest: oci.DigestOf([]byte(c.content))}},
+			Roots: []dependency.Root{{Package: withdrawnPackage, Constraint: ">=1"}},
+			Installed: []lockfile.Package{{
+				Repository: withdrawnPackage, Version: "v1.1.0", Digest: oci.DigestOf([]byte(c.content)),
+			}},
 		})
 		if err != nil || got.Packages[0].Version != c.want || len(got.Withdrawn) != 0 != (c.want == "v1.1.0") {
 			t.Errorf("%s: got %+v, %q, %v", name, got.Packages, got.Withdrawn, err)
@@ -147,7 +164,9 @@ func TestOnlyCandidatesAreChecked(t *testing.T) {
 
 func TestTheStatusOfAnInstalledVersionIsThatOfItsArtifactOrOfTheNewestRelease(t *testing.T) {
 	yanked := catalog.Status{State: catalog.Yanked, Reason: catalog.Broken}
-	retract := map[string]string{"v1.1.0": `[{"versions":"<=1.1.0","reason":"security","replacedBy":"v1.2.0"}]`, "v1.2.0-rc.1": `[{"versions":"*"}]`}
+	retract := map[string]string{
+		"v1.1.0": `[{"versions":"<=1.1.0","reason":"security","replacedBy":"v1.2.0"}]`, "v1.2.0-rc.1": `[{"versions":"*"}]`,
+	}
 	for name, c := range map[string]struct {
 		statuses map[string]catalog.Status
 		retract  map[string]string

@@ -39,7 +39,8 @@ func Parse(annotations map[string]string) (*Defaults, error) {
 		return nil, nil
 	}
 	if len(text) > maxBytes {
-		return nil, ErrInvalid.New(nil, "the annotation %s has %d bytes, at most %d are allowed", Annotation, len(text), maxBytes)
+		return nil,
+			ErrInvalid.New(nil, "the annotation %s has %d bytes, at most %d are allowed", Annotation, len(text), maxBytes)
 	}
 	d := &Defaults{}
 	unknown, err := kjson.UnmarshalStrict([]byte(text), d)
@@ -71,9 +72,12 @@ func (d *Defaults) validate() error {
 	switch {
 	case d.Replicas != nil && (*d.Replicas < 0 || *d.Replicas > MaxReplicas):
 		return fmt.Errorf("replicas is %d, want 0 to %d", *d.Replicas, MaxReplicas)
-	case len(d.Env) > maxEntries || len(d.Args) > maxEntries || len(d.Command) > maxEntries || len(d.Ports) > maxEntries || len(d.Labels) > maxEntries:
+	case len(d.Env) > maxEntries || len(d.Args) > maxEntries || len(d.Command) > maxEntries || len(d.Ports) > maxEntries ||
+		len(d.Labels) > maxEntries:
 		return fmt.Errorf("a list has more than %d entries", maxEntries)
-	case !slices.Contains([]corev1.PullPolicy{"", corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever}, d.PullPolicy):
+	case !slices.Contains(
+		[]corev1.PullPolicy{"", corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever}, d.PullPolicy,
+	):
 		return fmt.Errorf("imagePullPolicy is %.40q", d.PullPolicy)
 	}
 	for key, value := range d.Labels {

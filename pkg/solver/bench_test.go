@@ -128,7 +128,8 @@ func TestConflictOfManyVersionsIsExplained(t *testing.T) {
 		table, roots := exhausting(versions)
 		_, err := Solve(Problem{Roots: roots, Source: table})
 		want := []string{
-			"a cannot be installed at all: you request a, which requires b v2.0.0, v2.1.0, ", fmt.Sprintf(" %d more or ", versions-3),
+			"a cannot be installed at all: you request a, which requires b v2.0.0, v2.1.0, ",
+			fmt.Sprintf(" %d more or ", versions-3),
 			fmt.Sprintf(", which does not exist (versions: v1.0.0 to v1.%d.0)", versions-1),
 		}
 		if !errors.Is(err, ErrUnsolvable) || len(err.Error()) > longest {
@@ -158,7 +159,8 @@ func TestStoppedSearchIsExplained(t *testing.T) {
 			t.Errorf("%s: got %v, want the packages with the most conflicts", name, err)
 			continue
 		}
-		if do := errcode.From(err).Do; !strings.Contains(do, "Request an exact version of ") || !strings.Contains(do, e.Packages[0]) {
+		if do := errcode.From(err).Do; !strings.Contains(do, "Request an exact version of ") ||
+			!strings.Contains(do, e.Packages[0]) {
 			t.Errorf("%s: the remedy %q does not name %s", name, do, e.Packages[0])
 		}
 	}
@@ -206,7 +208,8 @@ func BenchmarkAdversary(b *testing.B) {
 	}
 }
 
-// BenchmarkWorstExplanation explains a conflict of 3,000 versions, each of which requires another version that does not exist.
+// BenchmarkWorstExplanation explains a conflict of 3,000 versions, each of which requires another version that does not
+// exist.
 func BenchmarkWorstExplanation(b *testing.B) {
 	table, roots := exhausting(3000)
 	for b.Loop() {

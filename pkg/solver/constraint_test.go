@@ -13,18 +13,22 @@ import (
 func TestSetsContainAcceptedVersions(t *testing.T) {
 	tag := rapid.Custom(func(t *rapid.T) string {
 		n := rapid.IntRange(0, 3)
-		return fmt.Sprintf("%s%d.%d.%d%s", rapid.SampledFrom([]string{"", "v"}).Draw(t, "v"), n.Draw(t, "major"), n.Draw(t, "minor"), n.Draw(t, "patch"),
+		return fmt.Sprintf("%s%d.%d.%d%s",
+			rapid.SampledFrom([]string{"", "v"}).Draw(t, "v"), n.Draw(t, "major"), n.Draw(t, "minor"), n.Draw(t, "patch"),
 			rapid.SampledFrom([]string{"", "", "-rc.1", "+meta"}).Draw(t, "rest"))
 	})
 	constraint := rapid.Custom(func(t *rapid.T) string {
 		numbers := rapid.SliceOfN(rapid.SampledFrom([]string{"0", "1", "2", "3"}), 1, 3).Draw(t, "numbers")
-		return rapid.SampledFrom([]string{"", "=", "!=", ">", "<", ">=", "<=", "~", "^"}).Draw(t, "operator") + strings.Join(numbers, ".")
+		return rapid.SampledFrom([]string{"", "=", "!=", ">", "<", ">=", "<=", "~", "^"}).
+			Draw(t, "operator") + strings.Join(numbers, ".")
 	})
 	rapid.Check(t, func(rt *rapid.T) {
 		l := &listing{}
 		l.read(rapid.SliceOfN(tag, 0, 40).Draw(rt, "tags"))
 		v := newVariable("a", l, nil, "")
-		text := strings.Join(rapid.SliceOfN(constraint, 1, 3).Draw(rt, "parts"), rapid.SampledFrom([]string{" ", "||"}).Draw(rt, "between"))
+		text := strings.Join(
+			rapid.SliceOfN(constraint, 1, 3).Draw(rt, "parts"), rapid.SampledFrom([]string{" ", "||"}).Draw(rt, "between"),
+		)
 		c := version.ParseConstraint(text)
 		got := v.fitting(text, &c)
 		for i := 1; i < v.size; i++ {

@@ -128,7 +128,8 @@ func TestCorpusRootsAndPairs(t *testing.T) {
 	}
 	for _, r := range o.Roots {
 		name := r.Root + "@" + r.Version
-		strict, loose := run(name, "root", all, corpusRoot(name)), run(name, "root, as far as known,", fewer, corpusRoot(name))
+		strict, loose := run(name, "root", all, corpusRoot(name)),
+			run(name, "root, as far as known,", fewer, corpusRoot(name))
 		excused := len(r.Unresolved)+len(r.MissingVersions) > 0
 		if !loose || !strict && !excused {
 			t.Errorf("%s: solved %v, %v where the plain search found %s", name, strict, loose, r.Outcome)

@@ -46,7 +46,9 @@ func (s *search) addVersionFacts(pkg, i int, n *versionFacts) error {
 	}
 	for _, d := range n.deps {
 		if d.Optional {
-			if err := s.addOptionalRequirement(d.Package, optionalRequirement{pkg: pkg, candidate: i, text: d.Constraint}); err != nil {
+			if err := s.addOptionalRequirement(d.Package, optionalRequirement{
+				pkg: pkg, candidate: i, text: d.Constraint,
+			}); err != nil {
 				return err
 			}
 			continue

@@ -103,7 +103,9 @@ func TestExplanations(t *testing.T) {
 		{table: "a v1.0.0: gone v1", roots: "a"},
 		{table: "a v1.0.0: gone v0", roots: "a"},
 		{table: "a v1.0.0: gone v0.0", roots: "a"},
-		{table: "r v1.0.0: a <v1.1.0\na v1.0.0\na v1.2.0", roots: "r", problem: Problem{Installed: map[string]string{"a": "v1.2.0"}, Moves: Upward}},
+		{table: "r v1.0.0: a <v1.1.0\na v1.0.0\na v1.2.0", roots: "r", problem: Problem{
+			Installed: map[string]string{"a": "v1.2.0"}, Moves: Upward,
+		}},
 		{table: "p v1.0.0\np v1.1.0-rc.1", roots: "p >v1.0.0"},
 		{table: "a v1.0.0: p >=v1.0.0\np v1.0.0-rc.1", roots: "a"},
 		{table: "a v1.0.0: p >=v1.0.0\np latest\np v1", roots: "a"},

@@ -46,8 +46,10 @@ type versionFacts struct {
 func newFactStore(source Source) *factStore {
 	virtual, _ := source.(VirtualSource)
 	return &factStore{
-		source: source, virtual: virtual, listings: map[string]*listing{}, dependenciesByVersion: map[string]map[string]*versionFacts{},
-		pins: map[string][]version.Pin{}, mustList: map[string]bool{}, parsed: map[string]*version.Constraint{},
+		source: source, virtual: virtual, listings: map[string]*listing{},
+		dependenciesByVersion: map[string]map[string]*versionFacts{},
+		pins:                  map[string][]version.Pin{}, mustList: map[string]bool{},
+		parsed: map[string]*version.Constraint{},
 	}
 }
 
@@ -139,10 +141,12 @@ func (m *factStore) dependencies(pkg string, p version.Pin) (*versionFacts, erro
 	return n, nil
 }
 
-// sortedDependencies returns dependencies without duplicates, ordered by package and constraint. It returns the same slice if that is already the case.
+// sortedDependencies returns dependencies without duplicates, ordered by package and constraint. It returns the same
+// slice if that is already the case.
 func sortedDependencies(deps []dependency.Dependency) []dependency.Dependency {
 	order := func(a, b dependency.Dependency) int {
-		if c := cmp.Or(cmp.Compare(a.Package, b.Package), cmp.Compare(a.Constraint, b.Constraint)); c != 0 || a.Optional == b.Optional {
+		if c := cmp.Or(cmp.Compare(a.Package, b.Package), cmp.Compare(a.Constraint, b.Constraint)); c != 0 ||
+			a.Optional == b.Optional {
 			return c
 		}
 		if a.Optional {

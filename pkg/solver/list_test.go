@@ -17,9 +17,14 @@ func TestLongLinesContinue(t *testing.T) {
 		{"  " + name("a", 198), []string{"  " + name("a", 198)}},
 		{"  " + name("a", 300), []string{"  " + name("a", 300)}},
 		{"- remove " + name("a", 250), []string{"- remove", "    " + name("a", 250)}},
-		{"  " + name("a", 90) + " v1.0.0 requires " + name("b", 90) + " v1.0.0, v1.1.0 or v2.0.0", []string{"  " + name("a", 90) + " v1.0.0", "    requires " + name("b", 90) + " v1.0.0, v1.1.0 or v2.0.0"}},
-		{"- remove " + name("a", 90) + " v1, " + name("b", 90) + " v2 and " + name("c", 90) + " v3", []string{"- remove " + name("a", 90) + " v1,", "    " + name("b", 90) + " v2 and " + name("c", 90) + " v3"}},
-		{"2 further conflicts: between " + name("a", 90) + " and b; between " + name("c", 90) + " and d", []string{"2 further conflicts: between " + name("a", 90) + " and b;", "    between " + name("c", 90) + " and d"}},
+		{"  " + name("a", 90) + " v1.0.0 requires " + name("b", 90) + " v1.0.0, v1.1.0 or v2.0.0", []string{
+			"  " + name("a", 90) + " v1.0.0", "    requires " + name("b", 90) + " v1.0.0, v1.1.0 or v2.0.0",
+		}},
+		{"- remove " + name("a", 90) + " v1, " + name("b", 90) + " v2 and " + name("c", 90) +
+			" v3", []string{"- remove " + name("a", 90) + " v1,", "    " + name("b", 90) + " v2 and " + name("c", 90) + " v3"}},
+		{"2 further conflicts: between " + name("a", 90) + " and b; between " + name("c", 90) + " and d", []string{
+			"2 further conflicts: between " + name("a", 90) + " and b;", "    between " + name("c", 90) + " and d",
+		}},
 	} {
 		got := wrap(tc.line)
 		if !slices.Equal(got, tc.want) {

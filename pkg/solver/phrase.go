@@ -20,9 +20,11 @@ func (s *search) describeFact(c *incompatibility) string {
 		case r.Optional:
 			return r.Requester() + " " + worksOnlyWith + s.requirementText(r.Package, r.Constraint)
 		case r.By == "":
-			return "you request " + s.requirementText(r.Package, r.Constraint) + s.missingText(s.numbers[r.Package], c, 0, r.Constraint)
+			return "you request " + s.requirementText(r.Package, r.Constraint) +
+				s.missingText(s.numbers[r.Package], c, 0, r.Constraint)
 		}
-		return r.By + " requests " + s.requirementText(r.Package, r.Constraint) + s.missingText(s.numbers[r.Package], c, 0, r.Constraint)
+		return r.By + " requests " + s.requirementText(r.Package, r.Constraint) +
+			s.missingText(s.numbers[r.Package], c, 0, r.Constraint)
 	case requiredDependency, optionalDependency:
 		from, _ := c.find(c.cause.from)
 		return s.versions(from) + " " + s.requires(c)
@@ -52,8 +54,8 @@ func (s *search) describeFact(c *incompatibility) string {
 	return s.conclusion(c)
 }
 
-// whyUnavailable returns the reason in parentheses why versions are not available, or "" if it is unknown. Of several versions, it is the
-// reason of the highest one.
+// whyUnavailable returns the reason in parentheses why versions are not available, or "" if it is unknown. Of several
+// versions, it is the reason of the highest one.
 func (s *search) whyUnavailable(t term) string {
 	v := s.variables[t.pkg]
 	for i := v.size - 1; i > 0; i-- {
@@ -124,9 +126,10 @@ func (s *search) requirementText(pkg, constraint string) string {
 func (s *search) unknownDigest(pkg, constraint string) bool {
 	p := version.ParsePin(constraint)
 	n, met := s.numbers[pkg]
-	return met && p.Digest != "" && p.Tag == "" && s.variables[n].listed && slices.ContainsFunc(s.variables[n].candidates, func(c candidate) bool {
-		return c.digest == p.Digest && c.version.Tag == ""
-	})
+	return met && p.Digest != "" && p.Tag == "" && s.variables[n].listed &&
+		slices.ContainsFunc(s.variables[n].candidates, func(c candidate) bool {
+			return c.digest == p.Digest && c.version.Tag == ""
+		})
 }
 
 // anyOf returns the text for different versions that several versions of a package require.

@@ -9,14 +9,15 @@ type Source interface {
 	// ("v1.2.3@sha256:…"). An error of class NotFound reports that the repository does
 	// not exist; any other error ends the search.
 	Versions(pkg string) ([]string, error)
-	// Dependencies returns the dependencies of one version, which is a tag, a digest, or
-	// both. The slice must not be changed afterwards. An error of class NotFound reports that the version is not available; any
-	// other error ends the search.
+	// Dependencies returns the dependencies of one version, which is a tag, a digest, or both. The slice must not be
+	// changed afterwards. An error of class NotFound reports that the version is not available; any other error ends the
+	// search.
 	Dependencies(pkg, version string) ([]dependency.Dependency, error)
 }
 
 // A VirtualSource is a Source with virtual packages. A version of a virtual package stands for a package that can be
-// selected in its place, which is the dependency of that version. Explanations name it, and suggestions do not change it.
+// selected in its place, which is the dependency of that version. Explanations name it, and suggestions do not change
+// it.
 type VirtualSource interface {
 	Source
 	// VersionName returns the name of a version of a virtual package for explanations, and false for other packages.

@@ -28,7 +28,9 @@ func corpusConflicts(t *testing.T, source *table) []Problem {
 	}
 	for i, pair := range o.Pairs {
 		if i%every == 0 {
-			out = append(out, Problem{Roots: []dependency.Root{corpusRoot(pair.Roots[0]), corpusRoot(pair.Roots[1])}, Source: source})
+			out = append(out, Problem{
+				Roots: []dependency.Root{corpusRoot(pair.Roots[0]), corpusRoot(pair.Roots[1])}, Source: source,
+			})
 		}
 		all = append(all, pair.Roots...)
 	}
@@ -76,7 +78,9 @@ func generated(seed uint64) Problem {
 			var deps []dependency.Dependency
 			for range random.IntN(4) {
 				if to := i + 1 + random.IntN(count); to < count+1 { // The last package does not exist.
-					deps = append(deps, dependency.Dependency{Package: name(to), Constraint: constraint(), Optional: random.IntN(6) == 0})
+					deps = append(deps, dependency.Dependency{
+						Package: name(to), Constraint: constraint(), Optional: random.IntN(6) == 0,
+					})
 				}
 			}
 			t.add(name(i), tag(), deps...)
@@ -84,7 +88,10 @@ func generated(seed uint64) Problem {
 	}
 	p := Problem{Source: t}
 	for i := range 1 + random.IntN(7) {
-		p.Roots = append(p.Roots, dependency.Root{Package: name(random.IntN(count)), Constraint: constraint(), By: fmt.Sprintf("team %d", i), Optional: i > 0 && random.IntN(8) == 0})
+		p.Roots = append(p.Roots, dependency.Root{
+			Package: name(random.IntN(count)), Constraint: constraint(), By: fmt.Sprintf("team %d", i),
+			Optional: i > 0 && random.IntN(8) == 0,
+		})
 	}
 	return p
 }

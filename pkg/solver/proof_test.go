@@ -28,7 +28,8 @@ func (k *checker) check(proof *incompatibility) error {
 	for n, v := range k.variables {
 		if v.listed {
 			for tag := range k.table.packages[v.name] {
-				if _, err := semver.StrictNewVersion(tag[min(1, len(tag)):]); err == nil && !slices.ContainsFunc(v.candidates, func(c candidate) bool { return c.version.Tag == tag }) {
+				if _, err := semver.StrictNewVersion(tag[min(1, len(tag)):]); err == nil &&
+					!slices.ContainsFunc(v.candidates, func(c candidate) bool { return c.version.Tag == tag }) {
 					return fmt.Errorf("package %d, %s, has a version %s that was left out", n, v.name, tag)
 				}
 			}
@@ -110,7 +111,8 @@ func (k *checker) fact(c *incompatibility) string {
 		for _, i := range from.set.members() {
 			var deps []dependency.Dependency
 			for _, d := range k.table.packages[v.name][v.candidates[i].version.Tag] {
-				if d.Package == k.variables[c.cause.to].name && d.Optional == (c.cause.kind == optionalDependency) && slices.Contains(c.cause.texts, d.Constraint) {
+				if d.Package == k.variables[c.cause.to].name && d.Optional == (c.cause.kind == optionalDependency) &&
+					slices.Contains(c.cause.texts, d.Constraint) {
 					deps = append(deps, d)
 				}
 			}
@@ -129,7 +131,10 @@ func (k *checker) fact(c *incompatibility) string {
 				return "a package of the cycle can be absent"
 			}
 			for _, i := range t.set.members() {
-				if !slices.ContainsFunc(k.table.packages[v.name][v.candidates[i].version.Tag], func(d dependency.Dependency) bool { return d.Package == to && !d.Optional }) {
+				if !slices.ContainsFunc(
+					k.table.packages[v.name][v.candidates[i].version.Tag],
+					func(d dependency.Dependency) bool { return d.Package == to && !d.Optional },
+				) {
 					return v.candidates[i].version.Tag + " does not require " + to
 				}
 			}

@@ -132,7 +132,8 @@ func (y *suggester) publishFact(c *incompatibility) {
 			continue
 		}
 		for _, d := range known.deps {
-			if d.Package != to.name || d.Optional != (c.cause.kind == optionalDependency) || !slices.Contains(c.cause.texts, d.Constraint) {
+			if d.Package != to.name || d.Optional != (c.cause.kind == optionalDependency) ||
+				!slices.Contains(c.cause.texts, d.Constraint) {
 				continue
 			}
 			p := &Publication{v.name, v.candidates[i].pin().String(), d}

@@ -141,7 +141,11 @@ func release(tag string) *semver.Version {
 // releases lists the releases of a package, lowest first.
 func releases(p Problem, pkg string) []string {
 	tags, _ := p.Source.Versions(pkg)
-	tags = slices.DeleteFunc(slices.Clone(tags), func(tag string) bool { v := release(tag); return v == nil || v.Prerelease() != "" })
+	tags = slices.DeleteFunc(slices.Clone(tags), func(tag string) bool {
+		v := release(tag)
+		return v == nil ||
+			v.Prerelease() != ""
+	})
 	slices.SortFunc(tags, func(a, b string) int { return release(a).Compare(release(b)) })
 	return tags
 }
@@ -214,12 +218,15 @@ func (q *quality) relaxed(p Problem, s Suggestion) {
 // report logs the measured numbers, and fails for every one that is not complete.
 func (q *quality) report() {
 	q.t.Helper()
-	q.t.Logf("longest line %d; slowest explanation %v; with another change than removals: %s", q.longest, q.slowest, q.kept)
+	q.t.Logf(
+		"longest line %d; slowest explanation %v; with another change than removals: %s", q.longest, q.slowest, q.kept,
+	)
 	for _, row := range []struct {
 		name string
 		tally
 	}{
-		{"minimal explanations", q.minimal}, {"nearest versions", q.nearest}, {"older versions marked", q.marked}, {"minimal removals", q.removals},
+		{"minimal explanations", q.minimal}, {"nearest versions", q.nearest}, {"older versions marked", q.marked},
+		{"minimal removals", q.removals},
 		{"authors asked for no older version", q.needed}, {fmt.Sprintf("lines of up to %d characters", lineLength), q.lines},
 	} {
 		q.t.Logf("%s: %s", row.name, row.tally)

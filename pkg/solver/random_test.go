@@ -43,7 +43,9 @@ func instance(rt *rapid.T, n, v int) (*table, []dependency.Root) {
 	var roots []dependency.Root
 	for i := range rapid.IntRange(1, min(3, count)).Draw(rt, "roots") {
 		d := dependencyOn(rapid.IntRange(0, count-1).Draw(rt, "root"))
-		roots = append(roots, dependency.Root{Package: d.Package, Constraint: d.Constraint, By: fmt.Sprintf("root%d", i), Optional: i > 0 && d.Optional})
+		roots = append(roots, dependency.Root{
+			Package: d.Package, Constraint: d.Constraint, By: fmt.Sprintf("root%d", i), Optional: i > 0 && d.Optional,
+		})
 	}
 	return t, roots
 }

@@ -27,7 +27,9 @@ func (y *suggester) relax(root dependency.Root) (nearest, highest *Suggestion) {
 
 // nearest returns the first version in an order for which the problem, with the other
 // changes, is solvable if the root requires that version.
-func (y *suggester) nearest(root dependency.Root, others []Suggestion, order func(v *variable, b base) []int) *Suggestion {
+func (y *suggester) nearest(
+	root dependency.Root, others []Suggestion, order func(v *variable, b base) []int,
+) *Suggestion {
 	p := Suggestion{All: others}.Apply(y.problem)
 	for i := range p.Roots {
 		if p.Roots[i] == root {

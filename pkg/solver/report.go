@@ -73,7 +73,8 @@ func (r *reporter) lines(core []dependency.Root) []string {
 func (r *reporter) heading(core []dependency.Root) string {
 	if len(core) == 1 {
 		root := core[0]
-		return strings.TrimSpace(root.Package+" "+shorten(root.Constraint)) + requestedBy(root) + " cannot be installed at all"
+		return strings.TrimSpace(root.Package+" "+shorten(root.Constraint)) + requestedBy(root) +
+			" cannot be installed at all"
 	}
 	if v := r.contested(); v != nil {
 		return "No version of " + v.name + " satisfies every requirement"
@@ -122,7 +123,8 @@ func (c chain) lines() []string {
 	if line := indent + strings.Join(c.parts, ", which "); len(line) <= lineLength {
 		return []string{line}
 	}
-	text := strings.NewReplacer(", which ", ",\n"+deepIndent+"which ", ", whose ", ",\n"+deepIndent+"whose ").Replace(strings.Join(c.parts, ", which "))
+	text := strings.NewReplacer(", which ", ",\n"+deepIndent+"which ", ", whose ", ",\n"+deepIndent+"whose ").
+		Replace(strings.Join(c.parts, ", which "))
 	return strings.Split(indent+text, "\n")
 }
 

@@ -36,7 +36,9 @@ func medium(seed uint64) (*table, []dependency.Root) {
 			var deps []dependency.Dependency
 			for range random.IntN(4) {
 				if to := random.IntN(count); to != i {
-					deps = append(deps, dependency.Dependency{Package: name(to), Constraint: constraint(), Optional: random.IntN(6) == 0})
+					deps = append(deps, dependency.Dependency{
+						Package: name(to), Constraint: constraint(), Optional: random.IntN(6) == 0,
+					})
 				}
 			}
 			t.add(name(i), fmt.Sprintf("v1.%d.0", v), deps...)
@@ -47,7 +49,9 @@ func medium(seed uint64) (*table, []dependency.Root) {
 		roots = append(roots, dependency.Root{Package: name(random.IntN(count)), Constraint: constraint(), By: "root"})
 	}
 	if random.IntN(3) == 0 {
-		roots = append(roots, dependency.Root{Package: name(random.IntN(count)), Constraint: constraint(), By: "other", Optional: true})
+		roots = append(roots, dependency.Root{
+			Package: name(random.IntN(count)), Constraint: constraint(), By: "other", Optional: true,
+		})
 	}
 	return t, roots
 }

@@ -131,7 +131,9 @@ func (s *search) addRoots() error {
 			text = s.store.exactTag(text)
 		}
 		if r.Optional {
-			if err := s.addOptionalRequirement(r.Package, optionalRequirement{pkg: 0, candidate: 1, text: text, root: i}); err != nil {
+			if err := s.addOptionalRequirement(r.Package, optionalRequirement{
+				pkg: 0, candidate: 1, text: text, root: i,
+			}); err != nil {
 				return err
 			}
 			continue

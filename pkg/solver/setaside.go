@@ -32,7 +32,8 @@ func (a *report) whyNot(n, i int) string {
 	if by := a.refused(n, i); by != "" {
 		return by
 	}
-	if v.installed > 0 && !v.isRoot && (a.problem.Moves == Never || a.problem.Moves == Upward && v.olderThanInstalled().has(i)) {
+	if v.installed > 0 && !v.isRoot &&
+		(a.problem.Moves == Never || a.problem.Moves == Upward && v.olderThanInstalled().has(i)) {
 		return fmt.Sprintf("%s is installed and must not change to it", v.candidates[v.installed].name())
 	}
 	known := a.store.cachedDependencies(v.name, v.candidates[i].pin())
@@ -57,7 +58,8 @@ func (a *report) whyNot(n, i int) string {
 		case fit.empty() && !d.Optional:
 			return fmt.Sprintf("it needs %s %s, which does not exist", d.Package, accepted(d.Constraint))
 		case at > 0 && !fit.has(at) && d.Optional:
-			return fmt.Sprintf("it "+worksOnlyWith+"%s, but %s is selected", a.requirementText(d.Package, d.Constraint), other.versionName(at))
+			return fmt.Sprintf("it "+worksOnlyWith+
+				"%s, but %s is selected", a.requirementText(d.Package, d.Constraint), other.versionName(at))
 		case at > 0 && !fit.has(at):
 			return fmt.Sprintf("it needs %s %s, but %s is selected", d.Package, accepted(d.Constraint), other.versionName(at))
 		}
@@ -65,7 +67,8 @@ func (a *report) whyNot(n, i int) string {
 	return "its dependencies conflict with other packages"
 }
 
-// Explained is an error of [Source.Dependencies] with the reason why the version cannot be selected, such as "it is yanked".
+// Explained is an error of [Source.Dependencies] with the reason why the version cannot be selected, such as "it is
+// yanked".
 type Explained interface {
 	error
 	WhyNot() string
@@ -89,7 +92,8 @@ func (a *report) refused(n, i int) string {
 	return ""
 }
 
-// prereleaseNote returns a note for a constraint that accepts no prereleases, with the form that would accept the candidate.
+// prereleaseNote returns a note for a constraint that accepts no prereleases, with the form that would accept the
+// candidate.
 func prereleaseNote(c *candidate, text string) string {
 	if !c.version.Prerelease() || strings.Contains(text, "-") {
 		return ""

@@ -29,8 +29,9 @@ type Pick struct {
 	// constraints.
 	Why []string
 	// SetAside iterates over the tags that are newer than the version, newest first, and then over those that are not
-	// versions, with the reason why each was not selected. The reasons are determined during the iteration, so the candidates of all packages stay in
-	// memory as long as SetAside is referenced. The iterators of one solution must not be used concurrently.
+	// versions, with the reason why each was not selected. The reasons are determined during the iteration, so the
+	// candidates of all packages stay in memory as long as SetAside is referenced. The iterators of one solution must not
+	// be used concurrently.
 	SetAside iter.Seq[SetAside]
 }
 
@@ -131,7 +132,10 @@ func (a *report) pick(n int) Pick {
 	v := a.variables[n]
 	c := v.candidates[v.state.only()]
 	slices.SortFunc(a.requirements[n], func(a, b namedRequirement) int { return cmp.Compare(a.words, b.words) })
-	p := Pick{Package: v.name, Tag: c.version.Tag, Digest: c.digest, Dependencies: slices.Clone(a.selectedDependencies(n)), SetAside: func(yield func(SetAside) bool) { a.setAside(n, yield) }}
+	p := Pick{
+		Package: v.name, Tag: c.version.Tag, Digest: c.digest, Dependencies: slices.Clone(a.selectedDependencies(n)),
+		SetAside: func(yield func(SetAside) bool) { a.setAside(n, yield) },
+	}
 	for _, by := range a.requirements[n] {
 		p.Why = append(p.Why, by.words)
 	}
@@ -195,7 +199,9 @@ func (e *Exhausted) Error() string {
 	if len(e.Packages) == 0 {
 		return fmt.Sprintf("the search was stopped after %d steps", e.Steps)
 	}
-	return fmt.Sprintf("the search was stopped after %d steps; most conflicts concern %s", e.Steps, joinList(e.Packages, "and"))
+	return fmt.Sprintf(
+		"the search was stopped after %d steps; most conflicts concern %s", e.Steps, joinList(e.Packages, "and"),
+	)
 }
 
 func exhausted(s *search) error {

@@ -59,31 +59,59 @@ func TestSolve(t *testing.T) {
 		{name: "partial tags are set aside", table: "a v1.0.0\na v1\na v2", roots: "a", want: "a v1.0.0"},
 		{name: "tags that are no versions can be named", table: "a main: b v1\na v1.0.0\nb v1.0.0", roots: "a main", want: "a main; b v1.0.0"},
 		{name: "four numbers are no version", table: "a 1.2.3.4\na v1.0.0", roots: "a", want: "a v1.0.0"},
-		{name: "a moving tag that is named exactly", table: "a v1\na v1.5.0", problem: Problem{Roots: []dependency.Root{{Package: "a", Constraint: "v1", Exact: true}}}, want: "a v1"},
+		{name: "a moving tag that is named exactly", table: "a v1\na v1.5.0", problem: Problem{Roots: []dependency.Root{{
+			Package: "a", Constraint: "v1", Exact: true,
+		}}}, want: "a v1"},
 		{name: "prereleases only where the constraint names one", table: "a v1.0.0\na v1.1.0-rc.1", roots: "a >=v1.0.0", want: "a v1.0.0"},
 		{name: "prereleases where the constraint names one", table: "a v1.0.0\na v1.1.0-rc.1", roots: "a >=v1.0.0-0", want: "a v1.1.0-rc.1"},
 		{name: "a prerelease rather than nothing", table: "a v1.1.0-rc.1", roots: "a", want: "a v1.1.0-rc.1"},
 		{name: "a prerelease is the last choice without a constraint", table: "a v1.0.0\na v1.1.0-rc.1", roots: "a", want: "a v1.0.0"},
-		{name: "a digest that nobody lists", table: "a v1.0.0\na " + digestA + ": b\nb v1.0.0", roots: "a " + digestA, want: "a " + digestA + "; b v1.0.0"},
-		{name: "a digest whose tag is known satisfies by the tag", table: "a v1.0.0@" + digestA + "\na v1.2.0", roots: "a " + digestA + "; a ^v1.0.0", want: "a v1.0.0@" + digestA},
-		{name: "a tag with a digest satisfies by the tag and holds by the digest", table: "a v1.0.0\na v1.2.0\na v1.0.0@" + digestA, roots: "a v1.0.0@" + digestA + "; a ~v1.0", want: "a v1.0.0@" + digestA},
-		{name: "the installed version still fits", table: "a v1.0.0\na v1.2.0", roots: "a v1", problem: Problem{Installed: map[string]string{"a": "v1.0.0"}}, want: "a v1.0.0"},
-		{name: "what is installed does not fit", table: "a v1.0.0\na v1.2.0\na v2.0.0\na v2.1.0", roots: "a v2", problem: Problem{Installed: map[string]string{"a": "v1.0.0"}}, want: "a v2.1.0"},
-		{name: "the nearest to what is installed", table: "a v1.0.0\na v1.2.0\na v2.0.0\na v2.1.0", roots: "a v2", problem: Problem{Installed: map[string]string{"a": "v1.0.0"}, Nearest: true}, want: "a v2.0.0"},
-		{name: "nothing is near to a digest", table: "a v1.0.0\na v1.2.0\na v2.0.0", roots: "a v1", problem: Problem{Installed: map[string]string{"a": "sha256:" + strings.Repeat("0", 64)}, Nearest: true}, want: "a v1.2.0"},
-		{name: "the nearest below what is installed", table: "a v1.0.0\na v1.2.0\na v2.0.0", roots: "a v1", problem: Problem{Installed: map[string]string{"a": "v2.0.0"}, Nearest: true}, want: "a v1.2.0"},
-		{name: "others fit themselves to what is installed", table: "r v1.0.0: a; b\na v1.0.0: b v1\na v2.0.0: b v2\nb v1.0.0\nb v2.0.0", roots: "r", problem: Problem{Installed: map[string]string{"b": "v1.0.0"}}, want: "a v1.0.0; b v1.0.0; r v1.0.0"},
-		{name: "what is installed by tag and digest", table: "a v1.0.0@" + digestB + "\na v1.2.0", roots: "a v1", problem: Problem{Installed: map[string]string{"a": "v1.0.0@" + digestB}}, want: "a v1.0.0@" + digestB},
-		{name: "an installed version that is gone from the registry gives way", table: "a v1.2.0", roots: "a v1", problem: Problem{Installed: map[string]string{"a": "v1.0.0"}}, want: "a v1.2.0"},
-		{name: "upward finds the version above", table: "r v1.0.0: a >=v1.1.0\na v1.0.0\na v1.2.0", roots: "r", problem: Problem{Installed: map[string]string{"a": "v1.0.0"}, Moves: Upward}, want: "a v1.2.0; r v1.0.0"},
-		{name: "freely goes down", table: "r v1.0.0: a <v1.1.0\na v1.0.0\na v1.2.0", roots: "r", problem: Problem{Installed: map[string]string{"a": "v1.2.0"}}, want: "a v1.0.0; r v1.0.0"},
+		{name: "a digest that nobody lists", table: "a v1.0.0\na " + digestA + ": b\nb v1.0.0", roots: "a " +
+			digestA, want: "a " + digestA + "; b v1.0.0"},
+		{name: "a digest whose tag is known satisfies by the tag", table: "a v1.0.0@" + digestA + "\na v1.2.0", roots: "a " +
+			digestA + "; a ^v1.0.0", want: "a v1.0.0@" + digestA},
+		{name: "a tag with a digest satisfies by the tag and holds by the digest", table: "a v1.0.0\na v1.2.0\na v1.0.0@" +
+			digestA, roots: "a v1.0.0@" + digestA + "; a ~v1.0", want: "a v1.0.0@" + digestA},
+		{name: "the installed version still fits", table: "a v1.0.0\na v1.2.0", roots: "a v1", problem: Problem{
+			Installed: map[string]string{"a": "v1.0.0"},
+		}, want: "a v1.0.0"},
+		{name: "what is installed does not fit", table: "a v1.0.0\na v1.2.0\na v2.0.0\na v2.1.0", roots: "a v2", problem: Problem{
+			Installed: map[string]string{"a": "v1.0.0"},
+		}, want: "a v2.1.0"},
+		{name: "the nearest to what is installed", table: "a v1.0.0\na v1.2.0\na v2.0.0\na v2.1.0", roots: "a v2", problem: Problem{
+			Installed: map[string]string{"a": "v1.0.0"}, Nearest: true,
+		}, want: "a v2.0.0"},
+		{name: "nothing is near to a digest", table: "a v1.0.0\na v1.2.0\na v2.0.0", roots: "a v1", problem: Problem{
+			Installed: map[string]string{"a": "sha256:" + strings.Repeat("0", 64)}, Nearest: true,
+		}, want: "a v1.2.0"},
+		{name: "the nearest below what is installed", table: "a v1.0.0\na v1.2.0\na v2.0.0", roots: "a v1", problem: Problem{
+			Installed: map[string]string{"a": "v2.0.0"}, Nearest: true,
+		}, want: "a v1.2.0"},
+		{name: "others fit themselves to what is installed", table: "r v1.0.0: a; b\na v1.0.0: b v1\na v2.0.0: b v2\nb v1.0.0\nb v2.0.0", roots: "r", problem: Problem{
+			Installed: map[string]string{"b": "v1.0.0"},
+		}, want: "a v1.0.0; b v1.0.0; r v1.0.0"},
+		{name: "what is installed by tag and digest", table: "a v1.0.0@" + digestB +
+			"\na v1.2.0", roots: "a v1", problem: Problem{Installed: map[string]string{"a": "v1.0.0@" + digestB}},
+			want: "a v1.0.0@" +
+				digestB},
+		{name: "an installed version that is gone from the registry gives way", table: "a v1.2.0", roots: "a v1", problem: Problem{
+			Installed: map[string]string{"a": "v1.0.0"},
+		}, want: "a v1.2.0"},
+		{name: "upward finds the version above", table: "r v1.0.0: a >=v1.1.0\na v1.0.0\na v1.2.0", roots: "r", problem: Problem{
+			Installed: map[string]string{"a": "v1.0.0"}, Moves: Upward,
+		}, want: "a v1.2.0; r v1.0.0"},
+		{name: "freely goes down", table: "r v1.0.0: a <v1.1.0\na v1.0.0\na v1.2.0", roots: "r", problem: Problem{
+			Installed: map[string]string{"a": "v1.2.0"},
+		}, want: "a v1.0.0; r v1.0.0"},
 		{name: "what is optional is not installed, nor looked for", table: "a v1.0.0: ?b v1; ?gone v1\nb v1.0.0", roots: "a", want: "a v1.0.0"},
 		{name: "what is optional and asked for fits", table: "a v1.0.0: ?b v1\nb v1.0.0\nb v2.0.0", roots: "a; b", want: "a v1.0.0; b v1.0.0"},
 		{name: "what is optional and needed by somebody else fits", table: "a v1.0.0: ?b v1; c\nb v1.0.0\nb v2.0.0\nc v1.0.0: b", roots: "a", want: "a v1.0.0; b v1.0.0; c v1.0.0"},
 		{name: "an older one rather than one that does not fit what is there", table: "a v2.0.0: ?b v1\na v1.0.0\nb v1.0.0\nb v2.0.0", roots: "a; b v2", want: "a v1.0.0; b v2.0.0"},
 		{name: "an optional package that is needed only by what is not chosen", table: "a v2.0.0: b; ?c v1\na v1.0.0: ?c v9\nb v1.0.0: c v2\nc v1.0.0\nc v2.0.0", roots: "a", want: "a v1.0.0"},
-		{name: "an optional digest that nobody lists", table: "a v1.0.0: ?b " + digestA + "\nb v1.0.0\nb " + digestA, roots: "a; b", want: "a v1.0.0; b " + digestA},
-		{name: "an optional package that is named by a digest is not listed", table: "a v1.0.0: ?b " + digestA + "\nb " + digestA, roots: "a; b " + digestA, want: "a v1.0.0; b " + digestA},
+		{name: "an optional digest that nobody lists", table: "a v1.0.0: ?b " + digestA + "\nb v1.0.0\nb " +
+			digestA, roots: "a; b", want: "a v1.0.0; b " + digestA},
+		{name: "an optional package that is named by a digest is not listed", table: "a v1.0.0: ?b " + digestA + "\nb " +
+			digestA, roots: "a; b " + digestA, want: "a v1.0.0; b " + digestA},
 		{name: "each optional for the other", table: "a v1.0.0: ?b v1\nb v1.0.0: ?a v1", roots: "a; b", want: "a v1.0.0; b v1.0.0"},
 		{name: "needed by what it is optional for", table: "a v1.0.0: b\nb v1.0.0: ?a v1", roots: "a", want: "a v1.0.0; b v1.0.0"},
 		{name: "a condition of another dependent", table: "a v1.0.0: b\nb v1.0.0\nb v2.0.0", roots: "a; ?b <v2", want: "a v1.0.0; b v1.0.0"},
@@ -117,7 +145,8 @@ func TestRefused(t *testing.T) {
 	}{
 		{"two roots", "a v1.0.0\na v2.0.0", "a <v2; a >=v2", "you request a <v2", Problem{}},
 		{"two digests", "", "a " + digestA + "; a " + digestB, "a " + digestA, Problem{}},
-		{"a digest and a version that nobody knows together", "a v1.0.0\na " + digestA, "a " + digestA + "; a v1.0.0", "No version of a satisfies every requirement", Problem{}},
+		{"a digest and a version that nobody knows together", "a v1.0.0\na " + digestA, "a " + digestA +
+			"; a v1.0.0", "No version of a satisfies every requirement", Problem{}},
 		{"a repository that vanished", "a v1.0.0: b v1", "a", "whose repository does not exist", Problem{}},
 		{"a version that vanished", "a v1.0.0: b v1.0.0@" + digestA, "a", "is not available", Problem{}},
 		{"no such version", "a v1.0.0: b v3\nb v1.0.0\nb v2.0.0", "a", "b v3, which does not exist (versions: v1.0.0, v2.0.0)", Problem{}},
@@ -128,8 +157,12 @@ func TestRefused(t *testing.T) {
 		{"an optional version that does not exist", "a v1.0.0: ?b v9\nb v1.0.0", "a; b", "a, which works only with b v9", Problem{}},
 		{"only with another version of itself", "a v1.0.0: ?a v2", "a", "a v1.0.0 works only with another version of itself", Problem{}},
 		{"another version of itself", "a v1.0.0: a v2", "a", "another version of itself", Problem{}},
-		{"downgrades are not allowed", "r v1.0.0: a <v1.1.0\na v1.0.0\na v1.2.0", "r", "a v1.2.0 is installed and must not be downgraded", Problem{Installed: map[string]string{"a": "v1.2.0"}, Moves: Upward}},
-		{"changes are not allowed", "r v1.0.0: a >=v1.1.0\na v1.0.0\na v1.2.0", "r", "a v1.0.0 is installed and must not change", Problem{Installed: map[string]string{"a": "v1.0.0"}, Moves: Never}},
+		{"downgrades are not allowed", "r v1.0.0: a <v1.1.0\na v1.0.0\na v1.2.0", "r", "a v1.2.0 is installed and must not be downgraded", Problem{
+			Installed: map[string]string{"a": "v1.2.0"}, Moves: Upward,
+		}},
+		{"changes are not allowed", "r v1.0.0: a >=v1.1.0\na v1.0.0\na v1.2.0", "r", "a v1.0.0 is installed and must not change", Problem{
+			Installed: map[string]string{"a": "v1.0.0"}, Moves: Never,
+		}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			p := tc.problem
@@ -160,7 +193,10 @@ func TestCycles(t *testing.T) {
 		"every version": {"a v1.0.0: b\na v1.1.0: b\nb v1.0.0: a", "a", "a v1.1.0 requires b v1.0.0 requires a v1.1.0"},
 		"two":           {"a v1.0.0: b\nb v1.0.0: a", "a", "a v1.0.0 requires b v1.0.0 requires a v1.0.0"},
 		"itself":        {"a v1.0.0: a v1", "a", "a v1.0.0 requires a v1.0.0"},
-		"behind others": {"r v1.0.0: x; a\nx v1.0.0\na v1.0.0: b\nb v1.0.0: c\nc v1.0.0: x; b", "r", "b v1.0.0 requires c v1.0.0 requires b v1.0.0"},
+		"behind others": {
+			"r v1.0.0: x; a\nx v1.0.0\na v1.0.0: b\nb v1.0.0: c\nc v1.0.0: x; b", "r",
+			"b v1.0.0 requires c v1.0.0 requires b v1.0.0",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Solve(Problem{Roots: rootsOf(tc.roots), Source: parseTable(tc.table)})
@@ -232,8 +268,10 @@ func TestDigestsAreNotListed(t *testing.T) {
 
 func TestReasons(t *testing.T) {
 	s, err := Solve(Problem{
-		Roots:  []dependency.Root{{Package: "a", Constraint: "<v3", By: "the platform"}, {Package: "b"}},
-		Source: parseTable("a v1.0.0: b v1\na v2.0.0: b v2\na v3.0.0\na v3\nb v1.0.0\nb v2.0.0: c >=v9\nb v2.1.0-rc.1\nb nightly\nc v1.0.0"),
+		Roots: []dependency.Root{{Package: "a", Constraint: "<v3", By: "the platform"}, {Package: "b"}},
+		Source: parseTable(
+			"a v1.0.0: b v1\na v2.0.0: b v2\na v3.0.0\na v3\nb v1.0.0\nb v2.0.0: c >=v9\nb v2.1.0-rc.1\nb nightly\nc v1.0.0",
+		),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -245,7 +283,9 @@ func TestReasons(t *testing.T) {
 		SetAside     []SetAside
 	}
 	want := []pick{
-		{Package: "a", Tag: "v1.0.0", Why: []string{"the platform requested <v3"}, Dependencies: []dependency.Dependency{{Package: "b", Constraint: "v1"}}, SetAside: []SetAside{
+		{Package: "a", Tag: "v1.0.0", Why: []string{
+			"the platform requested <v3",
+		}, Dependencies: []dependency.Dependency{{Package: "b", Constraint: "v1"}}, SetAside: []SetAside{
 			{"v3.0.0", "the platform requested <v3"},
 			{"v2.0.0", "it needs b v2, but v1.0.0 is selected"},
 			{"v3", "it is a partial version, and moves"},
@@ -274,7 +314,9 @@ func TestOrderHasNoEffect(t *testing.T) {
 		for seed := range uint64(5) {
 			random := rand.New(rand.NewPCG(seed, instance))
 			solve := func(roots []dependency.Root) (string, string) {
-				p := Problem{Roots: roots, Source: shuffled{table, random}, Installed: map[string]string{"p01": "v1.1.0", "p02": "v1.0.0", "p03": "v1.2.0"}}
+				p := Problem{Roots: roots, Source: shuffled{table, random}, Installed: map[string]string{
+					"p01": "v1.1.0", "p02": "v1.0.0", "p03": "v1.2.0",
+				}}
 				s, err := Solve(p)
 				var c *Conflict
 				if !errors.As(err, &c) {
@@ -285,7 +327,9 @@ func TestOrderHasNoEffect(t *testing.T) {
 			}
 			_, text := solve(roots)
 			shuffledRoots := slices.Clone(roots)
-			random.Shuffle(len(roots), func(i, j int) { shuffledRoots[i], shuffledRoots[j] = shuffledRoots[j], shuffledRoots[i] })
+			random.Shuffle(
+				len(roots), func(i, j int) { shuffledRoots[i], shuffledRoots[j] = shuffledRoots[j], shuffledRoots[i] },
+			)
 			got, _ := solve(shuffledRoots)
 			if first == "" {
 				first, firstText = got, text
@@ -329,7 +373,9 @@ func pigeons(n int) (*table, []dependency.Root) {
 	for pigeon := range n + 1 {
 		name := fmt.Sprintf("pigeon%d", pigeon)
 		for hole := range n {
-			t.add(name, fmt.Sprintf("v%d.0.0", hole), dependency.Dependency{Package: fmt.Sprintf("hole%d", hole), Constraint: fmt.Sprintf("v%d.0.0", pigeon)})
+			t.add(name, fmt.Sprintf("v%d.0.0", hole), dependency.Dependency{
+				Package: fmt.Sprintf("hole%d", hole), Constraint: fmt.Sprintf("v%d.0.0", pigeon),
+			})
 		}
 		roots = append(roots, dependency.Root{Package: name})
 	}

@@ -54,7 +54,9 @@ func (s Suggestion) String() string {
 	case s.Relax != nil && s.Relax.By == "":
 		return fmt.Sprintf("request %s %s instead of %s", s.Relax.Package, s.version(), shorten(s.Relax.Constraint))
 	case s.Relax != nil:
-		return fmt.Sprintf("let %s request %s %s instead of %s", s.Relax.By, s.Relax.Package, s.version(), shorten(s.Relax.Constraint))
+		return fmt.Sprintf(
+			"let %s request %s %s instead of %s", s.Relax.By, s.Relax.Package, s.version(), shorten(s.Relax.Constraint),
+		)
 	case s.Move != nil:
 		return "move " + joinList(fewItems(textsOf(s.Move, Movement.String)), "and")
 	case s.All != nil:
@@ -63,12 +65,20 @@ func (s Suggestion) String() string {
 		return "push or mirror " + s.provided()
 	case s.Publish != nil && s.To == "":
 		p := s.Publish
-		return fmt.Sprintf("ask the author of %s for a version like %s without the dependency on %s", p.Package, p.Version, p.Dependency.Package)
+		return fmt.Sprintf(
+			"ask the author of %s for a version like %s without the dependency on %s", p.Package, p.Version,
+			p.Dependency.Package,
+		)
 	case s.Publish != nil:
 		p := s.Publish
-		return fmt.Sprintf("ask the author of %s for a version like %s that accepts %s %s", p.Package, p.Version, p.Dependency.Package, s.version())
+		return fmt.Sprintf(
+			"ask the author of %s for a version like %s that accepts %s %s", p.Package, p.Version, p.Dependency.Package,
+			s.version(),
+		)
 	}
-	return "remove " + joinList(textsOf(s.Remove, func(r dependency.Root) string { return strings.TrimSpace(r.Package + " " + shorten(r.Constraint)) }), "and")
+	return "remove " + joinList(textsOf(
+		s.Remove, func(r dependency.Root) string { return strings.TrimSpace(r.Package + " " + shorten(r.Constraint)) },
+	), "and")
 }
 
 // clauses returns changes as clauses, all versions to provide in one and all removals in
@@ -200,7 +210,9 @@ func (p Publication) change(deps []dependency.Dependency, to string) []dependenc
 			deps[i].Constraint = to
 		}
 	}
-	return slices.DeleteFunc(deps, func(d dependency.Dependency) bool { return to == "" && d.Package == p.Dependency.Package })
+	return slices.DeleteFunc(
+		deps, func(d dependency.Dependency) bool { return to == "" && d.Package == p.Dependency.Package },
+	)
 }
 
 // sameOrder compares roots in the sort order of a search.

@@ -12,7 +12,9 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
-var errMissing = errcode.Code{Name: "TestMissing", Class: errcode.NotFound, Cause: "A test took it away.", Fix: "Put it back."}
+var errMissing = errcode.Code{
+	Name: "TestMissing", Class: errcode.NotFound, Cause: "A test took it away.", Fix: "Put it back.",
+}
 
 // A table is a Source in memory: package → tag → dependencies. It counts lookups.
 type table struct {
@@ -23,7 +25,10 @@ type table struct {
 }
 
 func newTable() *table {
-	return &table{packages: map[string]map[string][]dependency.Dependency{}, tags: map[string][]string{}, asked: map[string]int{}, fault: map[string]error{}}
+	return &table{
+		packages: map[string]map[string][]dependency.Dependency{}, tags: map[string][]string{}, asked: map[string]int{},
+		fault: map[string]error{},
+	}
 }
 
 // parseTable reads lines "package version: dependency constraint; …". An optional

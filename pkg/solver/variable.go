@@ -244,7 +244,8 @@ func (v *variable) best(in set, welcome func() bool) int {
 		return first
 	}
 	for i := first - 1; i > 0 && v.candidates[i].version.Compare(&v.candidates[first].version) == 0; i-- {
-		if _, named := v.sets[v.candidates[i].version.Tag]; named && in.has(i) && v.sets[v.candidates[first].version.Tag] == nil {
+		if _, named := v.sets[v.candidates[i].version.Tag]; named && in.has(i) &&
+			v.sets[v.candidates[first].version.Tag] == nil {
 			return i
 		}
 	}

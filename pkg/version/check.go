@@ -48,7 +48,9 @@ func CheckConstraint(s string, digest bool) error {
 		return nil
 	}
 	if m := foreignDigest().FindStringSubmatchIndex(s); m != nil && s[m[4]:m[5]] != "sha256" {
-		return &ConstraintError{Input: s, Offset: m[4], Why: fmt.Sprintf("%.20s digests are not supported, only sha256", s[m[4]:m[5]])}
+		return &ConstraintError{
+			Input: s, Offset: m[4], Why: fmt.Sprintf("%.20s digests are not supported, only sha256", s[m[4]:m[5]]),
+		}
 	}
 	_, err := semver.NewConstraint(s)
 	if err == nil && strings.TrimSpace(s) != "" {

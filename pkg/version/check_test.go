@@ -12,8 +12,10 @@ import (
 func TestCheckConstraint(t *testing.T) {
 	digest := "sha256:" + strings.Repeat("0123456789abcdef", 4)
 	for _, good := range []string{
-		"v0.7.0", "v1", ">=v2", ">= 0.0.0", ">=v0.18.0-0", ">=v0.6.5,<v0.7.0", "=v0.0.0-12.b53bcdc", "v0.0.0-25.g59b8955-main",
-		"*", "1.x", "~1.2", "^1.2.3", ">1 <2", ">=1, <2 || >=3", "1.2 - 1.4.5", "!=1.2.3", "=>1", "  v1  ", digest, "v1.0.0@" + digest, "latest@" + digest,
+		"v0.7.0", "v1", ">=v2", ">= 0.0.0", ">=v0.18.0-0", ">=v0.6.5,<v0.7.0", "=v0.0.0-12.b53bcdc",
+		"v0.0.0-25.g59b8955-main",
+		"*", "1.x", "~1.2", "^1.2.3", ">1 <2", ">=1, <2 || >=3", "1.2 - 1.4.5", "!=1.2.3", "=>1", "  v1  ", digest,
+		"v1.0.0@" + digest, "latest@" + digest,
 	} {
 		if err := CheckConstraint(good, true); err != nil {
 			t.Errorf("%s: %v", good, err)
@@ -48,14 +50,18 @@ func TestCheckConstraint(t *testing.T) {
 			t.Errorf("%q:\n%s\nwant\n%s", bad, got, want)
 		}
 	}
-	if err := CheckConstraint(">=v1.0.0 <<2", true); !strings.Contains(err.Error(), `"<<" is not an operator at character 10`) {
+	if err := CheckConstraint(
+		">=v1.0.0 <<2", true,
+	); !strings.Contains(err.Error(), `"<<" is not an operator at character 10`) {
 		t.Errorf("an operator that is none: %v", err)
 	}
 	if CheckConstraint(digest, false) == nil {
 		t.Error("a digest is accepted for a Crossplane version")
 	}
-	for _, text := range []string{"sha512:" + strings.Repeat("0123456789abcdef", 8), "v1.0.0@sha512:" + strings.Repeat("0", 128)} {
-		if err := CheckConstraint(text, true); err == nil || !strings.Contains(err.Error(), "sha512 digests are not supported, only sha256") {
+	for _, text := range []string{"sha512:" + strings.Repeat("0123456789abcdef", 8), "v1.0.0@sha512:" +
+		strings.Repeat("0", 128)} {
+		if err := CheckConstraint(text, true); err == nil ||
+			!strings.Contains(err.Error(), "sha512 digests are not supported, only sha256") {
 			t.Errorf("%s: %v", text, err)
 		}
 	}

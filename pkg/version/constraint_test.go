@@ -49,7 +49,9 @@ func TestConstraintsAreThoseOfTheLibrary(t *testing.T) {
 			if i > 0 {
 				b.WriteString(rapid.SampledFrom([]string{" ", ",", ", ", " , ", "||", " || ", " - "}).Draw(t, "between"))
 			}
-			b.WriteString(rapid.SampledFrom([]string{"", "=", "!=", ">", "<", ">=", "=>", "<=", "=<", "~", "~>", "^", "==", ">= "}).Draw(t, "operator"))
+			b.WriteString(rapid.SampledFrom([]string{
+				"", "=", "!=", ">", "<", ">=", "=>", "<=", "=<", "~", "~>", "^", "==", ">= ",
+			}).Draw(t, "operator"))
 			b.WriteString(rapid.OneOf(version, rapid.SampledFrom([]string{"1.x", "*", "2.3.*", "v1.X", ""})).Draw(t, "version"))
 		}
 		return b.String()
@@ -61,7 +63,10 @@ func TestConstraintsAreThoseOfTheLibrary(t *testing.T) {
 
 // hardening: F7
 func TestVersionsAreOrderedAsByTheLibrary(t *testing.T) {
-	tags := []string{"v1.0.0", "1.0.0", "1.0.1", "v1.1.0", "v2.0.0-0", "v2.0.0-rc.1", "v2.0.0-rc.2", "v2.0.0-rc.10", "v2.0.0", "v10.0.0", "v2.0.0+meta"}
+	tags := []string{
+		"v1.0.0", "1.0.0", "1.0.1", "v1.1.0", "v2.0.0-0", "v2.0.0-rc.1", "v2.0.0-rc.2", "v2.0.0-rc.10", "v2.0.0", "v10.0.0",
+		"v2.0.0+meta",
+	}
 	for _, a := range tags {
 		for _, b := range tags {
 			v, w := Parse(a), Parse(b)
@@ -78,8 +83,9 @@ func TestUnfitTags(t *testing.T) {
 	for tag, unfit := range map[string]bool{
 		"v1": true, "v1.2": true, "1": true, "latest": true, "": true, "v1.2.3.4": true, "v1-rc.1": true, "v1.2+x": true,
 		"v1.2.3": false, "1.2.3": false, "v1.2.3-rc.1": false, "v1.2.3+meta": false, "v0.0.0-25.g59b8955-main": false,
-		"2024.01.05": true, "v2024.01.05": true, "2024.1.05": true, "02024.1.5": true, "v1.00.0": true, "v01.0.0-rc.1": true, "1.0.00+meta": true,
-		"2024.1.5": false, "v0.0.0": false, "v10.0.20": false, "v1.0.0-rc.1.00a": false,
+		"2024.01.05": true, "v2024.01.05": true, "2024.1.05": true, "02024.1.5": true, "v1.00.0": true, "v01.0.0-rc.1": true,
+		"1.0.00+meta": true,
+		"2024.1.5":    false, "v0.0.0": false, "v10.0.20": false, "v1.0.0-rc.1.00a": false,
 	} {
 		if v := Parse(tag); (v.Unusable() != "") != unfit {
 			t.Errorf("%q: %q", tag, v.Unusable())
@@ -126,7 +132,10 @@ func TestAcceptingPrereleases(t *testing.T) {
 }
 
 func FuzzConstraint(f *testing.F) {
-	for _, text := range []string{"v0.7.0", "v1", ">=v2", ">= 0.0.0", ">=v0.18.0-0", ">=v0.6.5,<v0.7.0", "=v0.0.0-12.b53bcdc", "1.2 - 2.3.4", "^0.0", "~0.0.0", ">1 ,<2"} {
+	for _, text := range []string{
+		"v0.7.0", "v1", ">=v2", ">= 0.0.0", ">=v0.18.0-0", ">=v0.6.5,<v0.7.0", "=v0.0.0-12.b53bcdc", "1.2 - 2.3.4", "^0.0",
+		"~0.0.0", ">1 ,<2",
+	} {
 		f.Add(text, "v1.2.3")
 		f.Add(text, "0.7.0-rc.1")
 	}

@@ -23,7 +23,8 @@ func TestFilterOrdersVersions(t *testing.T) {
 		}
 	}
 	for constraint, want := range map[string]string{
-		"latest": "latest", "sha256:" + zeros: "sha256:" + zeros, "v1@sha256:" + zeros: "v1@sha256:" + zeros, "v1": "", ">=v1": "", "": "",
+		"latest": "latest", "sha256:" + zeros: "sha256:" + zeros, "v1@sha256:" + zeros: "v1@sha256:" + zeros, "v1": "",
+		">=v1": "", "": "",
 	} {
 		if got := ParseConstraint(constraint).Pinned(); got != want {
 			t.Errorf("%q names %q", constraint, got)

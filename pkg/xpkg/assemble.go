@@ -129,7 +129,9 @@ func (a *assembler) meta() {
 		a.add(first.doc, first.header, f)
 	}
 	if want := a.opts.Expect; want != "" && meta.Kind != "" && want != meta.Kind {
-		a.add(first.doc, first.header, &yamldoc.Fault{Code: ErrWrongKind, What: fmt.Sprintf("the package is a %s, not a %s", meta.Kind, want)})
+		a.add(first.doc, first.header, &yamldoc.Fault{
+			Code: ErrWrongKind, What: fmt.Sprintf("the package is a %s, not a %s", meta.Kind, want),
+		})
 	}
 }
 
@@ -138,7 +140,9 @@ func (a *assembler) noMeta() *yamldoc.Fault {
 	text := "no metadata object " + among(a.entries)
 	for _, e := range a.entries {
 		if gvk := e.header.gvk(); allowed[Kind(gvk.Kind)] != nil {
-			return refersTo(e.doc, ErrNoMeta, fmt.Sprintf("%s; the apiVersion is %.100q instead of meta.pkg.crossplane.io/v1 in the %s", text, e.header.apiVersion, gvk.Kind))
+			return refersTo(e.doc, ErrNoMeta, fmt.Sprintf(
+				"%s; the apiVersion is %.100q instead of meta.pkg.crossplane.io/v1 in the %s", text, e.header.apiVersion, gvk.Kind,
+			))
 		}
 	}
 	if len(a.omitted) > 0 {

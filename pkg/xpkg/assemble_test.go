@@ -57,7 +57,8 @@ func TestKindsOfObjects(t *testing.T) {
 }
 
 func TestLenientLeavesObjectsOut(t *testing.T) {
-	stream := meta(Configuration) + object("apiextensions.crossplane.io/v1", "Composition") + object("apiextensions.crossplane.io/v1alpha1", "Usage")
+	stream := meta(Configuration) + object("apiextensions.crossplane.io/v1", "Composition") +
+		object("apiextensions.crossplane.io/v1alpha1", "Usage")
 	pkg, err := Read([]byte(stream), ReadOptions{Policy: PolicyInstall().Lenient()})
 	if err != nil {
 		t.Fatal(err)
@@ -65,14 +66,17 @@ func TestLenientLeavesObjectsOut(t *testing.T) {
 	if len(pkg.Objects) != 1 || len(pkg.Findings) != 1 || pkg.Findings[0].Code.Name != "ObjectNotAllowed" {
 		t.Errorf("objects %v, findings %v", pkg.Objects, pkg.Findings)
 	}
-	if _, err := Read([]byte(stream+object("v1", "Secret")), ReadOptions{Policy: PolicyInstall().Lenient()}); !errors.Is(err, ErrUnknownKind) {
+	if _, err := Read([]byte(stream+object("v1", "Secret")), ReadOptions{
+		Policy: PolicyInstall().Lenient(),
+	}); !errors.Is(err, ErrUnknownKind) {
 		t.Errorf("a Secret: %v", err)
 	}
 }
 
 // hardening: D5
 func TestLenientReadsDuplicateKeysWithAWarning(t *testing.T) {
-	stream := meta(Configuration) + "---\napiVersion: apiextensions.crossplane.io/v1\nkind: Composition\nmetadata: {name: a}\nspec:\n  mode: A\n  mode: B\n"
+	stream := meta(Configuration) +
+		"---\napiVersion: apiextensions.crossplane.io/v1\nkind: Composition\nmetadata: {name: a}\nspec:\n  mode: A\n  mode: B\n"
 	if _, err := Read([]byte(stream), ReadOptions{}); !errors.Is(err, ErrDuplicateKey) {
 		t.Errorf("strict: %v", err)
 	}
@@ -80,7 +84,8 @@ func TestLenientReadsDuplicateKeysWithAWarning(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(pkg.Findings) != 1 || pkg.Findings[0].Severity != Warning || pkg.Findings[0].Line != 10 || pkg.Findings[0].Name != "a" {
+	if len(pkg.Findings) != 1 || pkg.Findings[0].Severity != Warning || pkg.Findings[0].Line != 10 ||
+		pkg.Findings[0].Name != "a" {
 		t.Errorf("findings %v", pkg.Findings)
 	}
 	if text, err := pkg.Objects[0].JSON(); err != nil || !strings.Contains(string(text), `"mode":"B"`) {
@@ -89,7 +94,8 @@ func TestLenientReadsDuplicateKeysWithAWarning(t *testing.T) {
 }
 
 func TestAllErrorsAreReported(t *testing.T) {
-	stream := meta(Provider) + object("v1", "Secret") + object("v1", "ConfigMap") + "---\na: b: c\n---\nx\n" + meta(Function)
+	stream := meta(Provider) + object("v1", "Secret") + object("v1", "ConfigMap") + "---\na: b: c\n---\nx\n" +
+		meta(Function)
 	_, err := Read([]byte(stream), ReadOptions{File: "p.yaml"})
 	var got []string
 	for _, f := range Findings(err) {
@@ -118,10 +124,13 @@ func TestAliasOfTheSpecification(t *testing.T) {
 	}
 	o := pkg.Objects[0]
 	text, err := o.JSON()
-	if want := `{"apiVersion":"admissionregistration.k8s.io/v1","kind":"ValidatingWebhookConfiguration","metadata":{"name":"o"}}`; string(text) != want || err != nil {
+	if want := `{"apiVersion":"admissionregistration.k8s.io/v1","kind":"ValidatingWebhookConfiguration","metadata":{"name":"o"}}`; string(
+		text,
+	) != want || err != nil {
 		t.Errorf("got %s, %v", text, err)
 	}
-	if o.GVK.Kind != "ValidatingWebhookConfiguration" || !strings.Contains(string(o.Raw), "AdmissionWebhookConfiguration") {
+	if o.GVK.Kind != "ValidatingWebhookConfiguration" ||
+		!strings.Contains(string(o.Raw), "AdmissionWebhookConfiguration") {
 		t.Errorf("%v of %q", o.GVK, o.Raw)
 	}
 	if len(pkg.Findings) != 1 || pkg.Findings[0].Severity != Warning {
@@ -150,9 +159,11 @@ func TestMetaCanBeAnywhere(t *testing.T) {
 
 // hardening: D2
 func TestObjectLimit(t *testing.T) {
-	stream := meta(Configuration) + object("apiextensions.crossplane.io/v1", "Composition") + "spec: {a: " + strings.Repeat("b", 100) + "}\n"
+	stream := meta(Configuration) + object("apiextensions.crossplane.io/v1", "Composition") + "spec: {a: " +
+		strings.Repeat("b", 100) + "}\n"
 	_, err := Read([]byte(stream), ReadOptions{Limits: Limits{ObjectBytes: 100}})
-	if !errors.Is(err, ErrObjectTooLarge) || !strings.Contains(err.Error(), "more than 100 bytes of one object as JSON (--limit-object-bytes)") {
+	if !errors.Is(err, ErrObjectTooLarge) ||
+		!strings.Contains(err.Error(), "more than 100 bytes of one object as JSON (--limit-object-bytes)") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -172,7 +183,8 @@ func TestDocumentsAreReadOnlyOnce(t *testing.T) {
 		t.Errorf("got %s, %v", text, err)
 	}
 	broken := Document{File: "f", Line: 3, Raw: []byte("b: 1\na: 2\na: 3\n")}
-	if _, err := broken.JSON(); !errors.Is(err, ErrDuplicateKey) || err.Error() != `cannot read YAML: f:5: document 1: key "a" occurs twice` {
+	if _, err := broken.JSON(); !errors.Is(err, ErrDuplicateKey) ||
+		err.Error() != `cannot read YAML: f:5: document 1: key "a" occurs twice` {
 		t.Errorf("got %v", err)
 	}
 }

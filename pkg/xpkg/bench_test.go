@@ -89,7 +89,9 @@ func BenchmarkBuild(b *testing.B) {
 		if err != nil {
 			b.Skip(err)
 		}
-		findings := check.Folder(folder, xpkg.ReadOptions{Policy: policy}, check.Options{Policy: policy, CRDs: crdvalidation.ValidateCRD})
+		findings := check.Folder(folder, xpkg.ReadOptions{Policy: policy}, check.Options{
+			Policy: policy, CRDs: crdvalidation.ValidateCRD,
+		})
 		if err := xpkg.Failed(findings); err != nil {
 			b.Fatal(err)
 		}

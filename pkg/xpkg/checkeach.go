@@ -55,7 +55,9 @@ func (a *assembler) checkEach() {
 
 func (a *assembler) checkSeparator(d Document, h header) {
 	if first, _ := yamldoc.CutLine(d.Raw); yamldoc.IsMarker(first, "---") && !yamldoc.IsComment(first[3:]) {
-		a.add(d, h, &yamldoc.Fault{Code: ErrTextOnSeparator, Line: 1, What: "the document starts on the line of its separator"})
+		a.add(d, h, &yamldoc.Fault{
+			Code: ErrTextOnSeparator, Line: 1, What: "the document starts on the line of its separator",
+		})
 	}
 }
 
@@ -69,7 +71,9 @@ func nameFault(name string) string {
 		return "metadata.name is missing or not a string"
 	}
 	if len(name) > validation.DNS1123SubdomainMaxLength {
-		return fmt.Sprintf("metadata.name has %d characters, at most %d are allowed", len(name), validation.DNS1123SubdomainMaxLength)
+		return fmt.Sprintf(
+			"metadata.name has %d characters, at most %d are allowed", len(name), validation.DNS1123SubdomainMaxLength,
+		)
 	}
 	if len(validation.IsDNS1123Subdomain(name)) > 0 {
 		return "metadata.name is not a lower-case RFC 1123 name"

@@ -35,7 +35,10 @@ func (m Meta) Compatible(version string) error {
 		return ErrIncompatible.New(err, "%.100q is not a version of Crossplane", version)
 	}
 	if !constraint.Check(running) && !(isBuild(running) && constraint.Check(released(running))) {
-		return ErrIncompatible.New(fmt.Errorf("it requires %.200q", m.Crossplane), "%s %q does not work with Crossplane %s", m.Kind, m.Name, running.Original())
+		return ErrIncompatible.New(
+			fmt.Errorf("it requires %.200q", m.Crossplane), "%s %q does not work with Crossplane %s", m.Kind, m.Name,
+			running.Original(),
+		)
 	}
 	return nil
 }

@@ -94,7 +94,9 @@ func TestCorpusMeansTheSame(t *testing.T) {
 // unescapeHTML converts the output of encoding/json to the canonical form. No text
 // of the corpus has a backslash before such an escape.
 func unescapeHTML(text []byte) []byte {
-	return []byte(strings.NewReplacer(`\\`, `\\`, `\u003c`, "<", `\u003e`, ">", `\u0026`, "&", `\u2028`, "\u2028", `\u2029`, "\u2029").Replace(string(text)))
+	return []byte(strings.NewReplacer(
+		`\\`, `\\`, `\u003c`, "<", `\u003e`, ">", `\u0026`, "&", `\u2028`, "\u2028", `\u2029`, "\u2029",
+	).Replace(string(text)))
 }
 
 // TestCorpusMetadata reads each crossplane.yaml of the corpus.
@@ -209,7 +211,9 @@ func TestCorpusPackages(t *testing.T) {
 // corpusErrors returns the codes of the errors of a folder without duplicates.
 func corpusErrors(folder *xpkg.Folder, policy xpkg.Policy) []string {
 	var codes []string
-	for _, f := range check.Folder(folder, xpkg.ReadOptions{Policy: policy}, check.Options{Policy: policy, CRDs: crdvalidation.ValidateCRD}) {
+	for _, f := range check.Folder(folder, xpkg.ReadOptions{Policy: policy}, check.Options{
+		Policy: policy, CRDs: crdvalidation.ValidateCRD,
+	}) {
 		if f.Severity == xpkg.Error && !slices.Contains(codes, f.Code.Name) {
 			codes = append(codes, f.Code.Name)
 		}

@@ -106,7 +106,8 @@ func (r *definitionReader) definition(n names, scope string) Definition {
 		n.singular = strings.ToLower(n.kind)
 	}
 	return Definition{
-		Group: r.group, Kind: n.kind, Plural: n.plural, Singular: n.singular, ShortNames: n.short, Scope: scope, Versions: r.versions,
+		Group: r.group, Kind: n.kind, Plural: n.plural, Singular: n.singular, ShortNames: n.short, Scope: scope,
+		Versions: r.versions,
 	}
 }
 

@@ -130,8 +130,8 @@ func (d Document) Finding(code errcode.Code, line int, message string) Finding {
 	}
 }
 
-// FieldLine returns the line within the document of the field at a path such as "spec.versions[0].name", or of its nearest
-// existing parent. It returns 0, for which Finding uses the first line, if there is none.
+// FieldLine returns the line within the document of the field at a path such as "spec.versions[0].name", or of its
+// nearest existing parent. It returns 0, for which Finding uses the first line, if there is none.
 func (d Document) FieldLine(path string) int {
 	l := yamldoc.Locator{Raw: d.Raw}
 	return l.Line(path)
@@ -201,5 +201,8 @@ func documents(raw []yamldoc.Document, file string, first int, reader *yamldoc.R
 
 // placed returns the finding for a fault whose line counts from the start of file.
 func placed(f *yamldoc.Fault, file string) Finding {
-	return Finding{Code: f.Code, Severity: Error, Message: f.What, Other: Place{f.OtherFile, f.OtherLine}, Fix: f.Code.Fix, File: file, Line: f.Line}
+	return Finding{
+		Code: f.Code, Severity: Error, Message: f.What, Other: Place{f.OtherFile, f.OtherLine}, Fix: f.Code.Fix, File: file,
+		Line: f.Line,
+	}
 }

@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// EncodeDocument returns an object, given as JSON, as a document of a package. Characters that must not be in a package stay escaped, in JSON:
-// YAML encoders write line separators as they are, and refuse other such characters.
+// EncodeDocument returns an object, given as JSON, as a document of a package. Characters that must not be in a package
+// stay escaped, in JSON: YAML encoders write line separators as they are, and refuse other such characters.
 func EncodeDocument(object []byte) ([]byte, error) {
 	if !bytes.Contains(object, []byte(`\u202`)) && !bytes.ContainsFunc(object, mustEscape) {
 		return yaml.JSONToYAML(object)

@@ -27,7 +27,10 @@ func TestEncodeDocumentKeepsEveryCharacter(t *testing.T) {
 		if err := enc.Encode(map[string]any{"apiVersion": "v1", "kind": "Boat", "spec": text}); err != nil {
 			t.Fatal(err)
 		}
-		for _, object := range [][]byte{raw, unescaped.Bytes(), bytes.ReplaceAll(bytes.ReplaceAll(raw, []byte(`\u2028`), []byte("\u2028")), []byte(`\u2029`), []byte("\u2029"))} {
+		for _, object := range [][]byte{
+			raw, unescaped.Bytes(),
+			bytes.ReplaceAll(bytes.ReplaceAll(raw, []byte(`\u2028`), []byte("\u2028")), []byte(`\u2029`), []byte("\u2029")),
+		} {
 			document, err := xpkg.EncodeDocument(object)
 			if err != nil {
 				t.Fatalf("%U: %v", r, err)

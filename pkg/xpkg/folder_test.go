@@ -53,7 +53,8 @@ func TestReadFolderFindsFiles(t *testing.T) {
 	}
 	want := []string{
 		"z/crossplane.yaml: " + meta(Provider), "a.yaml: a: 1\n", "a.yaml: a: 2\n", "b.yml: b: 1\n", "crds/x.yaml: x: 1\n",
-		"examples2/g.yaml: g: 1\n", "sub/crds/ignored.yml: j: 1\n", "sub/examples/h.yaml: h: 1\n", "sub/notignored.yaml: i: 1\n",
+		"examples2/g.yaml: g: 1\n", "sub/crds/ignored.yml: j: 1\n", "sub/examples/h.yaml: h: 1\n",
+		"sub/notignored.yaml: i: 1\n",
 	}
 	if diff := cmp.Diff(want, raws(f.Documents)); diff != "" {
 		t.Error(diff)
@@ -64,7 +65,9 @@ func TestReadFolderFindsFiles(t *testing.T) {
 }
 
 func TestExamplesElsewhere(t *testing.T) {
-	inside := files(map[string]string{"crossplane.yaml": meta(Provider), "examples/a.yaml": object("apiextensions.k8s.io/v1", "CustomResourceDefinition")})
+	inside := files(map[string]string{
+		"crossplane.yaml": meta(Provider), "examples/a.yaml": object("apiextensions.k8s.io/v1", "CustomResourceDefinition"),
+	})
 	f, err := ReadFolder(inside, FolderOptions{Examples: files(map[string]string{"x.yaml": "x: 1\n"})})
 	if err != nil {
 		t.Fatal(err)
@@ -87,7 +90,8 @@ func TestFolderStreamIsVerbatim(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := meta(Provider) + "---\n# Why.\napiVersion:   v1   # odd\r\nunknown: 'kept'\r\n--- # Source: chart\nb: |+\n  x\n\n\n---\nc: |\n  y\n"
+	want := meta(Provider) +
+		"---\n# Why.\napiVersion:   v1   # odd\r\nunknown: 'kept'\r\n--- # Source: chart\nb: |+\n  x\n\n\n---\nc: |\n  y\n"
 	if diff := cmp.Diff(want, string(f.Stream())); diff != "" {
 		t.Error(diff)
 	}
@@ -109,7 +113,9 @@ func TestFolderNamesTheAuthorsFiles(t *testing.T) {
 	for _, x := range Findings(err) {
 		got = append(got, x.Place()+" "+x.Code.Name)
 	}
-	want := []string{"a/b.yaml:1 NotAnObject", "a/b.yaml:3 UnknownKind", "c.yaml:1 InvalidEncoding", "examples/d.yaml:1 InvalidExample"}
+	want := []string{
+		"a/b.yaml:1 NotAnObject", "a/b.yaml:3 UnknownKind", "c.yaml:1 InvalidEncoding", "examples/d.yaml:1 InvalidExample",
+	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
@@ -134,7 +140,9 @@ func TestInvalidExamplesAreLeftOut(t *testing.T) {
 	for _, x := range p.Findings {
 		got = append(got, x.Place()+" "+x.Code.Name+" "+x.Severity.String())
 	}
-	if diff := cmp.Diff([]string{"examples/a.yaml:4 InvalidExample warning", "examples/b.yaml:1 InvalidExample warning"}, got); diff != "" {
+	if diff := cmp.Diff(
+		[]string{"examples/a.yaml:4 InvalidExample warning", "examples/b.yaml:1 InvalidExample warning"}, got,
+	); diff != "" {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff("a: 1\n---\nc: 1\n---\nd: 1\n", string(f.Examples())); diff != "" {
@@ -163,11 +171,25 @@ func TestMissingMetaNamesTheLikelyFile(t *testing.T) {
 		opts  FolderOptions
 		want  string
 	}{
-		"symbolic link":   {fstest.MapFS{"crossplane.yaml": {Data: []byte("other"), Mode: fs.ModeSymlink}}, FolderOptions{}, `"crossplane.yaml" is a symbolic link`},
-		"extension":       {fstest.MapFS{"crossplane.json": {Data: []byte(text)}}, FolderOptions{}, `"crossplane.json" does not have the extension .yaml or .yml`},
-		"ignored":         {fstest.MapFS{"crossplane.yaml": {Data: []byte(text)}}, FolderOptions{Ignore: []string{"*.yaml"}}, `"crossplane.yaml" is ignored`},
-		"another group":   {fstest.MapFS{"crossplane.yaml": {Data: []byte(strings.Replace(text, "meta.", "", 1))}}, FolderOptions{}, `the apiVersion is "pkg.crossplane.io/v1" instead of meta.pkg.crossplane.io/v1 in the Provider at crossplane.yaml:1`},
-		"nothing like it": {fstest.MapFS{"notes.txt": {Data: []byte(text)}}, FolderOptions{}, "no metadata object and no other document"},
+		"symbolic link": {
+			fstest.MapFS{"crossplane.yaml": {Data: []byte("other"), Mode: fs.ModeSymlink}}, FolderOptions{},
+			`"crossplane.yaml" is a symbolic link`,
+		},
+		"extension": {
+			fstest.MapFS{"crossplane.json": {Data: []byte(text)}}, FolderOptions{},
+			`"crossplane.json" does not have the extension .yaml or .yml`,
+		},
+		"ignored": {
+			fstest.MapFS{"crossplane.yaml": {Data: []byte(text)}}, FolderOptions{Ignore: []string{"*.yaml"}},
+			`"crossplane.yaml" is ignored`,
+		},
+		"another group": {
+			fstest.MapFS{"crossplane.yaml": {Data: []byte(strings.Replace(text, "meta.", "", 1))}}, FolderOptions{},
+			`the apiVersion is "pkg.crossplane.io/v1" instead of meta.pkg.crossplane.io/v1 in the Provider at crossplane.yaml:1`,
+		},
+		"nothing like it": {
+			fstest.MapFS{"notes.txt": {Data: []byte(text)}}, FolderOptions{}, "no metadata object and no other document",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			folder, err := ReadFolder(c.files, c.opts)
@@ -175,7 +197,9 @@ func TestMissingMetaNamesTheLikelyFile(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err = folder.Package(ReadOptions{})
-			if !slices.ContainsFunc(Findings(err), func(f Finding) bool { return f.Code.Name == "NoMeta" && strings.Contains(f.Text(), c.want) }) {
+			if !slices.ContainsFunc(
+				Findings(err), func(f Finding) bool { return f.Code.Name == "NoMeta" && strings.Contains(f.Text(), c.want) },
+			) {
 				t.Errorf("got %v, want %s", err, c.want)
 			}
 		})
@@ -183,7 +207,9 @@ func TestMissingMetaNamesTheLikelyFile(t *testing.T) {
 }
 
 func TestFolderErrors(t *testing.T) {
-	if _, err := ReadFolder(os.DirFS(filepath.Join(t.TempDir(), "none")), FolderOptions{}); !errors.Is(err, ErrFolderNotFound) {
+	if _, err := ReadFolder(
+		os.DirFS(filepath.Join(t.TempDir(), "none")), FolderOptions{},
+	); !errors.Is(err, ErrFolderNotFound) {
 		t.Errorf("no folder: %v", err)
 	}
 	file := filepath.Join(t.TempDir(), "file")

@@ -8,7 +8,9 @@ import (
 
 // hardening: D10
 func FuzzRead(f *testing.F) {
-	for _, seed := range []string{"a: b\n", "a: &x b\nc: *x\n", "a: 1\na: 2\n", "<<: {a: b}\n", "kind: K\napiVersion: v1\n", "a: !!str 1\n"} {
+	for _, seed := range []string{
+		"a: b\n", "a: &x b\nc: *x\n", "a: 1\na: 2\n", "<<: {a: b}\n", "kind: K\napiVersion: v1\n", "a: !!str 1\n",
+	} {
 		f.Add([]byte(providerMeta + "---\n" + seed))
 	}
 	f.Fuzz(func(t *testing.T, stream []byte) {

@@ -9,12 +9,18 @@ import (
 
 func TestReadHeader(t *testing.T) {
 	for in, want := range map[string]header{
-		`{"apiVersion":"v1","kind":"K","metadata":{"name":"n"}}`:                                                     {apiVersion: "v1", kind: "K", name: "n", kindAt: 26},
-		`{"apiVersion":"a/v1","data":{"kind":"x"},"kind":"K","metadata":{"annotations":{"a":"}"},"name":"n"},"z":1}`: {apiVersion: "a/v1", kind: "K", name: "n", kindAt: 48},
-		`{"a":[1,{"b":"]"}],"apiVersion":"v1","kind":"K"}`:                                                           {apiVersion: "v1", kind: "K", kindAt: 44},
-		`{"apiVersion":"v1","kind":"K","metadata":[]}`:                                                               {apiVersion: "v1", kind: "K", kindAt: 26},
-		`{"apiVersion":"v1","kind":"K","metadata":{"name":7}}`:                                                       {apiVersion: "v1", kind: "K", kindAt: 26},
-		`{"apiVersion":"v1","kind":"\"\\\n","metadata":{"name":"a\"b"}}`:                                             {apiVersion: "v1", kind: "\"\\\n", name: `a"b`, kindAt: 26},
+		`{"apiVersion":"v1","kind":"K","metadata":{"name":"n"}}`: {
+			apiVersion: "v1", kind: "K", name: "n", kindAt: 26,
+		},
+		`{"apiVersion":"a/v1","data":{"kind":"x"},"kind":"K","metadata":{"annotations":{"a":"}"},"name":"n"},"z":1}`: {
+			apiVersion: "a/v1", kind: "K", name: "n", kindAt: 48,
+		},
+		`{"a":[1,{"b":"]"}],"apiVersion":"v1","kind":"K"}`:     {apiVersion: "v1", kind: "K", kindAt: 44},
+		`{"apiVersion":"v1","kind":"K","metadata":[]}`:         {apiVersion: "v1", kind: "K", kindAt: 26},
+		`{"apiVersion":"v1","kind":"K","metadata":{"name":7}}`: {apiVersion: "v1", kind: "K", kindAt: 26},
+		`{"apiVersion":"v1","kind":"\"\\\n","metadata":{"name":"a\"b"}}`: {
+			apiVersion: "v1", kind: "\"\\\n", name: `a"b`, kindAt: 26,
+		},
 	} {
 		got, f := readHeader([]byte(in))
 		if f != nil || got != want {
@@ -22,7 +28,8 @@ func TestReadHeader(t *testing.T) {
 		}
 	}
 	for in, want := range map[string]string{
-		`[]`: "the document is not a mapping", `"a"`: "the document is not a mapping", `null`: "the document is not a mapping",
+		`[]`: "the document is not a mapping", `"a"`: "the document is not a mapping",
+		`null`:                          "the document is not a mapping",
 		`{}`:                            "the document has neither apiVersion nor kind",
 		`{"kind":"K"}`:                  "the document has no apiVersion",
 		`{"apiVersion":"v1"}`:           "the document has no kind",

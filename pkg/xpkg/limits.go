@@ -64,7 +64,9 @@ func (l *Limits) Fields() []LimitField {
 		fields = append(fields, f)
 	}
 	return append(fields,
-		LimitField{"limit-schema-properties", "properties in the schemas of one CustomResourceDefinition", 50_000, &l.SchemaProperties},
+		LimitField{
+			"limit-schema-properties", "properties in the schemas of one CustomResourceDefinition", 50_000, &l.SchemaProperties,
+		},
 		LimitField{"limit-permission-rules", "rules in permissionRequests", 1_000, &l.PermissionRules},
 		LimitField{"limit-object-bytes", "bytes of one object as JSON", 3 << 19, &l.ObjectBytes},
 	)

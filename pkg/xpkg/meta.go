@@ -124,7 +124,9 @@ func readMeta(doc Document, h header, limits *Limits) (Meta, []*yamldoc.Fault) {
 	kind := Kind(gvk.Kind)
 	if _, known := allowed[kind]; !known || !slices.Contains(metaVersions, gvk.Version) {
 		hint := ""
-		if near := spelling.Field(gvk.Kind, []string{string(Provider), string(Configuration), string(Function)}); near != "" && !known {
+		if near := spelling.Field(gvk.Kind, []string{
+			string(Provider), string(Configuration), string(Function),
+		}); near != "" && !known {
 			hint = fmt.Sprintf(", did you mean %q", near)
 		}
 		r.fault(ErrUnsupportedMeta, "", "metadata object %s of %s is not known%s", safe(gvk.Kind), safe(h.apiVersion), hint)
@@ -282,7 +284,9 @@ func (r *metaReader) dependency(path string, d wireDependency) (dependency.Depen
 		return dep, false
 	}
 	if shown := errcode.HideCredentials(dep.Package); shown != dep.Package {
-		r.fault(ErrMalformedMeta, path, "%s names %.200q with credentials, which every user of the package could read", path, shown)
+		r.fault(
+			ErrMalformedMeta, path, "%s names %.200q with credentials, which every user of the package could read", path, shown,
+		)
 		return dep, false
 	}
 	dep.Constraint = r.constraint(path+".version", d.Version, true)

@@ -48,7 +48,8 @@ spec:
 			Labels: map[string]string{"l": "m"}, Annotations: map[string]string{"a": "b"}, Crossplane: ">=v1.14.0-0",
 			DependsOn: []dependency.Dependency{
 				{Package: "x/f", APIVersion: "pkg.crossplane.io/v1", Kind: string(Function), Constraint: ">=v0.1.0,<v1"},
-				{Package: "x/p", APIVersion: "pkg.crossplane.io/v1", Kind: string(Provider), Constraint: "sha256:" + strings.Repeat("0a", 32)},
+				{Package: "x/p", APIVersion: "pkg.crossplane.io/v1", Kind: string(Provider), Constraint: "sha256:" +
+					strings.Repeat("0a", 32)},
 			},
 			Capabilities: []string{"SafeStart"},
 		}},
@@ -82,7 +83,9 @@ spec:
 `, Meta{
 			APIVersion: "meta.pkg.crossplane.io/v1", Kind: Configuration, Name: "c",
 			DependsOn: []dependency.Dependency{{Package: "x/p", Constraint: "v0.11.1"}},
-			Kinds:     []dependency.KindRef{{Name: "buckets", Group: "s3.example.org", Version: "v1beta1"}, {Name: "*", Group: "ec2.example.org"}},
+			Kinds: []dependency.KindRef{{Name: "buckets", Group: "s3.example.org", Version: "v1beta1"}, {
+				Name: "*", Group: "ec2.example.org",
+			}},
 		}},
 		"a dependency of unknown kind": {`
 apiVersion: meta.pkg.crossplane.io/v1alpha1
@@ -164,32 +167,77 @@ func TestMetaFaults(t *testing.T) {
 		line int
 		want string
 	}{
-		"spec is a string":       {head + "spec: x\n", "MalformedMeta", 4, "spec is a string, want a mapping"},
-		"name is a number":       {"apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: 1}\n", "MalformedMeta", 3, "metadata.name is a number, want a string"},
-		"capabilities":           {head + "spec:\n  capabilities: a\n", "MalformedMeta", 5, "spec.capabilities is a string, want a list"},
-		"crossplane is a list":   {head + "spec:\n  crossplane: []\n", "MalformedMeta", 5, "spec.crossplane is a list, want a mapping"},
-		"version is a number":    {head + "spec:\n  crossplane:\n    version: 1\n", "MalformedMeta", 6, "spec.crossplane.version is a number, want a string"},
-		"two packages":           {head + "spec:\n  dependsOn:\n  - {provider: a, package: b, version: v1}\n", "MalformedMeta", 6, "spec.dependsOn[0] names 2 packages; exactly one is required"},
-		"a kind with a version":  {head + "spec:\n  dependsOn:\n  - {crd: Bucket.example.org/v1, version: v1}\n", "MalformedMeta", 6, "spec.dependsOn[0] has other fields besides crd; the API version follows the kind after a slash"},
-		"a kind and a package":   {head + "spec:\n  dependsOn:\n  - {crd: Bucket.example.org, package: x/p}\n", "MalformedMeta", 6, "spec.dependsOn[0] has other fields besides crd; the API version follows the kind after a slash"},
-		"a kind without a group": {head + "spec:\n  dependsOn:\n  - crd: Bucket\n", "MalformedMeta", 6, "spec.dependsOn[0].crd: \"Bucket\" is not a kind: the API group is missing; write KIND.GROUP, such as Bucket.s3.aws.upbound.io"},
-		"credentials":            {head + "spec:\n  dependsOn:\n  - {provider: 'user:pw@r.example.org/a', version: v1}\n", "MalformedMeta", 6, "spec.dependsOn[0] names \"***@r.example.org/a\" with credentials, which every user of the package could read"},
-		"no package":             {head + "spec:\n  dependsOn:\n  - {version: v1}\n", "MalformedMeta", 6, "spec.dependsOn[0] names 0 packages; exactly one is required"},
-		"constraint":             {head + "spec:\n  dependsOn:\n  - provider: a\n    version: >=v1 ||\n", "InvalidYAML", 7, ""},
+		"spec is a string": {head + "spec: x\n", "MalformedMeta", 4, "spec is a string, want a mapping"},
+		"name is a number": {
+			"apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: 1}\n", "MalformedMeta", 3,
+			"metadata.name is a number, want a string",
+		},
+		"capabilities": {head +
+			"spec:\n  capabilities: a\n", "MalformedMeta", 5, "spec.capabilities is a string, want a list"},
+		"crossplane is a list": {head +
+			"spec:\n  crossplane: []\n", "MalformedMeta", 5, "spec.crossplane is a list, want a mapping"},
+		"version is a number": {head +
+			"spec:\n  crossplane:\n    version: 1\n", "MalformedMeta", 6, "spec.crossplane.version is a number, want a string"},
+		"two packages": {
+			head + "spec:\n  dependsOn:\n  - {provider: a, package: b, version: v1}\n", "MalformedMeta", 6,
+			"spec.dependsOn[0] names 2 packages; exactly one is required",
+		},
+		"a kind with a version": {
+			head + "spec:\n  dependsOn:\n  - {crd: Bucket.example.org/v1, version: v1}\n", "MalformedMeta", 6,
+			"spec.dependsOn[0] has other fields besides crd; the API version follows the kind after a slash",
+		},
+		"a kind and a package": {
+			head + "spec:\n  dependsOn:\n  - {crd: Bucket.example.org, package: x/p}\n", "MalformedMeta", 6,
+			"spec.dependsOn[0] has other fields besides crd; the API version follows the kind after a slash",
+		},
+		"a kind without a group": {
+			head + "spec:\n  dependsOn:\n  - crd: Bucket\n", "MalformedMeta", 6,
+			"spec.dependsOn[0].crd: \"Bucket\" is not a kind: the API group is missing; write KIND.GROUP, such as Bucket.s3.aws.upbound.io",
+		},
+		"credentials": {
+			head + "spec:\n  dependsOn:\n  - {provider: 'user:pw@r.example.org/a', version: v1}\n", "MalformedMeta", 6,
+			"spec.dependsOn[0] names \"***@r.example.org/a\" with credentials, which every user of the package could read",
+		},
+		"no package": {
+			head + "spec:\n  dependsOn:\n  - {version: v1}\n", "MalformedMeta", 6,
+			"spec.dependsOn[0] names 0 packages; exactly one is required",
+		},
+		"constraint": {head + "spec:\n  dependsOn:\n  - provider: a\n    version: >=v1 ||\n", "InvalidYAML", 7, ""},
 		"quoted constraint": {head + "spec:\n  dependsOn:\n  - provider: a\n    version: '>=v1 ||'\n", "InvalidConstraint", 7,
 			`spec.dependsOn[0].version: ">=v1 ||" is not a version constraint: a version is missing at character 8`},
-		"misspelled": {"apiVersion: meta.pkg.crossplane.io/v1\nkind: Provder\nmetadata: {name: p}\n", "UnsupportedMeta", 1, `metadata object Provder of meta.pkg.crossplane.io/v1 is not known, did you mean "Provider"`},
-		"lower case": {"apiVersion: meta.pkg.crossplane.io/v1\nkind: function\nmetadata: {name: p}\n", "UnsupportedMeta", 1, `metadata object function of meta.pkg.crossplane.io/v1 is not known, did you mean "Function"`},
-		"future":     {"apiVersion: meta.pkg.crossplane.io/v2\nkind: Provider\nmetadata: {name: p}\n", "UnsupportedMeta", 1, "metadata object Provider of meta.pkg.crossplane.io/v2 is not known"},
-		"typo":       {head + "spec:\n  dependOn: []\n", "UnknownMetaField", 5, `unknown field "spec.dependOn", did you mean "dependsOn"`},
-		"other case": {head + "spec:\n  DependsOn: []\n", "UnknownMetaField", 5, `unknown field "spec.DependsOn", did you mean "dependsOn"`},
-		"unknown":    {head + "spec:\n  something: []\n", "UnknownMetaField", 5, `unknown field "spec.something"`},
-		"deep":       {head + "spec:\n  crossplane: {versoin: v1}\n", "UnknownMetaField", 5, `unknown field "spec.crossplane.versoin", did you mean "version"`},
-		"request of no group": {head + "spec:\n  controller:\n    permissionRequests:\n    - {resources: [pods], verbs: [get]}\n", "InvalidPermissionRequest", 7,
+		"misspelled": {
+			"apiVersion: meta.pkg.crossplane.io/v1\nkind: Provder\nmetadata: {name: p}\n", "UnsupportedMeta", 1,
+			`metadata object Provder of meta.pkg.crossplane.io/v1 is not known, did you mean "Provider"`,
+		},
+		"lower case": {
+			"apiVersion: meta.pkg.crossplane.io/v1\nkind: function\nmetadata: {name: p}\n", "UnsupportedMeta", 1,
+			`metadata object function of meta.pkg.crossplane.io/v1 is not known, did you mean "Function"`,
+		},
+		"future": {
+			"apiVersion: meta.pkg.crossplane.io/v2\nkind: Provider\nmetadata: {name: p}\n", "UnsupportedMeta", 1,
+			"metadata object Provider of meta.pkg.crossplane.io/v2 is not known",
+		},
+		"typo": {head +
+			"spec:\n  dependOn: []\n", "UnknownMetaField", 5, `unknown field "spec.dependOn", did you mean "dependsOn"`},
+		"other case": {head +
+			"spec:\n  DependsOn: []\n", "UnknownMetaField", 5, `unknown field "spec.DependsOn", did you mean "dependsOn"`},
+		"unknown": {head + "spec:\n  something: []\n", "UnknownMetaField", 5, `unknown field "spec.something"`},
+		"deep": {
+			head + "spec:\n  crossplane: {versoin: v1}\n", "UnknownMetaField", 5,
+			`unknown field "spec.crossplane.versoin", did you mean "version"`,
+		},
+		"request of no group": {head +
+			"spec:\n  controller:\n    permissionRequests:\n    - {resources: [pods], verbs: [get]}\n",
+			"InvalidPermissionRequest", 7,
 			"spec.controller.permissionRequests[0] has no apiGroups, so it requests nothing"},
-		"request of nothing": {head + "spec:\n  permissionRequests:\n  - {nonResourceURLs: [/x], verbs: [get]}\n  - {apiGroups: ['']}\n", "InvalidPermissionRequest", 7,
+		"request of nothing": {head +
+			"spec:\n  permissionRequests:\n  - {nonResourceURLs: [/x], verbs: [get]}\n  - {apiGroups: ['']}\n",
+			"InvalidPermissionRequest", 7,
 			"spec.permissionRequests[1] has no resources and no verbs, so it requests nothing"},
-		"in a list": {head + "spec:\n  dependsOn:\n  - {provider: a, version: v1, verison: v2}\n", "UnknownMetaField", 6, `unknown field "spec.dependsOn[0].verison", did you mean "version"`},
+		"in a list": {
+			head + "spec:\n  dependsOn:\n  - {provider: a, version: v1, verison: v2}\n", "UnknownMetaField", 6,
+			`unknown field "spec.dependsOn[0].verison", did you mean "version"`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, findings := metaOf(t, c.in)
@@ -216,14 +264,18 @@ func TestConstraintShowsTheFault(t *testing.T) {
 // hardening: E12
 func TestPermissionLimit(t *testing.T) {
 	text := providerMeta + "spec:\n  permissionRequests:\n" + strings.Repeat("  - {verbs: [get]}\n", 3)
-	if _, err := Read([]byte(text), ReadOptions{Limits: Limits{PermissionRules: 2}}); !errors.Is(err, ErrTooManyPermissions) {
+	if _, err := Read([]byte(text), ReadOptions{Limits: Limits{
+		PermissionRules: 2,
+	}}); !errors.Is(err, ErrTooManyPermissions) {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestCapabilities(t *testing.T) {
 	m := Meta{Capabilities: []string{"SafeStart", "comp_osition"}}
-	for name, want := range map[string]bool{CapabilitySafeStart: true, "safestart": true, CapabilityComposition: true, CapabilityOperation: false} {
+	for name, want := range map[string]bool{
+		CapabilitySafeStart: true, "safestart": true, CapabilityComposition: true, CapabilityOperation: false,
+	} {
 		if got := m.HasCapability(name); got != want {
 			t.Errorf("%s: %v", name, got)
 		}

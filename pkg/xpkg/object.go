@@ -74,7 +74,8 @@ func callsRuntime(kind schema.GroupKind, json []byte) bool {
 	switch {
 	case kind.Group == kinds.GroupAdmission:
 		return true
-	case kind.Group == kinds.GroupCRD && kind.Kind == kinds.CRD, kind.Group == kinds.GroupComposition && kind.Kind == kinds.MRD:
+	case kind.Group == kinds.GroupCRD && kind.Kind == kinds.CRD,
+		kind.Group == kinds.GroupComposition && kind.Kind == kinds.MRD:
 		return conversionStrategy(json) == "Webhook"
 	}
 	return false

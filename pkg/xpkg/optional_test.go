@@ -25,7 +25,8 @@ func TestOptionalDependencies(t *testing.T) {
 		{APIVersion: "pkg.crossplane.io/v1", Kind: string(Function), Package: "x/f", Constraint: digest, Optional: true},
 	}
 	for name, list := range map[string]string{
-		"YAML": "- {provider: x/p, version: '>=v1.2.0'}\n- apiVersion: pkg.crossplane.io/v1\n  kind: Function\n  package: x/f\n  version: " + digest,
+		"YAML": "- {provider: x/p, version: '>=v1.2.0'}\n- apiVersion: pkg.crossplane.io/v1\n  kind: Function\n  package: x/f\n  version: " +
+			digest,
 		"JSON": `[{"provider": "x/p", "version": ">=v1.2.0"}, {"function": "x/f", "version": "` + digest + `"}]`,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -43,19 +44,27 @@ func TestOptionalDependencies(t *testing.T) {
 func TestWrongOptionalDependencies(t *testing.T) {
 	const at = "metadata.annotations[meta.xpkg.dev/optional-dependencies]"
 	for name, c := range map[string]struct{ list, spec, code, want string }{
-		"no YAML":          {"[", "", "InvalidOptionalDependencies", at + ": "},
-		"no list":          {"provider: x/p", "", "MalformedMeta", at + " is a mapping, want a list"},
-		"a text":           {"x/p", "", "MalformedMeta", at + " is a string, want a list"},
-		"no package":       {"- {version: v1}", "", "MalformedMeta", at + "[0] names 0 packages; exactly one is required"},
-		"no version":       {"- {provider: x/p}", "", "InvalidConstraint", at + "[0].version: "},
-		"no constraint":    {"- {provider: x/p, version: v1}\n- {provider: x/q, version: '>=v1 ||'}", "", "InvalidConstraint", at + "[1].version: "},
-		"an alias":         {"- &a {provider: x/p, version: &b [*b]}", "", "InvalidOptionalDependencies", at + ": "},
-		"in both lists":    {"- {provider: x/p, version: v1}", "spec:\n  dependsOn:\n  - {function: x/p, version: v1}\n", "InvalidOptionalDependencies", at + `: "x/p" is in spec.dependsOn too`},
-		"a field misspelt": {"- {provider: x/p, version: v1, verison: v2}", "", "UnknownMetaField", "unknown field \"" + at + `[0].verison", did you mean "version"`},
+		"no YAML":    {"[", "", "InvalidOptionalDependencies", at + ": "},
+		"no list":    {"provider: x/p", "", "MalformedMeta", at + " is a mapping, want a list"},
+		"a text":     {"x/p", "", "MalformedMeta", at + " is a string, want a list"},
+		"no package": {"- {version: v1}", "", "MalformedMeta", at + "[0] names 0 packages; exactly one is required"},
+		"no version": {"- {provider: x/p}", "", "InvalidConstraint", at + "[0].version: "},
+		"no constraint": {
+			"- {provider: x/p, version: v1}\n- {provider: x/q, version: '>=v1 ||'}", "", "InvalidConstraint",
+			at + "[1].version: ",
+		},
+		"an alias": {"- &a {provider: x/p, version: &b [*b]}", "", "InvalidOptionalDependencies", at + ": "},
+		"in both lists": {
+			"- {provider: x/p, version: v1}", "spec:\n  dependsOn:\n  - {function: x/p, version: v1}\n",
+			"InvalidOptionalDependencies", at + `: "x/p" is in spec.dependsOn too`,
+		},
+		"a field misspelt": {"- {provider: x/p, version: v1, verison: v2}", "", "UnknownMetaField", "unknown field \"" + at +
+			`[0].verison", did you mean "version"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, findings := metaOf(t, withOptional(c.list, c.spec))
-			if len(findings) != 1 || findings[0].Code.Name != c.code || !strings.HasPrefix(findings[0].Message, c.want) || findings[0].Line != 6 {
+			if len(findings) != 1 || findings[0].Code.Name != c.code || !strings.HasPrefix(findings[0].Message, c.want) ||
+				findings[0].Line != 6 {
 				t.Errorf("got %+v", findings)
 			}
 			_, err := Read([]byte(withOptional(c.list, c.spec)), ReadOptions{})

@@ -69,9 +69,11 @@ func (m Meta) Presentation() Presentation {
 	a := m.Annotations
 	p := Presentation{
 		Title: a[AnnotationTitle], Description: a[AnnotationDescription], Readme: a[AnnotationReadme],
-		Category: a[AnnotationCategory], Company: a[AnnotationCompany], Website: a[AnnotationWebsite], Source: a[AnnotationSource],
+		Category: a[AnnotationCategory], Company: a[AnnotationCompany], Website: a[AnnotationWebsite],
+		Source:  a[AnnotationSource],
 		License: a[AnnotationLicense], Maintainers: a[AnnotationMaintainer], Owners: a[AnnotationOwners],
-		Version: a[AnnotationVersion], Icon: a[AnnotationIcon], UISchema: a[AnnotationUISchema], PackageType: a[AnnotationPackageType],
+		Version: a[AnnotationVersion], Icon: a[AnnotationIcon], UISchema: a[AnnotationUISchema],
+		PackageType: a[AnnotationPackageType],
 	}
 	p.Summary = cmp.Or(a[AnnotationSummary], wording.FirstSentence(p.Description, maxSummary))
 	for word := range strings.SplitSeq(a[AnnotationKeywords], ",") {

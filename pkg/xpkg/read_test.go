@@ -31,7 +31,9 @@ metadata: {name: things.example.org}
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []dependency.Dependency{{Package: "example.org/a", APIVersion: "pkg.crossplane.io/v1", Kind: string(Provider), Constraint: "v1.0.0"}}
+	want := []dependency.Dependency{{
+		Package: "example.org/a", APIVersion: "pkg.crossplane.io/v1", Kind: string(Provider), Constraint: "v1.0.0",
+	}}
 	if diff := cmp.Diff(want, pkg.Meta.DependsOn); diff != "" {
 		t.Error(diff)
 	}

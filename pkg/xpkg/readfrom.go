@@ -8,8 +8,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg/internal/yamldoc"
 )
 
-// Texts stores the canonical JSON of objects, such as a file: what is written is appended, and can be read at its offset
-// from then on. ReadAt must be safe for concurrent use.
+// Texts stores the canonical JSON of objects, such as a file: what is written is appended, and can be read at its
+// offset from then on. ReadAt must be safe for concurrent use.
 type Texts interface {
 	io.Writer
 	io.ReaderAt
@@ -20,8 +20,8 @@ type Texts interface {
 // stream. The objects read it from there for each use, and have no Raw; their findings may have no excerpt, and the
 // line on which their document begins. For findings with their exact place, use Read.
 //
-// The error has the class Limit if the stream exceeds a limit, and Invalid for a package with other errors. Errors of in
-// and texts are returned as they are.
+// The error has the class Limit if the stream exceeds a limit, and Invalid for a package with other errors. Errors of
+// in and texts are returned as they are.
 func ReadFrom(in io.Reader, texts Texts, opts ReadOptions) (*Package, error) {
 	r := &streamReader{assembler: newAssembler(opts), reader: opts.reader(), texts: texts}
 	stream := r.reader.Stream(in)

@@ -34,7 +34,8 @@ func sameAsRead(t *testing.T, stream []byte, opts ReadOptions) {
 	if a, b := codesOf(got.Findings), codesOf(want.Findings); !slices.Equal(a, b) {
 		t.Fatalf("%q: the findings %v, want %v", stream, a, b)
 	}
-	if got.Meta.Name != want.Meta.Name || got.Meta.Kind != want.Meta.Kind || !bytes.Equal(got.Meta.Raw.Raw, want.Meta.Raw.Raw) {
+	if got.Meta.Name != want.Meta.Name || got.Meta.Kind != want.Meta.Kind ||
+		!bytes.Equal(got.Meta.Raw.Raw, want.Meta.Raw.Raw) {
 		t.Fatalf("%q: the metadata %+v, want %+v", stream, got.Meta, want.Meta)
 	}
 	var all []byte
@@ -42,7 +43,8 @@ func sameAsRead(t *testing.T, stream []byte, opts ReadOptions) {
 		x, xerr := a.JSON()
 		y, yerr := b.JSON()
 		all = append(all, x...)
-		return a.GVK == b.GVK && a.Name == b.Name && a.File == b.File && a.Line == b.Line && a.Index == b.Index && bytes.Equal(x, y) && xerr == nil && yerr == nil
+		return a.GVK == b.GVK && a.Name == b.Name && a.File == b.File && a.Line == b.Line && a.Index == b.Index &&
+			bytes.Equal(x, y) && xerr == nil && yerr == nil
 	})
 	if !same {
 		t.Fatalf("%q: the objects %v, want %v", stream, got.Objects, want.Objects)
@@ -81,12 +83,13 @@ func TestReadFromReturnsThePackageOfRead(t *testing.T) {
 		"an object twice":            providerMeta + crd("a.b") + crd("a.b"),
 		"a kind that is not allowed": providerMeta + "---\napiVersion: v1\nkind: Secret\nmetadata: {name: x}\n" + crd("a.b"),
 		"another name of a kind":     providerMeta + hook + crd("a.b"),
-		"text on a separator":        providerMeta + "--- {apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: a.b}}\n",
-		"invalid YAML":               providerMeta + "---\na: [\n" + crd("a.b"),
-		"no object":                  providerMeta + "---\njust text\n",
-		"an invalid name":            providerMeta + crd("A_B"),
-		"a directive":                "%YAML 1.2\n---\n" + providerMeta,
-		"UTF-16":                     "\xff\xfe" + providerMeta,
+		"text on a separator": providerMeta +
+			"--- {apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: a.b}}\n",
+		"invalid YAML":    providerMeta + "---\na: [\n" + crd("a.b"),
+		"no object":       providerMeta + "---\njust text\n",
+		"an invalid name": providerMeta + crd("A_B"),
+		"a directive":     "%YAML 1.2\n---\n" + providerMeta,
+		"UTF-16":          "\xff\xfe" + providerMeta,
 	} {
 		t.Run(name, func(t *testing.T) {
 			sameAsRead(t, []byte(stream), ReadOptions{})
@@ -98,8 +101,11 @@ func TestReadFromReturnsThePackageOfRead(t *testing.T) {
 
 func TestReadFromReturnsErrorsOfItsReaderAndItsTexts(t *testing.T) {
 	broken := errors.New("broken")
-	stream := providerMeta + "---\napiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: a.b}\n"
-	if _, err := ReadFrom(io.MultiReader(strings.NewReader(stream), iotest.ErrReader(broken)), &texts{}, ReadOptions{}); !errors.Is(err, broken) {
+	stream := providerMeta +
+		"---\napiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: a.b}\n"
+	if _, err := ReadFrom(
+		io.MultiReader(strings.NewReader(stream), iotest.ErrReader(broken)), &texts{}, ReadOptions{},
+	); !errors.Is(err, broken) {
 		t.Errorf("with a broken reader: %v", err)
 	}
 	if _, err := ReadFrom(strings.NewReader(stream), brokenTexts{broken}, ReadOptions{}); !errors.Is(err, broken) {

@@ -17,7 +17,9 @@ func ReadMeta(stream []byte, opts ReadOptions) (Meta, error) {
 	}
 	found, ok := findMeta(docs)
 	if !ok {
-		return Meta{}, refuse([]Finding{placed(&yamldoc.Fault{Code: ErrNoMeta, What: "no metadata object"}, opts.File)}, "the package is refused")
+		return Meta{}, refuse(
+			[]Finding{placed(&yamldoc.Fault{Code: ErrNoMeta, What: "no metadata object"}, opts.File)}, "the package is refused",
+		)
 	}
 	return checkedMeta(found, opts)
 }
@@ -59,7 +61,8 @@ func ReadMetaDocument(doc Document, opts ReadOptions) (Meta, error) {
 		return Meta{}, refuse([]Finding{doc.faultFinding(e.err)}, "cannot read the metadata")
 	}
 	if !isMetaGroup(e.header.gvk().Group) {
-		return Meta{}, refuse([]Finding{doc.Finding(ErrNoMeta, 0, "the document is not a metadata object")}, "the package is refused")
+		return Meta{},
+			refuse([]Finding{doc.Finding(ErrNoMeta, 0, "the document is not a metadata object")}, "the package is refused")
 	}
 	return checkedMeta(e, opts)
 }

@@ -29,7 +29,9 @@ func TestReadMeta(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []dependency.Dependency{{Package: "xpkg.test/a/b", APIVersion: "pkg.crossplane.io/v1", Kind: string(Provider), Constraint: ">=v1.0.0"}}
+	want := []dependency.Dependency{{
+		Package: "xpkg.test/a/b", APIVersion: "pkg.crossplane.io/v1", Kind: string(Provider), Constraint: ">=v1.0.0",
+	}}
 	if diff := cmp.Diff(want, meta.DependsOn); diff != "" || meta.Kind != Configuration || meta.Name != "platform" {
 		t.Errorf("%+v\n%s", meta, diff)
 	}
@@ -38,10 +40,13 @@ func TestReadMeta(t *testing.T) {
 // hardening: E1
 func TestReadMetaRefuses(t *testing.T) {
 	for name, c := range map[string]struct{ stream, code string }{
-		"none":        {"apiVersion: v1\nkind: Thing\n", "NoMeta"},
-		"empty":       {"", "NoMeta"},
-		"constraint":  {strings.Replace(metaLast, ">=v1.0.0", ">>1", 1), "InvalidConstraint"},
-		"unsupported": {strings.Replace(metaLast, "crossplane.io/v1\nkind: Configuration", "crossplane.io/v9\nkind: Configuration", 1), "UnsupportedMeta"},
+		"none":       {"apiVersion: v1\nkind: Thing\n", "NoMeta"},
+		"empty":      {"", "NoMeta"},
+		"constraint": {strings.Replace(metaLast, ">=v1.0.0", ">>1", 1), "InvalidConstraint"},
+		"unsupported": {
+			strings.Replace(metaLast, "crossplane.io/v1\nkind: Configuration", "crossplane.io/v9\nkind: Configuration", 1),
+			"UnsupportedMeta",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := ReadMeta([]byte(c.stream), ReadOptions{})

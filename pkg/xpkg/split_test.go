@@ -16,15 +16,17 @@ func TestSplit(t *testing.T) {
 		want  []string
 		lines []int
 	}{
-		"empty":                        {"", nil, nil},
-		"space":                        {" \n\t\n", nil, nil},
-		"separators":                   {"---\n---\n", nil, nil},
-		"comments":                     {"# a\n---\n  # b\n", nil, nil},
-		"shebang":                      {"#!/usr/bin/env xpkg\n", nil, nil},
-		"partly a comment":             {"# a\nb: c\n", []string{"# a\nb: c\n"}, []int{1}},
-		"one":                          {"a: b\n", []string{"a: b\n"}, []int{1}},
-		"no line end":                  {"a: b", []string{"a: b\n"}, []int{1}},
-		"several":                      {"a: b\n---\nc: d\n---\ne: f\n", []string{"a: b\n", "c: d\n", "e: f\n"}, []int{1, 3, 5}},
+		"empty":            {"", nil, nil},
+		"space":            {" \n\t\n", nil, nil},
+		"separators":       {"---\n---\n", nil, nil},
+		"comments":         {"# a\n---\n  # b\n", nil, nil},
+		"shebang":          {"#!/usr/bin/env xpkg\n", nil, nil},
+		"partly a comment": {"# a\nb: c\n", []string{"# a\nb: c\n"}, []int{1}},
+		"one":              {"a: b\n", []string{"a: b\n"}, []int{1}},
+		"no line end":      {"a: b", []string{"a: b\n"}, []int{1}},
+		"several": {"a: b\n---\nc: d\n---\ne: f\n", []string{"a: b\n", "c: d\n", "e: f\n"}, []int{
+			1, 3, 5,
+		}},
 		"separator first":              {"---\na: b\n", []string{"a: b\n"}, []int{2}},
 		"empty between":                {"a: b\n---\n# x\n---\nc: d\n", []string{"a: b\n", "c: d\n"}, []int{1, 5}},
 		"space after separator":        {"--- \t\na: b\n---\t\nc: d\n", []string{"a: b\n", "c: d\n"}, []int{2, 4}},
@@ -38,7 +40,10 @@ func TestSplit(t *testing.T) {
 		"end of document with comment": {"a: b\n... # x\n---\nc: d\n", []string{"a: b\n", "c: d\n"}, []int{1, 4}},
 		"carriage returns":             {"a: b\r\n---\r\nc: d\r\n", []string{"a: b\r\n", "c: d\r\n"}, []int{1, 3}},
 		"byte order mark":              {"\xef\xbb\xbfa: b\n", []string{"a: b\n"}, []int{1}},
-		"byte order marks":             {"\xef\xbb\xbfa: b\n---\n\xef\xbb\xbfc: d\n...\n\xef\xbb\xbf\xef\xbb\xbf---\ne: f\n", []string{"a: b\n", "c: d\n", "e: f\n"}, []int{1, 3, 6}},
+		"byte order marks": {
+			"\xef\xbb\xbfa: b\n---\n\xef\xbb\xbfc: d\n...\n\xef\xbb\xbf\xef\xbb\xbf---\ne: f\n",
+			[]string{"a: b\n", "c: d\n", "e: f\n"}, []int{1, 3, 6},
+		},
 		"nothing but byte order marks": {"---\n\xef\xbb\xbf\n---\n\xef\xbb\xbf", nil, nil},
 		"percent in a document":        {"a: |\n  x\n%b\n", []string{"a: |\n  x\n%b\n"}, []int{1}},
 	} {
@@ -141,7 +146,9 @@ func splitsBack(t interface {
 }
 
 func FuzzSplit(f *testing.F) {
-	for _, seed := range []string{"a: b\n---\nc: d", "--- # x\na\n...\n---\n", "\xef\xbb\xbf---\r\na\r\n", "%YAML 1.2\n---\n", "--- |\n%a\n---\n"} {
+	for _, seed := range []string{
+		"a: b\n---\nc: d", "--- # x\na\n...\n---\n", "\xef\xbb\xbf---\r\na\r\n", "%YAML 1.2\n---\n", "--- |\n%a\n---\n",
+	} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, stream []byte) { splitsBack(t, stream) })

@@ -35,14 +35,21 @@ func TestRuntimeConfigTakesNoAccountOfAnotherPackage(t *testing.T) {
 	}
 	a := &arena{plane: newPlane(t, program.Build(t)), registry: cluster.Registry(t), runtime: runtime}
 	const path = "/apis/victim.test/v1/things"
-	victim := a.install(t, v1.ProviderKind, "victim", a.push(t, "victim", provider("victim", crd("things.victim.test", "")), "poll", path), nil)
+	victim := a.install(
+		t, v1.ProviderKind, "victim", a.push(t, "victim", provider("victim", crd("things.victim.test", "")), "poll", path),
+		nil,
+	)
 	a.until(t, victim, "Ready")
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: controller.DefaultNamespace, Name: victim.PackageStatus().CurrentRevision}}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
+		Namespace: controller.DefaultNamespace, Name: victim.PackageStatus().CurrentRevision,
+	}}
 	a.get(t, account)
 	a.untilLog(t, victim, "poll: 200 "+string(account.UID))
 
 	config := &v1beta1.DeploymentRuntimeConfig{ObjectMeta: metav1.ObjectMeta{Name: "steal"}}
-	config.Spec.ServiceAccountTemplate = &v1beta1.ServiceAccountTemplate{Metadata: &v1beta1.ObjectMeta{Name: &account.Name}}
+	config.Spec.ServiceAccountTemplate = &v1beta1.ServiceAccountTemplate{Metadata: &v1beta1.ObjectMeta{
+		Name: &account.Name,
+	}}
 	if err := a.client.Create(t.Context(), config); err != nil {
 		t.Fatal(err)
 	}

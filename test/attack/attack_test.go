@@ -74,7 +74,9 @@ func TestHostilePackagesDamageNothingElse(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := &arena{plane: newPlane(t, program.Build(t)), registry: cluster.Registry(t), runtime: runtime}
-	healthy := a.install(t, v1.ProviderKind, "healthy", a.push(t, "healthy", provider("healthy", crd("things.healthy.test", "")), "serve"), nil)
+	healthy := a.install(t, v1.ProviderKind, "healthy", a.push(
+		t, "healthy", provider("healthy", crd("things.healthy.test", "")), "serve",
+	), nil)
 	a.until(t, healthy, "Ready")
 	breakDiscovery(t, a)
 
@@ -92,7 +94,8 @@ func TestHostilePackagesDamageNothingElse(t *testing.T) {
 		}
 		n++
 		restart := full || n%restartEvery == 0
-		if !t.Run(name, func(t *testing.T) { a.attack(t, name, attack, healthy, restart, n%2 == 0) }) && t.Context().Err() != nil {
+		if !t.Run(name, func(t *testing.T) { a.attack(t, name, attack, healthy, restart, n%2 == 0) }) &&
+			t.Context().Err() != nil {
 			return
 		}
 	}
@@ -144,8 +147,9 @@ func breakDiscovery(t *testing.T, a *arena) {
 	broken := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": map[string]any{"name": "v1.broken.test"},
 		"spec": map[string]any{
-			"group": "broken.test", "version": "v1", "groupPriorityMinimum": int64(100), "versionPriority": int64(100), "insecureSkipTLSVerify": true,
-			"service": map[string]any{"namespace": "nowhere", "name": "gone"},
+			"group": "broken.test", "version": "v1", "groupPriorityMinimum": int64(100), "versionPriority": int64(100),
+			"insecureSkipTLSVerify": true,
+			"service":               map[string]any{"namespace": "nowhere", "name": "gone"},
 		},
 	}}
 	if err := a.client.Create(t.Context(), broken); err != nil {
@@ -179,74 +183,161 @@ func attacks(t *testing.T, a *arena, full bool) map[string]attack {
 	notHealthy := []string{"Crashed", "CrashLoop", "Starting", "UnhealthyPackageRevision"}
 	return map[string]attack{
 		// Webhooks.
-		"webhook over everything": {stream: own("hooks") + webhook("ValidatingWebhookConfiguration", "*", "*/*"), wants: []string{"WebhooksNotAllowed"}},
+		"webhook over everything": {stream: own("hooks") +
+			webhook("ValidatingWebhookConfiguration", "*", "*/*"), wants: []string{"WebhooksNotAllowed"}},
 		"allowed webhook that never serves": {
 			stream: own("silent") + webhook("MutatingWebhookConfiguration", "", "configmaps"), wants: []string{"Ready"},
 			annotations: map[string]string{"xpkg.dev/allowed-webhooks": "mutate * core/configmaps"},
 		},
-		"conversion webhook that never answers": {stream: provider("convert", crd("things.convert.test", "conversion")), wants: []string{"Ready"}},
+		"conversion webhook that never answers": {
+			stream: provider("convert", crd("things.convert.test", "conversion")), wants: []string{"Ready"},
+		},
 		// Objects of others.
-		"CRD of Kubernetes":         {stream: provider("core", crd("clusterroles.rbac.authorization.k8s.io", "approved")), wants: []string{"ReservedDefinition"}},
-		"CRD of the manager":        {stream: provider("pkg", crd("providers.pkg.crossplane.io", "")), wants: []string{"ReservedDefinition"}},
-		"CRD of another package":    {stream: provider("thief", crd("things.healthy.test", "")), wants: []string{"ForeignOwner"}},
-		"kind of another package":   {stream: provider("twin", strings.Replace(crd("others.healthy.test", ""), "kind: Others", "kind: Thing", 1)), wants: []string{"NameTaken"}},
-		"APIService in a package":   {stream: own("aggregate") + document("apiregistration.k8s.io/v1", "APIService", "v1.healthy.test"), wants: []string{"ObjectNotAllowed", "UnknownKind"}},
-		"policy in a package":       {stream: own("policy") + document("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy", "deny"), wants: []string{"ObjectNotAllowed", "UnknownKind"}},
-		"role binding in a package": {stream: own("bind") + document("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "admin"), wants: []string{"ObjectNotAllowed", "UnknownKind"}},
-		"Secret in a package":       {stream: own("secret") + document("v1", "Secret", "credentials"), wants: []string{"ObjectNotAllowed", "UnknownKind"}},
-		"package of another kind":   {kind: v1.ConfigurationKind, stream: own("kind"), wants: []string{"WrongKind"}},
+		"CRD of Kubernetes": {
+			stream: provider("core", crd("clusterroles.rbac.authorization.k8s.io", "approved")),
+			wants:  []string{"ReservedDefinition"},
+		},
+		"CRD of the manager": {stream: provider("pkg", crd("providers.pkg.crossplane.io", "")), wants: []string{
+			"ReservedDefinition",
+		}},
+		"CRD of another package": {stream: provider("thief", crd("things.healthy.test", "")), wants: []string{
+			"ForeignOwner",
+		}},
+		"kind of another package": {
+			stream: provider("twin", strings.Replace(crd("others.healthy.test", ""), "kind: Others", "kind: Thing", 1)),
+			wants:  []string{"NameTaken"},
+		},
+		"APIService in a package": {
+			stream: own("aggregate") + document("apiregistration.k8s.io/v1", "APIService", "v1.healthy.test"),
+			wants:  []string{"ObjectNotAllowed", "UnknownKind"},
+		},
+		"policy in a package": {
+			stream: own("policy") + document("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy", "deny"),
+			wants:  []string{"ObjectNotAllowed", "UnknownKind"},
+		},
+		"role binding in a package": {
+			stream: own("bind") + document("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "admin"),
+			wants:  []string{"ObjectNotAllowed", "UnknownKind"},
+		},
+		"Secret in a package": {stream: own("secret") +
+			document("v1", "Secret", "credentials"), wants: []string{"ObjectNotAllowed", "UnknownKind"}},
+		"package of another kind": {kind: v1.ConfigurationKind, stream: own("kind"), wants: []string{"WrongKind"}},
 		// Size and form.
-		"very many CRDs":              {stream: provider("many", many.String()), wants: []string{"Ready"}},
-		"huge schema":                 {stream: provider("huge", strings.Replace(crd("things.huge.test", ""), "description: small", "description: "+strings.Repeat("x", 4<<20), 1)), wants: []string{"ObjectTooLarge", "YAMLLimit"}},
-		"deep YAML":                   {stream: own("deep") + "---\na: " + strings.Repeat("[", 20000) + strings.Repeat("]", 20000) + "\n", wants: []string{"YAMLLimit"}},
-		"alias bomb":                  {stream: own("alias") + "---\n" + aliasBomb(), wants: []string{"YAMLLimit", "InvalidYAML"}},
-		"control characters in names": {stream: strings.Replace(own("control"), "name: control", "name: \"con\\e[2Jtrol\"", 1), wants: []string{"Ready"}},
+		"very many CRDs": {stream: provider("many", many.String()), wants: []string{"Ready"}},
+		"huge schema": {stream: provider(
+			"huge",
+			strings.Replace(crd("things.huge.test", ""), "description: small", "description: "+strings.Repeat("x", 4<<20), 1),
+		), wants: []string{"ObjectTooLarge", "YAMLLimit"}},
+		"deep YAML": {stream: own("deep") + "---\na: " + strings.Repeat("[", 20000) +
+			strings.Repeat("]", 20000) + "\n", wants: []string{"YAMLLimit"}},
+		"alias bomb": {stream: own("alias") + "---\n" +
+			aliasBomb(), wants: []string{"YAMLLimit", "InvalidYAML"}},
+		"control characters in names": {
+			stream: strings.Replace(own("control"), "name: control", "name: \"con\\e[2Jtrol\"", 1), wants: []string{"Ready"},
+		},
 		"control characters in text": {
-			stream: strings.Replace(own("text"), "name: text", "name: text\n  annotations: {meta.crossplane.io/description: \"\\e]8;;http://evil.test\\a\"}", 1), wants: []string{"Ready"},
+			stream: strings.Replace(
+				own("text"), "name: text",
+				"name: text\n  annotations: {meta.crossplane.io/description: \"\\e]8;;http://evil.test\\a\"}", 1,
+			), wants: []string{"Ready"},
 		},
 		"no YAML": {stream: "\x00\x01\x02", wants: []string{"InvalidYAML", "InvalidEncoding"}},
 		// Permissions.
-		"all permissions":        {stream: permissions("admin", `{apiGroups: ["*"], resources: ["*"], verbs: ["*"]}`), wants: []string{"PermissionDenied"}},
-		"escalate":               {stream: permissions("escalate", `{apiGroups: [rbac.authorization.k8s.io], resources: [clusterroles], verbs: [escalate]}`), wants: []string{"PermissionDenied"}},
-		"commands in pods":       {stream: permissions("exec", `{apiGroups: [""], resources: [pods/exec], verbs: [create]}`), wants: []string{"PermissionEscalation"}},
-		"tokens":                 {stream: permissions("tokens", `{apiGroups: [""], resources: [serviceaccounts/token], verbs: [create]}`), wants: []string{"PermissionEscalation"}},
-		"installing packages":    {stream: permissions("packages", `{apiGroups: [pkg.crossplane.io], resources: [providers], verbs: [create]}`), wants: []string{"PermissionEscalation"}},
-		"removing packages":      {stream: permissions("installs", `{apiGroups: [packages.crossplane.io], resources: ["*"], verbs: ["*"]}`), wants: []string{"PermissionEscalation"}},
-		"pod of a name":          {stream: permissions("namedpod", `{apiGroups: [""], resources: [pods], resourceNames: [evil], verbs: [create, patch, get]}`), wants: []string{"PermissionEscalation"}},
-		"deployment of a name":   {stream: permissions("nameddeploy", `{apiGroups: [apps], resources: [deployments], resourceNames: [xpkg-manager], verbs: [patch, update, get]}`), wants: []string{"PermissionEscalation"}},
-		"certificate of a node":  {stream: permissions("nodecert", `{apiGroups: [certificates.k8s.io], resources: [certificatesigningrequests, certificatesigningrequests/nodeclient], verbs: [create, get]}`), wants: []string{"PermissionEscalation"}},
-		"manifest of a name":     {stream: permissions("namedobject", `{apiGroups: [kubernetes.crossplane.io], resources: [objects], resourceNames: [evil], verbs: [patch]}`), wants: []string{"PermissionEscalation"}},
-		"takes over the manager": {stream: own("takeover"), mode: []string{"takeover"}, wants: []string{"Ready"}, check: logOf("GRANTED", "takeover: end")},
+		"all permissions": {
+			stream: permissions("admin", `{apiGroups: ["*"], resources: ["*"], verbs: ["*"]}`),
+			wants:  []string{"PermissionDenied"},
+		},
+		"escalate": {stream: permissions(
+			"escalate", `{apiGroups: [rbac.authorization.k8s.io], resources: [clusterroles], verbs: [escalate]}`,
+		), wants: []string{"PermissionDenied"}},
+		"commands in pods": {
+			stream: permissions("exec", `{apiGroups: [""], resources: [pods/exec], verbs: [create]}`),
+			wants:  []string{"PermissionEscalation"},
+		},
+		"tokens": {
+			stream: permissions("tokens", `{apiGroups: [""], resources: [serviceaccounts/token], verbs: [create]}`),
+			wants:  []string{"PermissionEscalation"},
+		},
+		"installing packages": {
+			stream: permissions("packages", `{apiGroups: [pkg.crossplane.io], resources: [providers], verbs: [create]}`),
+			wants:  []string{"PermissionEscalation"},
+		},
+		"removing packages": {
+			stream: permissions("installs", `{apiGroups: [packages.crossplane.io], resources: ["*"], verbs: ["*"]}`),
+			wants:  []string{"PermissionEscalation"},
+		},
+		"pod of a name": {stream: permissions(
+			"namedpod", `{apiGroups: [""], resources: [pods], resourceNames: [evil], verbs: [create, patch, get]}`,
+		), wants: []string{"PermissionEscalation"}},
+		"deployment of a name": {stream: permissions(
+			"nameddeploy",
+			`{apiGroups: [apps], resources: [deployments], resourceNames: [xpkg-manager], verbs: [patch, update, get]}`,
+		), wants: []string{"PermissionEscalation"}},
+		"certificate of a node": {stream: permissions(
+			"nodecert",
+			`{apiGroups: [certificates.k8s.io], resources: [certificatesigningrequests, certificatesigningrequests/nodeclient], verbs: [create, get]}`,
+		), wants: []string{"PermissionEscalation"}},
+		"manifest of a name": {stream: permissions(
+			"namedobject",
+			`{apiGroups: [kubernetes.crossplane.io], resources: [objects], resourceNames: [evil], verbs: [patch]}`,
+		), wants: []string{"PermissionEscalation"}},
+		"takes over the manager": {
+			stream: own("takeover"), mode: []string{"takeover"}, wants: []string{"Ready"},
+			check: logOf("GRANTED", "takeover: end"),
+		},
 		// Dependencies.
 		"dependency cycle": {publish: cycle, wants: []string{"DependencyCycle"}},
 		"dependency bomb":  {publish: bomb, wants: []string{"Unsolvable"}},
 		// Images.
-		"compression bomb": {publish: hostileImage(func(t *testing.T, _ string) any { return bombLayer(t) }), wants: []string{"DecompressionLimit", "LayerTooLarge"}},
+		"compression bomb": {publish: hostileImage(func(t *testing.T, _ string) any { return bombLayer(t) }), wants: []string{
+			"DecompressionLimit", "LayerTooLarge",
+		}},
 		"links out of the image": {publish: hostileImage(func(t *testing.T, _ string) any {
-			return pack(t, tar.Header{Name: "out", Typeflag: tar.TypeSymlink, Linkname: "/etc"}, file("out/attack-of-xpkg", "x", 0o644), file("program", string(a.runtime), 0o755))
+			return pack(
+				t, tar.Header{Name: "out", Typeflag: tar.TypeSymlink, Linkname: "/etc"}, file("out/attack-of-xpkg", "x", 0o644),
+				file("program", string(a.runtime), 0o755),
+			)
 		}), wants: []string{"Ready"}, check: noFile("/etc/attack-of-xpkg")},
 		"parent folders": {publish: hostileImage(func(t *testing.T, _ string) any {
 			return pack(t, file("../../escape", "x", 0o644), file("program", "", 0o755))
 		}), wants: []string{"UnsafeImage"}},
 		"devices in the image": {publish: hostileImage(func(t *testing.T, _ string) any {
-			return pack(t, tar.Header{Name: "disk", Typeflag: tar.TypeBlock, Devmajor: 8}, file("program", string(a.runtime), 0o755))
+			return pack(
+				t, tar.Header{Name: "disk", Typeflag: tar.TypeBlock, Devmajor: 8}, file("program", string(a.runtime), 0o755),
+			)
 		}), wants: []string{"UnsafeImage"}},
-		"setuid in the image": {publish: hostileImage(func(t *testing.T, _ string) any { return pack(t, file("program", string(a.runtime), 0o4755)) }), wants: []string{"Ready"}},
-		"other artifact":      {publish: chart, wants: []string{"NotAPackage"}},
-		"wrong digests":       {publish: lies, wants: []string{"DigestMismatch"}},
+		"setuid in the image": {publish: hostileImage(func(
+			t *testing.T, _ string,
+		) any {
+			return pack(t, file("program", string(a.runtime), 0o4755))
+		}), wants: []string{"Ready"}},
+		"other artifact": {publish: chart, wants: []string{"NotAPackage"}},
+		"wrong digests":  {publish: lies, wants: []string{"DigestMismatch"}},
 		// Runtimes.
-		"forks":           {stream: own("forks"), mode: []string{"fork"}, wants: append([]string{"Ready"}, notHealthy...)},
-		"fills memory":    {stream: own("memory"), mode: []string{"memory"}, wants: notHealthy, full: true},
-		"fills its disk":  {stream: own("disk"), mode: []string{"disk"}, wants: []string{"Ready"}, check: logOf("nothing", "disk:")},
+		"forks":        {stream: own("forks"), mode: []string{"fork"}, wants: append([]string{"Ready"}, notHealthy...)},
+		"fills memory": {stream: own("memory"), mode: []string{"memory"}, wants: notHealthy, full: true},
+		"fills its disk": {
+			stream: own("disk"), mode: []string{"disk"}, wants: []string{"Ready"}, check: logOf("nothing", "disk:"),
+		},
 		"floods its log":  {stream: own("flood"), mode: []string{"flood"}, wants: []string{"Ready"}, check: smallLogs},
 		"ignores signals": {stream: own("stubborn"), mode: []string{"stubborn"}, wants: []string{"Ready"}},
 		"crashes":         {stream: own("crash"), mode: []string{"crash"}, wants: notHealthy},
 		"takes ports": {
-			stream: own("listen"), mode: []string{"listen", hostOf(a.state.Server), a.state.Registry}, wants: []string{"Ready"}, check: logOf("<nil>", a.state.Registry),
+			stream: own("listen"), mode: []string{"listen", hostOf(a.state.Server), a.state.Registry}, wants: []string{"Ready"},
+			check: logOf("<nil>", a.state.Registry),
 		},
-		"reads the data directory": {stream: own("read"), mode: []string{"read", a.dir, "/proc/1/root" + a.dir, "/root"}, wants: []string{"Ready"}, check: logOf("READ", "read: /root")},
-		"looks for descriptors":    {stream: own("fds"), mode: []string{"descriptors"}, wants: []string{"Ready"}, check: logOf("DESCRIPTOR", "descriptors: end")},
-		"kills other processes":    {stream: own("kill"), mode: []string{"signal"}, wants: append([]string{"Ready"}, notHealthy...), check: logOf("KILLED", "signal: end")},
+		"reads the data directory": {
+			stream: own("read"), mode: []string{"read", a.dir, "/proc/1/root" + a.dir, "/root"}, wants: []string{"Ready"},
+			check: logOf("READ", "read: /root"),
+		},
+		"looks for descriptors": {
+			stream: own("fds"), mode: []string{"descriptors"}, wants: []string{"Ready"},
+			check: logOf("DESCRIPTOR", "descriptors: end"),
+		},
+		"kills other processes": {
+			stream: own("kill"), mode: []string{"signal"}, wants: append([]string{"Ready"}, notHealthy...),
+			check: logOf("KILLED", "signal: end"),
+		},
 	}
 }
 
@@ -291,11 +382,13 @@ func smallLogs(t *testing.T, a *arena, pkg v1.Package) {
 
 // provider returns the stream of a provider with further documents.
 func provider(name string, documents ...string) string {
-	return "apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata:\n  name: " + name + "\n" + strings.Join(documents, "")
+	return "apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata:\n  name: " + name + "\n" +
+		strings.Join(documents, "")
 }
 
 func permissions(name, rule string) string {
-	return provider(name, "spec:\n  controller:\n    permissionRequests:\n    - "+rule+"\n", crd("things."+name+".test", ""))
+	return provider(name, "spec:\n  controller:\n    permissionRequests:\n    - "+rule+
+		"\n", crd("things."+name+".test", ""))
 }
 
 func document(apiVersion, kind, name string) string {
@@ -358,7 +451,8 @@ func aliasBomb() string {
 
 // requires returns the stream of a Configuration with dependencies.
 func requires(name string, references ...string) string {
-	out := "apiVersion: meta.pkg.crossplane.io/v1\nkind: Configuration\nmetadata: {name: " + name + "}\nspec:\n  dependsOn:\n"
+	out := "apiVersion: meta.pkg.crossplane.io/v1\nkind: Configuration\nmetadata: {name: " + name +
+		"}\nspec:\n  dependsOn:\n"
 	for _, r := range references {
 		out += "  - {configuration: " + r + ", version: \">=v1.0.0\"}\n"
 	}
@@ -370,7 +464,8 @@ func cycle(t *testing.T, a *arena, name string) string {
 	t.Helper()
 	other := a.registry + "/attack/" + name + "-other"
 	publish.Stream(t, a.registry, "attack/"+name+"-other", "v1.0.0", []byte(requires("other", a.registry+"/attack/"+name)))
-	stream := strings.Replace(requires("cycle", other), "kind: Configuration", "kind: Provider", 1) + crd("things.cycle.test", "")
+	stream := strings.Replace(requires("cycle", other), "kind: Configuration", "kind: Provider", 1) +
+		crd("things.cycle.test", "")
 	return publish.Stream(t, a.registry, "attack/"+name, "v1.0.0", []byte(stream)).String()
 }
 
@@ -389,7 +484,8 @@ func bomb(t *testing.T, a *arena, name string) string {
 			publish.Stream(t, a.registry, repository, "v1.0.0", []byte(requires("bomb", next...)))
 		}
 	}
-	stream := strings.Replace(requires("bomb", at(0, 0), at(0, 1), at(0, 2)), "kind: Configuration", "kind: Provider", 1) + crd("things.bomb.test", "")
+	stream := strings.Replace(requires("bomb", at(0, 0), at(0, 1), at(0, 2)), "kind: Configuration", "kind: Provider", 1) +
+		crd("things.bomb.test", "")
 	return publish.Stream(t, a.registry, "attack/"+name, "v1.0.0", []byte(stream)).String()
 }
 

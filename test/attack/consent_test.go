@@ -26,8 +26,9 @@ func TestUserOfPackagesDoesNotConsent(t *testing.T) {
 		{APIGroups: []string{v1.Group}, Resources: []string{"providers"}, Verbs: []string{"create", "get", "patch"}},
 	}}
 	binding := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "providers"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "providers"},
-		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "tenant"}},
+		ObjectMeta: metav1.ObjectMeta{Name: "providers"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "providers"},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "tenant"}},
 	}
 	if err := rbacv1.AddToScheme(p.client.Scheme()); err != nil {
 		t.Fatal(err)
@@ -50,7 +51,8 @@ func TestUserOfPackagesDoesNotConsent(t *testing.T) {
 	pkg.SetName("hook")
 	pkg.SetAnnotations(map[string]string{"xpkg.dev/allowed-webhooks": "mutate * */*/*"})
 	pkg.PackageSpec().Package = "registry.example.org/t/hook:v1.0.0"
-	if err := tenant.Create(t.Context(), pkg); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "update providerrevisions.pkg.crossplane.io") {
+	if err := tenant.Create(t.Context(), pkg); !apierrors.IsForbidden(err) ||
+		!strings.Contains(err.Error(), "update providerrevisions.pkg.crossplane.io") {
 		t.Fatalf("the tenant has consented: %v", err)
 	}
 }

@@ -74,7 +74,8 @@ func (p *plane) start(t *testing.T) {
 	defer planted.Close()
 	p.log, p.done = &buffer.Buffer{}, make(chan struct{})
 	p.cmd = exec.Command(p.program, "up", "--data-dir", p.dir, "--port", "0", "--registry-port", "0")
-	p.cmd.Env = append(os.Environ(), "XPKG_CONTROLPLANE="+p.controlPlane, "HOME="+filepath.Join(filepath.Dir(p.dir), "home"))
+	p.cmd.Env = append(os.Environ(), "XPKG_CONTROLPLANE="+p.controlPlane, "HOME="+
+		filepath.Join(filepath.Dir(p.dir), "home"))
 	p.cmd.Stdout, p.cmd.Stderr, p.cmd.ExtraFiles = p.log, p.log, []*os.File{planted, planted}
 	// The control plane ends with the thread that started it, also if the test is killed.
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
@@ -204,7 +205,9 @@ func (p *plane) remove(t *testing.T, pkg v1.Package) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), limit)
 	defer cancel()
-	if err := p.client.Delete(ctx, pkg, client.PropagationPolicy(metav1.DeletePropagationBackground)); client.IgnoreNotFound(err) != nil {
+	if err := p.client.Delete(
+		ctx, pkg, client.PropagationPolicy(metav1.DeletePropagationBackground),
+	); client.IgnoreNotFound(err) != nil {
 		t.Fatal(err)
 	}
 	wait.Until(t, limit, pkg.GetName()+" is gone", func() (string, bool) {
@@ -240,12 +243,15 @@ func (p *plane) undamaged(t *testing.T, healthy v1.Package) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
-	if err := p.client.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "probe"}}, client.DryRunAll); err != nil {
+	if err := p.client.Create(
+		ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "probe"}}, client.DryRunAll,
+	); err != nil {
 		t.Errorf("a write fails: %v", err)
 	}
 	p.until(t, healthy, "Ready")
 	thing := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "healthy.test/v1", "kind": "Thing", "metadata": map[string]any{"name": "probe"}, "spec": map[string]any{"size": int64(1)},
+		"apiVersion": "healthy.test/v1", "kind": "Thing", "metadata": map[string]any{"name": "probe"},
+		"spec": map[string]any{"size": int64(1)},
 	}}
 	if err := p.client.Create(ctx, thing); err != nil {
 		t.Errorf("a custom resource of the healthy package: %v", err)

@@ -65,7 +65,11 @@ func file(name, content string, mode int64) tar.Header {
 
 func layerOf(t *testing.T, archive []byte) gcr.Layer {
 	t.Helper()
-	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(archive)), nil })
+	layer, err := tarball.LayerFromOpener(func() (
+		io.ReadCloser, error,
+	) {
+		return io.NopCloser(bytes.NewReader(archive)), nil
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +114,9 @@ func bombLayer(t *testing.T) gcr.Layer {
 	}
 	w := tar.NewWriter(zip)
 	const size = 1 << 30
-	if err := w.WriteHeader(&tar.Header{Name: "package.yaml", Mode: 0o644, Size: size, Typeflag: tar.TypeReg}); err != nil {
+	if err := w.WriteHeader(&tar.Header{
+		Name: "package.yaml", Mode: 0o644, Size: size, Typeflag: tar.TypeReg,
+	}); err != nil {
 		t.Fatal(err)
 	}
 	block := bytes.Repeat([]byte("# \n "), 1<<18)
@@ -145,7 +151,8 @@ func lyingRegistry(t *testing.T, registry string) string {
 	t.Helper()
 	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: registry})
 	proxy.ModifyResponse = func(r *http.Response) error {
-		if r.Request.Method != http.MethodGet || !strings.Contains(r.Request.URL.Path, "/blobs/") || r.StatusCode != http.StatusOK {
+		if r.Request.Method != http.MethodGet || !strings.Contains(r.Request.URL.Path, "/blobs/") ||
+			r.StatusCode != http.StatusOK {
 			return nil
 		}
 		content, err := io.ReadAll(r.Body)

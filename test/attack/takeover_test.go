@@ -39,7 +39,9 @@ func TestForeignLeaseDoesNotStopTheControlPlane(t *testing.T) {
 func (p *plane) lease(t *testing.T) *coordinationv1.Lease {
 	t.Helper()
 	lease := &coordinationv1.Lease{}
-	if err := p.client.Get(t.Context(), client.ObjectKey{Namespace: controller.DefaultNamespace, Name: leader.DefaultLease}, lease); err != nil {
+	if err := p.client.Get(
+		t.Context(), client.ObjectKey{Namespace: controller.DefaultNamespace, Name: leader.DefaultLease}, lease,
+	); err != nil {
 		t.Fatal(err)
 	}
 	return lease
@@ -52,7 +54,8 @@ func (p *plane) seizeLease(t *testing.T) {
 		lease := p.lease(t)
 		now := lease.Spec.RenewTime.DeepCopy()
 		now.Time = time.Now()
-		lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds, lease.Spec.RenewTime = new("hostile"), new(int32(math.MaxInt32)), now
+		lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds, lease.Spec.RenewTime = new("hostile"),
+			new(int32(math.MaxInt32)), now
 		err := p.client.Update(t.Context(), lease)
 		return "", err == nil
 	})

@@ -140,7 +140,8 @@ func (c bareClient) missing(ctx context.Context, kinds []schema.GroupResource) (
 // names lists the existing CRDs of a bundle. A label selector makes the list shorter.
 func (c bareClient) names(ctx context.Context, b bundle, selector string) ([]string, error) {
 	var list metav1.PartialObjectMetadataList
-	if err := c.call(ctx, http.MethodGet, definitionsPath+"?labelSelector="+selector, metadataList, nil, &list); err != nil {
+	if err := c.call(ctx, http.MethodGet, definitionsPath+"?labelSelector="+
+		selector, metadataList, nil, &list); err != nil {
 		return nil, err
 	}
 	var names []string

@@ -34,7 +34,8 @@ func TestMain(m *testing.M) {
 // all sizes. From a thousand on, the API server needs several gigabytes and minutes.
 const sizesVariable = "XPKG_BENCH"
 
-// resultsVariable is the path of a file to which the results are added. The picture of the documentation is drawn from it.
+// resultsVariable is the path of a file to which the results are added. The picture of the documentation is drawn from
+// it.
 const resultsVariable = "XPKG_BENCH_RESULTS"
 
 func sizes(b *testing.B) []int {
@@ -68,7 +69,8 @@ func groups(b *testing.B) []group {
 		{"solver", solverRows}, {"read", readRows}, {"tree", treeRows}, {"closure", closureRows},
 		{"commands", commandRows}, {"up", upRows}, {"build", buildRows},
 		// One name for each, so that a failure of one does not lose the others.
-		{"registry", registryRows}, {"registryrebuild", rebuildRows}, {"registrysearch", serverSearchRows}, {"registryfreshness", freshnessRows},
+		{"registry", registryRows}, {"registryrebuild", rebuildRows}, {"registrysearch", serverSearchRows},
+		{"registryfreshness", freshnessRows},
 		{"registryoffline", offlineRows},
 	}
 	for _, n := range sizes(b) {

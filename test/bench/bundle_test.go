@@ -68,7 +68,8 @@ func (b bundle) has(name string) bool {
 func (b bundle) stream() []byte { return provider(b.packageName(), b.files) }
 
 func provider(name string, files [][]byte) []byte {
-	out := bytes.NewBufferString("apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata:\n  name: " + name + "\n")
+	out := bytes.NewBufferString("apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata:\n  name: " + name +
+		"\n")
 	for _, f := range files {
 		if !bytes.HasPrefix(f, []byte("---")) {
 			out.WriteString("---\n")

@@ -14,8 +14,8 @@ import (
 // commandRuns is the number of runs of each command.
 const commandRuns = 15
 
-// commandRows measures 200 packages, and commands that read them, from start to exit. The floor of a command is `xpkg version`
-// and a client that lists the same objects.
+// commandRows measures 200 packages, and commands that read them, from start to exit. The floor of a command is `xpkg
+// version` and a client that lists the same objects.
 func commandRows(b *testing.B) []row {
 	b.Helper()
 	executable := program.Build(b)
@@ -50,7 +50,8 @@ func (f *fleet) command(b *testing.B, name string) row {
 			b.Fatalf("%s: %v\n%s", cmd, err, out)
 		}
 		after := f.meter().read(b)
-		r := row{key: "xpkg-" + name, size: manyPackages, what: "xpkg " + name, wall: after.at.Sub(before.at), client: cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()}
+		r := row{key: "xpkg-" + name, size: manyPackages, what: "xpkg " +
+			name, wall: after.at.Sub(before.at), client: cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()}
 		runs, own = append(runs, r), own+r.client
 	}
 	// One run is too short to measure its noise.

@@ -39,10 +39,10 @@ const (
 	idleFor = time.Minute
 )
 
-// BenchmarkComparison measures a bare client, Crossplane core with and without its conversion of CRDs to definitions of managed
-// resources, and xpkg one after the other, each on a control plane of its own:
-// the installation of a provider, an idle minute, a restart of the manager, an upgrade that changes a tenth of the CRDs, and
-// the removal. Runtimes are external, so no Pods run. It prints a table in Markdown.
+// BenchmarkComparison measures a bare client, Crossplane core with and without its conversion of CRDs to definitions of
+// managed resources, and xpkg one after the other, each on a control plane of its own: the installation of a provider,
+// an idle minute, a restart of the manager, an upgrade that changes a tenth of the CRDs, and the removal. Runtimes are
+// external, so no Pods run. It prints a table in Markdown.
 //
 // XPKG_CORE is the path of an executable of core. Without it, the benchmark is skipped.
 func BenchmarkComparison(b *testing.B) {
@@ -59,7 +59,9 @@ func BenchmarkComparison(b *testing.B) {
 		{name: "Crossplane core", serverSecret: realcore.ClientSecret, start: func(b *testing.B, s *suite) managerProcess {
 			return startCore(b, s, core)
 		}},
-		{name: "core without definitions", serverSecret: realcore.ClientSecret, start: func(b *testing.B, s *suite) managerProcess {
+		{name: "core without definitions", serverSecret: realcore.ClientSecret, start: func(
+			b *testing.B, s *suite,
+		) managerProcess {
 			return startCore(b, s, core, "--enable-custom-to-managed-resource-conversion=false")
 		}},
 		{name: "xpkg", start: func(b *testing.B, s *suite) managerProcess {
@@ -111,7 +113,9 @@ const (
 	operations
 )
 
-var operationNames = [operations]string{"install", "one minute idle", "restart of the manager", "upgrade, a tenth changed", "removal"}
+var operationNames = [operations]string{
+	"install", "one minute idle", "restart of the manager", "upgrade, a tenth changed", "removal",
+}
 
 // measure measures all operations on a new control plane.
 func (c contender) measure(b *testing.B, definitions [][]byte) []row {
@@ -180,7 +184,9 @@ func (c contender) measure(b *testing.B, definitions [][]byte) []row {
 // newPlane starts a control plane, and returns the suite on it and the function that stops it.
 func newPlane(b *testing.B) (*suite, func()) {
 	b.Helper()
-	process, err := child.Start(b.Context(), child.Options{Program: cluster.Program(b), DataDir: b.TempDir(), Throwaway: true, Log: io.Discard})
+	process, err := child.Start(b.Context(), child.Options{
+		Program: cluster.Program(b), DataDir: b.TempDir(), Throwaway: true, Log: io.Discard,
+	})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -224,8 +230,8 @@ func (s *suite) untilServed(b *testing.B, kinds []schema.GroupResource) {
 	})
 }
 
-// upgrade moves a package to another version, until it is healthy and the changed CRDs are in the cluster. Core does not
-// write the labels of CRDs, so their schemas are read.
+// upgrade moves a package to another version, until it is healthy and the changed CRDs are in the cluster. Core does
+// not write the labels of CRDs, so their schemas are read.
 func (s *suite) upgrade(b *testing.B, p *v1.Provider, ref oci.Reference, kinds []schema.GroupResource) {
 	b.Helper()
 	patch := fmt.Appendf(nil, `{"spec":{"package":%q}}`, ref)
@@ -241,7 +247,8 @@ func (s *suite) upgrade(b *testing.B, p *v1.Provider, ref oci.Reference, kinds [
 		wait.Until(b, limit, "the changed CRDs are written", func() (string, bool) {
 			crd := &apiextensionsv1.CustomResourceDefinition{}
 			err := s.bare.call(b.Context(), http.MethodGet, definitionsPath+"/"+kinds[i].String(), "application/json", nil, crd)
-			return fmt.Sprintf("%s: %v", kinds[i], err), err == nil && crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Description == changedDescription
+			return fmt.Sprintf("%s: %v", kinds[i], err),
+				err == nil && crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Description == changedDescription
 		})
 	}
 }

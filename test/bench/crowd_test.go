@@ -15,8 +15,8 @@ var foreign = []struct {
 	count          int
 }{{"configmaps", "ConfigMap", 5000}, {"secrets", "Secret", 3000}, {"serviceaccounts", "ServiceAccount", 2000}}
 
-// crowd creates 10,000 objects that belong to no package, and measures a restart of the manager and an upgrade of an unrelated
-// package beside them.
+// crowd creates 10,000 objects that belong to no package, and measures a restart of the manager and an upgrade of an
+// unrelated package beside them.
 func (i *install) crowd(b *testing.B) row {
 	b.Helper()
 	const namespace = "foreign"

@@ -19,13 +19,15 @@ import (
 // root is the folder of the repository.
 const root = "../.."
 
-// benchmarks are the results of the benchmarks of another package: the values by their units, by the names of the benchmarks.
+// benchmarks are the results of the benchmarks of another package: the values by their units, by the names of the
+// benchmarks.
 type benchmarks struct {
 	values map[string]map[string]float64
 	noise  float64
 }
 
-// runBenchmarks runs benchmarks of another package in a process of its own. They are compiled before the time is measured.
+// runBenchmarks runs benchmarks of another package in a process of its own. They are compiled before the time is
+// measured.
 func runBenchmarks(b *testing.B, pkg, pattern, benchtime string) benchmarks {
 	b.Helper()
 	program := filepath.Join(b.TempDir(), "bench.test")
@@ -34,7 +36,9 @@ func runBenchmarks(b *testing.B, pkg, pattern, benchtime string) benchmarks {
 	if out, err := compile.CombinedOutput(); err != nil {
 		b.Fatalf("go test -c ./%s: %v\n%s", pkg, err, out)
 	}
-	cmd := exec.CommandContext(b.Context(), program, "-test.run", "^$", "-test.bench", pattern, "-test.benchtime", benchtime, "-test.benchmem")
+	cmd := exec.CommandContext(
+		b.Context(), program, "-test.run", "^$", "-test.bench", pattern, "-test.benchtime", benchtime, "-test.benchmem",
+	)
 	cmd.Dir = filepath.Join(root, pkg)
 	out, noise, err := runAlone(b, cmd)
 	if err != nil {
@@ -47,7 +51,8 @@ func runBenchmarks(b *testing.B, pkg, pattern, benchtime string) benchmarks {
 	return benchmarks{values: values, noise: noise}
 }
 
-// runAlone runs a command and the processes that it starts, and returns the output and the part of the processors that other processes used.
+// runAlone runs a command and the processes that it starts, and returns the output and the part of the processors that
+// other processes used.
 func runAlone(b *testing.B, cmd *exec.Cmd) (out []byte, noise float64, err error) {
 	b.Helper()
 	before, began, own := machineCPU(b), time.Now(), usageOf(b, os.Getpid()).CPU

@@ -22,8 +22,8 @@ type tested struct {
 	noise      float64
 }
 
-// runTests runs tests of another package in a process of its own. They are compiled before the time is measured. A failure is no
-// error: the test is not among those that passed.
+// runTests runs tests of another package in a process of its own. They are compiled before the time is measured. A
+// failure is no error: the test is not among those that passed.
 func runTests(b *testing.B, pkg string, tests, env []string) tested {
 	b.Helper()
 	program := filepath.Join(b.TempDir(), "go.test")

@@ -80,7 +80,10 @@ func (i *install) coldRead(b *testing.B) row {
 	if err != nil {
 		b.Fatal(err)
 	}
-	r := row{size: i.size, key: "read", what: "cold read: fetch, parse and check", wall: time.Since(before.at), client: usageOf(b, os.Getpid()).CPU - own.CPU}
+	r := row{
+		size: i.size, key: "read", what: "cold read: fetch, parse and check", wall: time.Since(before.at),
+		client: usageOf(b, os.Getpid()).CPU - own.CPU,
+	}
 	r.noise = noise(before, m.read(b))
 	if len(pkg.Objects) != i.size {
 		b.Errorf("%d objects were read, want %d", len(pkg.Objects), i.size)
@@ -132,7 +135,8 @@ func (i *install) afterwards(b *testing.B, installed row) []row {
 		add("crowd", i.crowd(b), nil)
 		rows[len(rows)-1].goals = i.crowdGoals(b)
 	}
-	r = i.meter().measure(b, i.size, "xpkg: upgrade, a tenth changed, until healthy", func() { i.update(b, i.pkg, i.second) })
+	r = i.meter().
+		measure(b, i.size, "xpkg: upgrade, a tenth changed, until healthy", func() { i.update(b, i.pkg, i.second) })
 	add("upgrade", r, upgradeGoals(r, installed, i.changed))
 	i.isUpgraded(b)
 	return rows
@@ -141,7 +145,9 @@ func (i *install) afterwards(b *testing.B, installed row) []row {
 // upgradeUnrelated publishes and installs a version of the unrelated package.
 func (i *install) upgradeUnrelated(b *testing.B, version int) {
 	b.Helper()
-	i.update(b, i.unrelated, publish.Stream(b, i.registry, unrelatedName, fmt.Sprintf("v%d.0.0", version), unrelated(version)))
+	i.update(
+		b, i.unrelated, publish.Stream(b, i.registry, unrelatedName, fmt.Sprintf("v%d.0.0", version), unrelated(version)),
+	)
 }
 
 func (i *install) annotate(b *testing.B, o client.Object) {
@@ -177,8 +183,8 @@ func (i *install) isUpgraded(b *testing.B) {
 	}
 }
 
-// end measures the removal of the package. Its runtime is active, so the manager deletes the CRDs while the runtime runs. Then
-// it stops the manager.
+// end measures the removal of the package. Its runtime is active, so the manager deletes the CRDs while the runtime
+// runs. Then it stops the manager.
 func (i *install) end(b *testing.B) row {
 	b.Helper()
 	i.manager.Stop(b)
@@ -222,7 +228,8 @@ func (i *install) untilHealthy(b *testing.B, p *v1.Provider) {
 			return err.Error(), false
 		}
 		h := p.GetCondition(v1.TypeHealthy)
-		return h.Message, h.Status == corev1.ConditionTrue && p.Status.CurrentIdentifier == ref && h.ObservedGeneration == p.Generation
+		return h.Message,
+			h.Status == corev1.ConditionTrue && p.Status.CurrentIdentifier == ref && h.ObservedGeneration == p.Generation
 	})
 }
 

@@ -75,7 +75,8 @@ func (m meter) quiet(t testing.TB) reading {
 		if now.mark != first.mark || busy > time.Duration(quietLoad*float64(quietFor)) {
 			first = now
 		}
-		return fmt.Sprintf("%d calls, the API server used %s in %s", now.mark-first.mark, busy, now.at.Sub(first.at)), now.at.Sub(first.at) > quietFor
+		return fmt.Sprintf("%d calls, the API server used %s in %s", now.mark-first.mark, busy, now.at.Sub(first.at)),
+			now.at.Sub(first.at) > quietFor
 	})
 	return first
 }

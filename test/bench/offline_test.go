@@ -27,8 +27,9 @@ import (
 // searchRuns is the number of runs of each search.
 const searchRuns = 10
 
-// offlineRows measure the search of the command in an index of 200,000 kinds, as whole processes without a network. The floor is
-// `xpkg version`, which may take 20 ms itself: the search for a kind may take 20 ms more, and the one for words 150 ms as a whole process.
+// offlineRows measure the search of the command in an index of 200,000 kinds, as whole processes without a network. The
+// floor is `xpkg version`, which may take 20 ms itself: the search for a kind may take 20 ms more, and the one for
+// words 150 ms as a whole process.
 func offlineRows(b *testing.B) []row {
 	b.Helper()
 	f := newOfflineIndex(b, 1000)
@@ -56,7 +57,9 @@ func offlineRows(b *testing.B) []row {
 func lookupGoal(r row) goal {
 	const most = 20 * time.Millisecond
 	beyond := r.wall - r.floor
-	return goal{what: fmt.Sprintf("beyond `xpkg version` at most %s: %s, as a process: %s", round(most), round(beyond), round(r.wall)), met: beyond <= most, noise: r.noise}
+	return goal{what: fmt.Sprintf(
+		"beyond `xpkg version` at most %s: %s, as a process: %s", round(most), round(beyond), round(r.wall),
+	), met: beyond <= most, noise: r.noise}
 }
 
 // wordsGoal bounds the time of a search for words as a whole process.
@@ -129,8 +132,8 @@ func (f *offlineIndex) start(b *testing.B, args ...string) row {
 	return row{wall: time.Duration(wall), client: time.Duration(used), peak: peak}
 }
 
-// measureVariable makes the test binary run a command and print its time, its processor time and its peak memory. Linux counts the
-// memory of the process that starts a command as memory of the command, so that process has to be small.
+// measureVariable makes the test binary run a command and print its time, its processor time and its peak memory. Linux
+// counts the memory of the process that starts a command as memory of the command, so that process has to be small.
 const measureVariable = "XPKG_MEASURE"
 
 // measure runs a command, and returns its exit code.

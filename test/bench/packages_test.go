@@ -38,7 +38,10 @@ func (s *suite) newFleet(b *testing.B) *fleet {
 	f := &fleet{suite: s, cache: b.TempDir()}
 	for n := range manyPackages {
 		name := fmt.Sprintf("fleet-%03d", n)
-		p := &v1.Provider{TypeMeta: metav1.TypeMeta{APIVersion: v1.GroupVersion.String(), Kind: v1.ProviderKind}, ObjectMeta: metav1.ObjectMeta{Name: name}}
+		p := &v1.Provider{
+			TypeMeta:   metav1.TypeMeta{APIVersion: v1.GroupVersion.String(), Kind: v1.ProviderKind},
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+		}
 		switch {
 		case n < badPackages/2:
 			p.Spec.Package = s.registry + "/fleet/without-" + name + ":v1.0.0"
@@ -56,7 +59,8 @@ func (s *suite) newFleet(b *testing.B) *fleet {
 // publish publishes a version of a package with one CRD.
 func (f *fleet) publish(b *testing.B, name, version string) fmt.Stringer {
 	b.Helper()
-	stream := "apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: " + name + "}\n" + publish.Definition(name+".fleet.test", "Thing", "Version "+version)
+	stream := "apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: " + name + "}\n" +
+		publish.Definition(name+".fleet.test", "Thing", "Version "+version)
 	return publish.Stream(b, f.registry, "fleet/"+name, version, []byte(stream))
 }
 
@@ -70,16 +74,18 @@ func (f *fleet) meter() meter {
 	return meter{proxy: f.proxy, server: f.server, client: f.manager.PID()}
 }
 
-// manyRows measures 200 packages that are created at once, and the manager with them. The floor creates the same packages, a
-// revision and the CRD of each, and writes each status once: one package after the other, so that its times are the sums of the floors of
-// the packages. Two other floors create all packages at once, for comparison; the second one also makes the other writes that users see:
-// the roles that give them access to the kinds of each package, and its event.
+// manyRows measures 200 packages that are created at once, and the manager with them. The floor creates the same
+// packages, a revision and the CRD of each, and writes each status once: one package after the other, so that its times
+// are the sums of the floors of the packages. Two other floors create all packages at once, for comparison; the second
+// one also makes the other writes that users see: the roles that give them access to the kinds of each package, and its
+// event.
 func manyRows(b *testing.B, executable string) (rows []row, f *fleet, stop func()) {
 	b.Helper()
 	var s *suite
 	var alone, together, visible, installs []row
 	for {
-		alone, together, visible = append(alone, fleetFloor(b, executable, oneByOne)), append(together, fleetFloor(b, executable, atOnce)), append(visible, fleetFloor(b, executable, withRoles))
+		alone, together, visible = append(alone, fleetFloor(b, executable, oneByOne)),
+			append(together, fleetFloor(b, executable, atOnce)), append(visible, fleetFloor(b, executable, withRoles))
 		s, stop = newPlane(b)
 		s.program = executable
 		f = s.newFleet(b)
@@ -107,15 +113,18 @@ func manyRows(b *testing.B, executable string) (rows []row, f *fleet, stop func(
 	return append([]row{floor, all, written, installed}, f.unchangedRows(b)...), f, stop
 }
 
-// fleetGoals returns the goals of an install of all packages. Their floor is the sum of the floors of the packages; the other floors create
-// all packages at once, with and without the other writes that users see.
+// fleetGoals returns the goals of an install of all packages. Their floor is the sum of the floors of the packages; the
+// other floors create all packages at once, with and without the other writes that users see.
 func fleetGoals(r, floor, atOnce, visible row) []goal {
 	const most = 1.3
 	wall, server := r.ratio(r.wall, floor, floor.wall), r.ratio(r.server, floor, floor.server)
 	return []goal{
 		{
-			what: fmt.Sprintf("wall at most %.2f × the sum of the floors: %.2f; of all at once: %.2f", most, wall, r.ratio(r.wall, atOnce, atOnce.wall)),
-			met:  wall <= most, noise: max(r.noise, floor.noise), relative: true,
+			what: fmt.Sprintf(
+				"wall at most %.2f × the sum of the floors: %.2f; of all at once: %.2f", most, wall,
+				r.ratio(r.wall, atOnce, atOnce.wall),
+			),
+			met: wall <= most, noise: max(r.noise, floor.noise), relative: true,
 		},
 		{
 			what: fmt.Sprintf("server CPU at most %.2f × the sum of the floors: %.2f; of all at once: %.2f, with roles and events: %.2f", most, server,
@@ -127,8 +136,9 @@ func fleetGoals(r, floor, atOnce, visible row) []goal {
 	}
 }
 
-// callsGoal bounds the calls of the manager: for each installed package a revision, a CRD, two roles for users, an event, the status of the
-// revision, and two of the package; for each other package an event and a status. Reads are shared.
+// callsGoal bounds the calls of the manager: for each installed package a revision, a CRD, two roles for users, an
+// event, the status of the revision, and two of the package; for each other package an event and a status. Reads are
+// shared.
 func callsGoal(r row) goal {
 	const installed, failed, shared = 8, 2, 150
 	n, most := r.calls.requests(), installed*(manyPackages-badPackages)+failed*badPackages+shared
@@ -147,18 +157,22 @@ func (f *fleet) unchangedRows(b *testing.B) []row {
 	next := f.publish(b, last.Name, "v2.0.0")
 	upgraded := f.meter().measure(b, manyPackages, "xpkg: one of 200 packages is upgraded", func() {
 		patch := fmt.Appendf(nil, `{"spec":{"package":%q}}`, next)
-		if err := f.bare.call(b.Context(), http.MethodPatch, providersPath+"/"+last.Name, metadataOnly, patch, nil); err != nil {
+		if err := f.bare.call(b.Context(), http.MethodPatch, providersPath+"/"+
+			last.Name, metadataOnly, patch, nil); err != nil {
 			b.Fatal(err)
 		}
 		last.Spec.Package = next.String()
 		i.untilHealthy(b, last)
 	})
 	others := upgraded.calls.count(func(c call) bool {
-		return c.verb != verbWatch && c.name != "" && (c.resource == "providers" || c.resource == "providerrevisions") && c.name != last.Name && !isRevisionOf(c.name, last.Name)
+		return c.verb != verbWatch && c.name != "" && (c.resource == "providers" || c.resource == "providerrevisions") &&
+			c.name != last.Name && !isRevisionOf(c.name, last.Name)
 	})
 	annotated.key, restarted.key, upgraded.key = "packages-annotate", "packages-restart", "packages-unrelated"
 	annotated.goals, restarted.goals = unchangedGoals(annotated), unchangedGoals(restarted)
-	upgraded.goals = []goal{{what: fmt.Sprintf("no call for the other packages: %d", others), met: others == 0}, memoryGoal(upgraded, mostMemory)}
+	upgraded.goals = []goal{
+		{what: fmt.Sprintf("no call for the other packages: %d", others), met: others == 0}, memoryGoal(upgraded, mostMemory),
+	}
 	return []row{annotated, restarted, upgraded}
 }
 
@@ -181,8 +195,8 @@ func (f *fleet) create(b *testing.B, c bareClient, p *v1.Provider) error {
 	return c.call(b.Context(), http.MethodPost, providersPath, metadataOnly, raw, nil)
 }
 
-// untilSettled waits until the good packages are healthy and the others report their failure. It watches the packages: repeated lists
-// would be a load for the API server.
+// untilSettled waits until the good packages are healthy and the others report their failure. It watches the packages:
+// repeated lists would be a load for the API server.
 func (f *fleet) untilSettled(b *testing.B) {
 	b.Helper()
 	events, err := f.direct.Watch(b.Context(), &v1.ProviderList{})
@@ -201,7 +215,8 @@ func (f *fleet) untilSettled(b *testing.B) {
 				b.Fatalf("the watch ended: %v", event)
 			}
 			ready := p.GetCondition(v1.TypeReady)
-			if p.GetCondition(v1.TypeHealthy).Status == corev1.ConditionTrue || ready.Status == corev1.ConditionFalse && p.Name < f.packages[badPackages].Name && ready.Message != "" {
+			if p.GetCondition(v1.TypeHealthy).Status == corev1.ConditionTrue ||
+				ready.Status == corev1.ConditionFalse && p.Name < f.packages[badPackages].Name && ready.Message != "" {
 				settled[p.Name] = true
 			}
 		case <-timeout.C:
@@ -309,7 +324,9 @@ func (f *fleet) recordVisible(b *testing.B, c bareClient, p *v1.Provider) error 
 			if err != nil {
 				return err
 			}
-			if err := c.call(b.Context(), http.MethodPost, "/apis/rbac.authorization.k8s.io/v1/clusterroles", metadataOnly, raw, nil); err != nil {
+			if err := c.call(
+				b.Context(), http.MethodPost, "/apis/rbac.authorization.k8s.io/v1/clusterroles", metadataOnly, raw, nil,
+			); err != nil {
 				return err
 			}
 		}
@@ -318,7 +335,8 @@ func (f *fleet) recordVisible(b *testing.B, c bareClient, p *v1.Provider) error 
 		TypeMeta:            metav1.TypeMeta{APIVersion: eventsv1.SchemeGroupVersion.String(), Kind: "Event"},
 		ObjectMeta:          metav1.ObjectMeta{GenerateName: p.Name + "-"},
 		EventTime:           metav1.NowMicro(),
-		ReportingController: "bare", ReportingInstance: "bare", Action: "Reconcile", Reason: "Ready", Type: corev1.EventTypeNormal,
+		ReportingController: "bare", ReportingInstance: "bare", Action: "Reconcile", Reason: "Ready",
+		Type:      corev1.EventTypeNormal,
 		Regarding: corev1.ObjectReference{APIVersion: v1.GroupVersion.String(), Kind: v1.ProviderKind, Name: p.Name},
 		Note:      p.Name + " is healthy",
 	})
@@ -330,16 +348,23 @@ func (f *fleet) recordVisible(b *testing.B, c bareClient, p *v1.Provider) error 
 
 // establish writes the revision, the CRD and the statuses of a package; only the status of a bad one.
 func (f *fleet) establish(b *testing.B, c bareClient, p *v1.Provider) error {
-	status := []byte(`{"status":{"conditions":[{"type":"Ready","status":"True","reason":"Ready","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`)
+	status := []byte(
+		`{"status":{"conditions":[{"type":"Ready","status":"True","reason":"Ready","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`,
+	)
 	patch := func(path string) error {
 		return c.call(b.Context(), http.MethodPatch, path+"/status", metadataOnly, status, nil)
 	}
 	if f.isGood(p) {
-		rev := fmt.Sprintf(`{"apiVersion":"pkg.crossplane.io/v1","kind":"ProviderRevision","metadata":{"name":"%s-1"},"spec":{"desiredState":"Active","image":%q,"revision":1}}`, p.Name, p.Spec.Package)
+		rev := fmt.Sprintf(
+			`{"apiVersion":"pkg.crossplane.io/v1","kind":"ProviderRevision","metadata":{"name":"%s-1"},"spec":{"desiredState":"Active","image":%q,"revision":1}}`,
+			p.Name, p.Spec.Package,
+		)
 		definition := fmt.Sprintf(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"things.%[1]s"},"spec":{"group":%[1]q,"scope":"Cluster",
 "names":{"kind":"Thing","plural":"things","singular":"thing","listKind":"ThingList"},"versions":[{"name":"v1","served":true,"storage":true,
 "schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}}}]}}`, p.Name+".fleet.test")
-		if err := c.call(b.Context(), http.MethodPost, "/apis/pkg.crossplane.io/v1/providerrevisions", metadataOnly, []byte(rev), nil); err != nil {
+		if err := c.call(
+			b.Context(), http.MethodPost, "/apis/pkg.crossplane.io/v1/providerrevisions", metadataOnly, []byte(rev), nil,
+		); err != nil {
 			return err
 		}
 		if err := c.call(b.Context(), http.MethodPost, definitionsPath, metadataOnly, []byte(definition), nil); err != nil {

@@ -15,7 +15,8 @@ func solverRows(b *testing.B) []row {
 	r := runBenchmarks(b, "pkg/solver", "^(BenchmarkBacktracking|BenchmarkAdversary|BenchmarkWorstExplanation)$", "1s")
 	hard := r.row(b, "solver: 100 packages of 200 versions, backtracking", "Backtracking", "ns/op", "")
 	hard.goals = []goal{wallGoal(hard, 5*time.Millisecond, "wall")}
-	many := runBenchmarks(b, "pkg/solver", "^BenchmarkSizes$/^10000$", "1s").row(b, "solver: 10,000 packages", "Sizes/10000", "ns/op", "")
+	many := runBenchmarks(b, "pkg/solver", "^BenchmarkSizes$/^10000$", "1s").
+		row(b, "solver: 10,000 packages", "Sizes/10000", "ns/op", "")
 	many.goals = []goal{wallGoal(many, 250*time.Millisecond, "wall")}
 	stopped := r.row(b, "solver: a search that the budget ends", "Adversary", "ns/op", "")
 	stopped.goals = []goal{wallGoal(stopped, time.Second, "wall")}
@@ -31,10 +32,14 @@ func readRows(b *testing.B) []row {
 	r := runBenchmarks(b, "pkg/xpkg", "^(BenchmarkReadCold|BenchmarkReadWarm)$", "3x")
 	parse := r.row(b, "cold read of the largest package: parse", "ReadCold", "ns/op", "")
 	per100 := time.Duration(float64(100*time.Second) / r.value(b, "ReadCold", "MB/s"))
-	parse.goals = []goal{{what: fmt.Sprintf("at most 250ms for 100 MB: %s", round(per100)), met: per100 <= 250*time.Millisecond, noise: r.noise}}
+	parse.goals = []goal{{
+		what: fmt.Sprintf("at most 250ms for 100 MB: %s", round(per100)), met: per100 <= 250*time.Millisecond, noise: r.noise,
+	}}
 	whole := runBenchmarks(b, "internal/fetch", "^BenchmarkBigProvider$", "3x")
 	floor := whole.row(b, "", "BigProvider/Floor", "ns/op", "")
-	first := whole.row(b, "cold read of the largest package: verify, parse, check and store", "BigProvider/First", "ns/op", "")
+	first := whole.row(
+		b, "cold read of the largest package: verify, parse, check and store", "BigProvider/First", "ns/op", "",
+	)
 	first.peak = int64(whole.value(b, "BigProvider/First", "peak-MiB")) << 20
 	first.goals = []goal{memoryGoal(first, 200)}
 	again := whole.row(b, "warm read of the largest package", "BigProvider/Again", "ns/op", "")
@@ -65,12 +70,16 @@ func treeRows(b *testing.B) []row {
 	return rows
 }
 
-// closureRows measures the install of 40 packages on two levels from the same registry. The floor is the slowest package.
+// closureRows measures the install of 40 packages on two levels from the same registry. The floor is the slowest
+// package.
 func closureRows(b *testing.B) []row {
 	b.Helper()
 	r := runBenchmarks(b, filepath.Join("internal", "controller"), "^BenchmarkInstallClosure$", "2x")
 	empty := r.row(b, "install 40 packages without objects, two levels", "InstallClosure/crds=0", "closure-ms", "floor-ms")
-	full := r.row(b, "install 40 packages, one with 50 CRDs, two levels", "InstallClosure/crds=50", "closure-ms", "floor-ms")
-	empty.goals, full.goals = []goal{factorGoal(empty, 3, "the slowest package")}, []goal{factorGoal(full, 3, "the slowest package")}
+	full := r.row(
+		b, "install 40 packages, one with 50 CRDs, two levels", "InstallClosure/crds=50", "closure-ms", "floor-ms",
+	)
+	empty.goals, full.goals = []goal{factorGoal(empty, 3, "the slowest package")},
+		[]goal{factorGoal(full, 3, "the slowest package")}
 	return []row{empty, full}
 }

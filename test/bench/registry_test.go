@@ -13,8 +13,8 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/testing/lane"
 )
 
-// requirement is a requirement on the registry, the index or the search that tests of one package prove. Tests can also state numbers,
-// as attributes, which have goals.
+// requirement is a requirement on the registry, the index or the search that tests of one package prove. Tests can also
+// state numbers, as attributes, which have goals.
 type requirement struct {
 	key, what, pkg string
 	tests          []string
@@ -40,42 +40,63 @@ func registryRequirements() []requirement {
 	full := []string{lane.Variable + "=full"}
 	return []requirement{
 		{key: "1-rebuild-equal", what: "1 rebuild: equal on two machines, killed at any call", pkg: "internal/indexer", tests: []string{
-			"TestIndexIsTheSameOnTwoMachinesAndWithoutIndexLayers", "TestBuildTakesTwoRequestsForEachVersionWithAnIndexLayer", "TestBuildThatIsKilledAtAnyCallLeavesTheOldOrTheNewIndex",
+			"TestIndexIsTheSameOnTwoMachinesAndWithoutIndexLayers", "TestBuildTakesTwoRequestsForEachVersionWithAnIndexLayer",
+			"TestBuildThatIsKilledAtAnyCallLeavesTheOldOrTheNewIndex",
 		}},
-		{key: "1-rebuild-server", what: "1 rebuild: a server without its index and caches", pkg: "internal/registry", tests: []string{"TestTheServedIndexEqualsTheOneThatIndexBuildMakes"}},
-		{key: "2-size-corpus", what: "2 size: index of the corpus", pkg: "internal/testing/corpuscatalog", tests: []string{corpusSize}, numbers: []number{
-			{attribute: corpusSize + "/search-bytes", what: "bytes for a search", most: 60 << 10}, {attribute: corpusSize + "/whole-bytes", what: "bytes in all", most: 1200 << 10},
-			{attribute: corpusSize + "/golden-percent", what: "percent of the golden queries with the wanted hit in the first three (row 4)", least: 95},
+		{key: "1-rebuild-server", what: "1 rebuild: a server without its index and caches", pkg: "internal/registry", tests: []string{
+			"TestTheServedIndexEqualsTheOneThatIndexBuildMakes",
 		}},
-		{key: "2-size-large", what: "2 size: 1,000 packages × 50 versions × 200 kinds", pkg: "pkg/catalog", tests: []string{largeSize}, numbers: []number{
-			{attribute: largeSize + "/search-bytes", what: "bytes for a search", most: 2 << 20}, {attribute: largeSize + "/whole-bytes", what: "bytes in all", most: 8 << 20},
-			{attribute: largeSize + "/publish-bytes", what: "bytes for one publish", most: 24 << 10}, {attribute: largeSize + "/manifest-bytes", what: "bytes of the manifest", most: 20 << 10},
+		{key: "2-size-corpus", what: "2 size: index of the corpus", pkg: "internal/testing/corpuscatalog", tests: []string{
+			corpusSize,
+		}, numbers: []number{
+			{attribute: corpusSize + "/search-bytes", what: "bytes for a search", most: 60 << 10},
+			{attribute: corpusSize + "/whole-bytes", what: "bytes in all", most: 1200 << 10},
+			{attribute: corpusSize +
+				"/golden-percent", what: "percent of the golden queries with the wanted hit in the first three (row 4)", least: 95},
+		}},
+		{key: "2-size-large", what: "2 size: 1,000 packages × 50 versions × 200 kinds", pkg: "pkg/catalog", tests: []string{
+			largeSize,
+		}, numbers: []number{
+			{attribute: largeSize + "/search-bytes", what: "bytes for a search", most: 2 << 20},
+			{attribute: largeSize + "/whole-bytes", what: "bytes in all", most: 8 << 20},
+			{attribute: largeSize + "/publish-bytes", what: "bytes for one publish", most: 24 << 10},
+			{attribute: largeSize + "/manifest-bytes", what: "bytes of the manifest", most: 20 << 10},
 			{attribute: largeSize + "/layers", what: "layers", most: 100},
 		}},
-		{key: "2-delta", what: "2 delta: an update, and a client that is up to date", pkg: "internal/indexer", tests: []string{"TestUpdateEqualsRebuildAndCostsLittle"}, numbers: []number{
+		{key: "2-delta", what: "2 delta: an update, and a client that is up to date", pkg: "internal/indexer", tests: []string{
+			"TestUpdateEqualsRebuildAndCostsLittle",
+		}, numbers: []number{
 			{attribute: "TestUpdateEqualsRebuildAndCostsLittle/unchanged-bytes", what: "bytes if nothing is new", most: 100},
 		}},
 		{key: "5-failures", what: "5 freshness: a package that cannot be indexed", pkg: "internal/indexer", tests: []string{
 			"TestPackageThatCannotBeReadIsListedAndAffectsNoOther", "TestUpdateKeepsPackagesOfAnUnavailableRepository",
 		}},
 		{key: "6-kind-pages", what: "6 kind pages: every kind of the corpus", pkg: "internal/registry/web", env: full, tests: []string{
-			kindPages, "TestEveryFieldOfTheLargestKindIsReachable", "TestSinceOfFieldsEqualsARecomputation", "TestSinceOfRealFieldsEqualsARecomputation", "TestPagesWorkWithoutJavaScript",
+			kindPages, "TestEveryFieldOfTheLargestKindIsReachable", "TestSinceOfFieldsEqualsARecomputation",
+			"TestSinceOfRealFieldsEqualsARecomputation", "TestPagesWorkWithoutJavaScript",
 		}, numbers: []number{
 			{attribute: "TestSinceOfRealFieldsEqualsARecomputation/fields", what: "fields whose first version equals a recomputation", least: 10000},
-			{attribute: kindPages + "/examples-percent", what: "percent of pages with an example, each of which is valid", least: 95},
-			{attribute: kindPages + "/kinds", what: "kinds", least: 4587}, {attribute: kindPages + "/largest-bytes", what: "bytes after compression of the largest page", most: 60 << 10},
+			{attribute: kindPages +
+				"/examples-percent", what: "percent of pages with an example, each of which is valid", least: 95},
+			{attribute: kindPages + "/kinds", what: "kinds", least: 4587},
+			{attribute: kindPages + "/largest-bytes", what: "bytes after compression of the largest page", most: 60 << 10},
 			{attribute: kindPages + "/warm-ms", what: "ms for the slowest page", most: 500, timed: true},
 			{attribute: kindPages + "/cold-ms", what: "ms for the slowest first page of a package", most: 500, timed: true},
 		}},
-		{key: "7-diff-pages", what: "7 differences: pages of all pairs of the corpus", pkg: "internal/registry/web", env: full, tests: []string{diffPages}, numbers: []number{
-			{attribute: diffPages + "/pairs", what: "pairs", least: 53}, {attribute: diffPages + "/cold-ms", what: "ms for the page of the largest release", most: 2000, timed: true},
+		{key: "7-diff-pages", what: "7 differences: pages of all pairs of the corpus", pkg: "internal/registry/web", env: full, tests: []string{
+			diffPages,
+		}, numbers: []number{
+			{attribute: diffPages + "/pairs", what: "pairs", least: 53},
+			{attribute: diffPages + "/cold-ms", what: "ms for the page of the largest release", most: 2000, timed: true},
 			{attribute: diffPages + "/warm-ms", what: "ms the second time", most: 200, timed: true},
 		}},
 		{key: "7-diff", what: "7 differences: equal to those another program found", pkg: "pkg/crddiff", tests: []string{
-			"TestUpgradesOfPublishedPackagesHaveTheKnownDifferences", "TestOnlyDifferentSpecsAreChanges", "TestFieldChangesAreClassed", "TestChangesOfTheCRDAreClassed",
+			"TestUpgradesOfPublishedPackagesHaveTheKnownDifferences", "TestOnlyDifferentSpecsAreChanges",
+			"TestFieldChangesAreClassed", "TestChangesOfTheCRDAreClassed",
 		}},
 		{key: "8-install-by-kind", what: "8 install by kind: the rules of the selection", pkg: "internal/provide", tests: []string{
-			"TestProvidersAreSelectedByTheRules", "TestTheOrderOfCandidatesDoesNotMatter", "TestAnyOrderOfSourcesSelectsTheSame", "TestMoreSourcesNeverChangeARecordedChoice",
+			"TestProvidersAreSelectedByTheRules", "TestTheOrderOfCandidatesDoesNotMatter", "TestAnyOrderOfSourcesSelectsTheSame",
+			"TestMoreSourcesNeverChangeARecordedChoice",
 			"TestASquatterIsNeverSelectedAlone", "TestErrorsNameCandidatesAndCommands",
 		}, numbers: []number{{attribute: "TestProvidersAreSelectedByTheRules/cases", what: "cases", least: 40}}},
 		{key: "9-hostile", what: "9 hostile content in Chromium", pkg: "internal/registry/web", tests: []string{
@@ -85,17 +106,25 @@ func registryRequirements() []requirement {
 			"TestAnonymousViewEqualsAServerWithoutPrivatePackages", "TestAPackageThatBecomesPrivateLeavesThePublishedIndex",
 		}},
 		{key: "10-states", what: "10 trust: wrong states, signatures and keys", pkg: "internal/indexer", tests: []string{
-			"TestWrongStatesOfAnIndexAreRefusedWithTheirCodes", "TestOnlyAnIndexThatATrustedKeyHasSignedIsUsed", "TestClientWorksWithoutItsRegistryOnceItHasTheIndex",
+			"TestWrongStatesOfAnIndexAreRefusedWithTheirCodes", "TestOnlyAnIndexThatATrustedKeyHasSignedIsUsed",
+			"TestClientWorksWithoutItsRegistryOnceItHasTheIndex",
 		}},
 		{key: "10-clients", what: "10 trust: crane, skopeo and registries of others", pkg: "internal/registry", tests: []string{
 			"TestCraneLogsIn", "TestSkopeoLogsIn", "TestAServerInFrontOfAnotherRegistryAddsAccessControlAndSearch",
 		}},
 		{key: "10-mirrors", what: "10 mirrors: with statuses, after an interruption", pkg: "internal/mirror", tests: []string{
-			"TestAMirrorHasTheVersionsAndTheirStatuses", "TestAnInterruptedMirrorContinues", "TestAMirrorOfKindsHasOnlyTheirPackages",
+			"TestAMirrorHasTheVersionsAndTheirStatuses", "TestAnInterruptedMirrorContinues",
+			"TestAMirrorOfKindsHasOnlyTheirPackages",
 		}},
-		{key: "10-yank", what: "10 yanked versions in solutions and locks", pkg: "pkg/resolver", tests: []string{"TestALockedVersionStaysAfterItIsYanked"}},
-		{key: "10-copies", what: "10 copies by commands on the registry of CNCF distribution", pkg: "internal/cli", tests: []string{"TestForeignRegistry"}},
-		{key: "10-commands", what: "10 yank, update, sign, verify and mirror with the commands", pkg: "internal/cli", tests: []string{"TestScripts/index"}},
+		{key: "10-yank", what: "10 yanked versions in solutions and locks", pkg: "pkg/resolver", tests: []string{
+			"TestALockedVersionStaysAfterItIsYanked",
+		}},
+		{key: "10-copies", what: "10 copies by commands on the registry of CNCF distribution", pkg: "internal/cli", tests: []string{
+			"TestForeignRegistry",
+		}},
+		{key: "10-commands", what: "10 yank, update, sign, verify and mirror with the commands", pkg: "internal/cli", tests: []string{
+			"TestScripts/index",
+		}},
 	}
 }
 
@@ -147,7 +176,10 @@ func rebuildRows(b *testing.B) []row {
 	b.Helper()
 	r := runBenchmarks(b, "internal/indexer", "^BenchmarkRebuild$", "1x")
 	seconds, requests := r.value(b, "Rebuild", "s/rebuild(goal:60)"), r.value(b, "Rebuild", "requests/version(goal:2)")
-	out := row{key: "registry-1-rebuild", what: "1 rebuild: 20,000 versions at 30 ms, two machines, equal bytes", wall: inSeconds(seconds), noise: r.noise}
+	out := row{
+		key: "registry-1-rebuild", what: "1 rebuild: 20,000 versions at 30 ms, two machines, equal bytes",
+		wall: inSeconds(seconds), noise: r.noise,
+	}
 	out.goals = []goal{
 		wallGoal(out, time.Minute, "wall"),
 		// One ping, and one list of tags for each repository, are not for a version.
@@ -160,8 +192,12 @@ func rebuildRows(b *testing.B) []row {
 func serverSearchRows(b *testing.B) []row {
 	b.Helper()
 	r := runBenchmarks(b, "pkg/catalog", "^BenchmarkSearchUnderLoad$", "500x")
-	p99, heap, built := r.value(b, "SearchUnderLoad", "p99-ms(goal:50)"), r.value(b, "SearchUnderLoad", "heap-MB(goal:250)"), r.value(b, "SearchUnderLoad", "build-s(goal:1)")
-	out := row{key: "registry-4-search", what: "4 server search: 200,000 kinds, 50 requests/s, 99th percentile", wall: inSeconds(p99 / 1000), noise: r.noise}
+	p99, heap, built := r.value(b, "SearchUnderLoad", "p99-ms(goal:50)"),
+		r.value(b, "SearchUnderLoad", "heap-MB(goal:250)"), r.value(b, "SearchUnderLoad", "build-s(goal:1)")
+	out := row{
+		key: "registry-4-search", what: "4 server search: 200,000 kinds, 50 requests/s, 99th percentile",
+		wall: inSeconds(p99 / 1000), noise: r.noise,
+	}
 	out.goals = []goal{
 		wallGoal(out, 50*time.Millisecond, "wall"),
 		{what: fmt.Sprintf("update of the index at most 1s: %s", round(inSeconds(built))), met: built <= 1, noise: r.noise},
@@ -175,7 +211,8 @@ func freshnessRows(b *testing.B) []row {
 	b.Helper()
 	r := runBenchmarks(b, "internal/registry", "^BenchmarkPushUntilFound$", "1x")
 	measure := func(key, what, name, unit string, most time.Duration) row {
-		out := row{key: "registry-5-" + key, what: "5 freshness: " + what, wall: inSeconds(r.value(b, "PushUntilFound/"+name, unit)), noise: r.noise}
+		out := row{key: "registry-5-" + key, what: "5 freshness: " +
+			what, wall: inSeconds(r.value(b, "PushUntilFound/"+name, unit)), noise: r.noise}
 		out.goals = []goal{wallGoal(out, most, "wall")}
 		return out
 	}
@@ -221,7 +258,8 @@ func TestTheTestsOfTheRegistryGoalsExist(t *testing.T) {
 		}
 		for _, n := range r.numbers {
 			test, attribute, _ := strings.Cut(n.attribute, "/")
-			if !strings.Contains(strings.Join(r.tests, " "), test) || !strings.Contains(sources.String(), `t.Attr("`+attribute+`"`) {
+			if !strings.Contains(strings.Join(r.tests, " "), test) ||
+				!strings.Contains(sources.String(), `t.Attr("`+attribute+`"`) {
 				t.Errorf("%s: no test of %s states %s", r.key, r.pkg, n.attribute)
 			}
 		}

@@ -38,8 +38,8 @@ func isEnough(n int, floors []row) bool {
 	return len(floors) >= most || len(floors) >= least && best.slowest.Seconds() <= spread*best.wall.Seconds()
 }
 
-// sizeRows measures all operations on a package of n CRDs. The bare client and xpkg take turns, each on a new control plane: an
-// API server becomes slower with the number of CRDs that it has stored.
+// sizeRows measures all operations on a package of n CRDs. The bare client and xpkg take turns, each on a new control
+// plane: an API server becomes slower with the number of CRDs that it has stored.
 func sizeRows(b *testing.B, n int) []row {
 	b.Helper()
 	definitions := readDefinitions(b, filepath.Join(corpus.Dir(b), largest), n)
@@ -59,7 +59,8 @@ func sizeRows(b *testing.B, n int) []row {
 		ends = append(ends, i.end(b))
 		stop()
 	}
-	floor, bareEnd, read, install, end := fastest(floors), fastest(bareEnds), fastest(reads), fastest(installs), fastest(ends)
+	floor, bareEnd, read, install, end := fastest(floors), fastest(bareEnds), fastest(reads), fastest(installs),
+		fastest(ends)
 	install.goals, end.goals = installGoals(install, floor, read, n), deletionGoals(end, bareEnd, n)
 	rows := append([]row{floor, read, install}, after...)
 	for i := range rows {
@@ -103,7 +104,8 @@ func (s *suite) untilReported(b *testing.B, p *v1.Provider) {
 		if err := s.direct.Get(b.Context(), client.ObjectKey{Name: p.Status.CurrentRevision}, rev); err != nil {
 			return err.Error(), false
 		}
-		if rev.GetCondition(v1.TypeRuntimeHealthy).Status != corev1.ConditionTrue || s.serverSecret != "" && rev.Status.TLSServerSecretName == nil {
+		if rev.GetCondition(v1.TypeRuntimeHealthy).Status != corev1.ConditionTrue ||
+			s.serverSecret != "" && rev.Status.TLSServerSecretName == nil {
 			if s.serverSecret != "" {
 				rev.Status.TLSServerSecretName = &s.serverSecret
 			}

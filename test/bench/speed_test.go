@@ -10,15 +10,16 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/testing/usage"
 )
 
-// speedInterval is the interval between two measurements of the speed of the processors. Each takes about a hundredth of it.
+// speedInterval is the interval between two measurements of the speed of the processors. Each takes about a hundredth
+// of it.
 const speedInterval = 50 * time.Millisecond
 
 // fixedWork is a piece of work whose processor time is measured: it depends on the speed of a processor only.
 var fixedWork = rand.New(rand.NewPCG(1, 2)).Perm(8192)
 
-// measureSpeed measures the processor time of the fixed work in intervals, and returns a function that ends the measurement and returns the
-// median. The processors of a virtual machine share cores and caches with other machines, and with each other. No counter shows this, but the same work can
-// take twice the processor time.
+// measureSpeed measures the processor time of the fixed work in intervals, and returns a function that ends the
+// measurement and returns the median. The processors of a virtual machine share cores and caches with other machines,
+// and with each other. No counter shows this, but the same work can take twice the processor time.
 func measureSpeed(t testing.TB) (stop func() time.Duration) {
 	t.Helper()
 	end, result := make(chan struct{}), make(chan time.Duration, 1)
@@ -45,7 +46,8 @@ func measureSpeed(t testing.TB) (stop func() time.Duration) {
 	}
 }
 
-// workTime returns the processor time of the fixed work. Only systems on which the benchmark does not run cannot measure it.
+// workTime returns the processor time of the fixed work. Only systems on which the benchmark does not run cannot
+// measure it.
 func workTime() time.Duration {
 	numbers := slices.Clone(fixedWork)
 	before, _ := usage.Thread()

@@ -55,8 +55,8 @@ func (g goal) String() string {
 	return g.what + ": NOT MET"
 }
 
-// result returns the result of a goal. A goal that is met in spite of other processes is met; otherwise, noise prevents a
-// judgment.
+// result returns the result of a goal. A goal that is met in spite of other processes is met; otherwise, noise prevents
+// a judgment.
 func (g goal) result() string {
 	switch {
 	case g.met && !g.relative:
@@ -92,7 +92,10 @@ const (
 func printTable(w io.Writer, about string, rows []row) error {
 	var out bytes.Buffer
 	fmt.Fprintf(&out, "\n%s\n\n", about)
-	fmt.Fprintf(&out, columns, cells("", "size", "wall", "slowest", "× floor", "noise", "work ms", "server CPU", "manager CPU", verbs, "MB sent", "MB got", "peak MiB")...)
+	fmt.Fprintf(&out, columns, cells(
+		"", "size", "wall", "slowest", "× floor", "noise", "work ms", "server CPU", "manager CPU", verbs, "MB sent", "MB got",
+		"peak MiB",
+	)...)
 	for _, r := range rows {
 		fmt.Fprintf(&out, columns, r.cells()...)
 		for _, g := range r.goals {
@@ -148,8 +151,11 @@ func (r row) cells() []any {
 	return cells(
 		r.what, dash(r.size > 0, r.size), round(r.wall).String(), dash(r.slowest > r.wall, round(r.slowest)),
 		dash(r.floor > 0, fmt.Sprintf("%.2f", r.wall.Seconds()/r.floor.Seconds())),
-		dash(r.noise >= 0.005, fmt.Sprintf("%.0f %%", 100*r.noise)), dash(r.work > 0, fmt.Sprintf("%.2f", r.work.Seconds()*1000)), dash(r.server > 0, round(r.server)), dash(r.client > 0, round(r.client)), perVerb,
-		dash(sent > 0, fmt.Sprintf("%.2f", float64(sent)/1e6)), dash(received > 0, fmt.Sprintf("%.2f", float64(received)/1e6)),
+		dash(r.noise >= 0.005, fmt.Sprintf("%.0f %%", 100*r.noise)),
+		dash(r.work > 0, fmt.Sprintf("%.2f", r.work.Seconds()*1000)), dash(r.server > 0, round(r.server)),
+		dash(r.client > 0, round(r.client)), perVerb,
+		dash(sent > 0, fmt.Sprintf("%.2f", float64(sent)/1e6)),
+		dash(received > 0, fmt.Sprintf("%.2f", float64(received)/1e6)),
 		dash(r.peak > 0, r.peak>>20),
 	)
 }

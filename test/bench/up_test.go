@@ -17,8 +17,8 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/up/child"
 )
 
-// upRows measures the time until `xpkg up` is ready, with a new data directory and with an existing one, and its memory and
-// processor time when it is idle. The floor is the time until the control plane alone is healthy.
+// upRows measures the time until `xpkg up` is ready, with a new data directory and with an existing one, and its memory
+// and processor time when it is idle. The floor is the time until the control plane alone is healthy.
 func upRows(b *testing.B) []row {
 	b.Helper()
 	xpkg, controlPlane := program.Build(b), cluster.Program(b)
@@ -125,9 +125,12 @@ func healthy(b *testing.B, controlPlane, dir string) time.Duration {
 func start(b *testing.B, xpkg, dir string) {
 	b.Helper()
 	b.Cleanup(func() {
-		_ = exec.CommandContext(context.WithoutCancel(b.Context()), xpkg, "down", "--data-dir", dir).Run() // It has stopped, unless the benchmark failed.
+		// It has stopped, unless the benchmark failed.
+		_ = exec.CommandContext(context.WithoutCancel(b.Context()), xpkg, "down", "--data-dir", dir).Run()
 	})
-	if out, err := exec.CommandContext(b.Context(), xpkg, "up", "--detach", "--data-dir", dir, "--port", "0", "--registry-port", "0").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(
+		b.Context(), xpkg, "up", "--detach", "--data-dir", dir, "--port", "0", "--registry-port", "0",
+	).CombinedOutput(); err != nil {
 		b.Fatalf("%v\n%s", err, out)
 	}
 }

@@ -47,10 +47,13 @@ func TestManagerRunsWithBootstrapManifests(t *testing.T) {
 	s.get(t, "xpkg", deployment)
 	m := program.Start(t, binary, s.identity(t, deployment), t.TempDir(), arguments(t, deployment)...)
 
-	provider, function := s.installs(t, v1.ProviderKind, "provider-hello"), s.installs(t, v1.FunctionKind, "function-greet")
+	provider, function := s.installs(t, v1.ProviderKind, "provider-hello"),
+		s.installs(t, v1.FunctionKind, "function-greet")
 	s.untilHealthy(t, m, provider)
 	s.untilHealthy(t, m, function)
-	for _, secret := range []string{"crossplane-root-ca", "provider-hello-tls-server", "provider-hello-tls-client", "function-greet-tls-server"} {
+	for _, secret := range []string{
+		"crossplane-root-ca", "provider-hello-tls-server", "provider-hello-tls-client", "function-greet-tls-server",
+	} {
 		s.get(t, secret, &corev1.Secret{})
 	}
 	for _, p := range []v1.Package{provider, function} {
@@ -66,7 +69,10 @@ func TestManagerRunsWithBootstrapManifests(t *testing.T) {
 
 // A second manager in another namespace would take the permissions of the first one.
 func TestBootstrapRefusesASecondManager(t *testing.T) {
-	lane.Full(t, "test/bootstrap.TestManagerRunsWithBootstrapManifests", "internal/bootstrap/chart.TestTheChartIsWhatBootstrapPrints")
+	lane.Full(
+		t, "test/bootstrap.TestManagerRunsWithBootstrapManifests",
+		"internal/bootstrap/chart.TestTheChartIsWhatBootstrapPrints",
+	)
 	if testing.Short() {
 		t.Skip("builds the program: skipped with -short")
 	}
@@ -75,7 +81,8 @@ func TestBootstrapRefusesASecondManager(t *testing.T) {
 	s.bootstrap(t, binary)
 	second := []string{"bootstrap", "--apply", "--kubeconfig", cluster.Kubeconfig(t), "--namespace", "second"}
 	out, err := exec.CommandContext(t.Context(), binary, second...).CombinedOutput()
-	if err == nil || !strings.Contains(string(out), "AnotherManager: ") || !strings.Contains(string(out), "`kubectl delete deployment --namespace "+namespace+" xpkg`") {
+	if err == nil || !strings.Contains(string(out), "AnotherManager: ") ||
+		!strings.Contains(string(out), "`kubectl delete deployment --namespace "+namespace+" xpkg`") {
 		t.Errorf("%v\n%s", err, out)
 	}
 	s.subjectIs(t, namespace)
@@ -87,7 +94,9 @@ func TestBootstrapRefusesASecondManager(t *testing.T) {
 	s.bootstrap(t, binary, "--namespace", "second")
 	s.subjectIs(t, "second")
 	// Other tests install the manager in the first namespace.
-	if err := s.Client.Delete(t.Context(), &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "second", Name: "xpkg"}}); err != nil {
+	if err := s.Client.Delete(t.Context(), &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "second", Name: "xpkg",
+	}}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -110,7 +119,9 @@ type suite struct{ *env.Env }
 // bootstrap applies the manifests as an administrator. Their Deployment has no node to run on.
 func (s *suite) bootstrap(t *testing.T, program string, args ...string) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), program, append([]string{"bootstrap", "--apply", "--kubeconfig", cluster.Kubeconfig(t)}, args...)...)
+	cmd := exec.CommandContext(
+		t.Context(), program, append([]string{"bootstrap", "--apply", "--kubeconfig", cluster.Kubeconfig(t)}, args...)...,
+	)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -143,7 +154,10 @@ func arguments(t *testing.T, d *appsv1.Deployment) []string {
 	}
 	args := []string{"--package-runtime=Deployment"}
 	for _, a := range all[1:] {
-		if !slices.ContainsFunc([]string{"--cache-dir=", "--metrics-address=", "--health-address="}, func(flag string) bool { return strings.HasPrefix(a, flag) }) {
+		if !slices.ContainsFunc(
+			[]string{"--cache-dir=", "--metrics-address=", "--health-address="},
+			func(flag string) bool { return strings.HasPrefix(a, flag) },
+		) {
 			args = append(args, strings.ReplaceAll(a, "$(POD_NAMESPACE)", namespace))
 		}
 	}
@@ -177,7 +191,8 @@ func (s *suite) untilHealthy(t *testing.T, m *program.Manager, p v1.Package) {
 		}
 		s.runPods(t.Context())
 		ready := p.GetCondition(v1.TypeReady)
-		return fmt.Sprintf("%+v\n%s", p.PackageStatus(), m.Log()), ready.Status == corev1.ConditionTrue && ready.ObservedGeneration == p.GetGeneration()
+		return fmt.Sprintf("%+v\n%s", p.PackageStatus(), m.Log()),
+			ready.Status == corev1.ConditionTrue && ready.ObservedGeneration == p.GetGeneration()
 	})
 }
 
@@ -191,7 +206,10 @@ func (s *suite) runPods(ctx context.Context) {
 	for i := range pods.Items {
 		pod := &pods.Items[i]
 		pod.Status.Phase = corev1.PodRunning
-		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(time.Now().Add(-time.Minute))}}
+		pod.Status.Conditions = []corev1.PodCondition{{
+			Type: corev1.PodReady, Status: corev1.ConditionTrue,
+			LastTransitionTime: metav1.NewTime(time.Now().Add(-time.Minute)),
+		}}
 		_ = s.Client.Status().Update(ctx, pod)
 	}
 }
@@ -222,8 +240,11 @@ func (s *suite) mayDo(t *testing.T, account string) {
 		{"*", "*", "*", "", false},
 	} {
 		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-			User: "system:serviceaccount:" + namespace + ":" + account, Groups: []string{"system:serviceaccounts", "system:authenticated"},
-			ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: c.verb, Group: c.group, Resource: c.resource, Namespace: c.namespace},
+			User:   "system:serviceaccount:" + namespace + ":" + account,
+			Groups: []string{"system:serviceaccounts", "system:authenticated"},
+			ResourceAttributes: &authorizationv1.ResourceAttributes{
+				Verb: c.verb, Group: c.group, Resource: c.resource, Namespace: c.namespace,
+			},
 		}}
 		if err := s.Client.Create(t.Context(), review); err != nil {
 			t.Fatal(err)

@@ -24,9 +24,13 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/testing/program"
 )
 
-// Helm takes over the objects of `xpkg bootstrap`, and `xpkg bootstrap` those of Helm. Neither replaces an object, and Helm removes no CRD.
+// Helm takes over the objects of `xpkg bootstrap`, and `xpkg bootstrap` those of Helm. Neither replaces an object, and
+// Helm removes no CRD.
 func TestHelmAndBootstrapTakeOverFromEachOther(t *testing.T) {
-	lane.Full(t, "test/bootstrap.TestManagerRunsWithBootstrapManifests", "internal/bootstrap/chart.TestTheChartIsWhatBootstrapPrints")
+	lane.Full(
+		t, "test/bootstrap.TestManagerRunsWithBootstrapManifests",
+		"internal/bootstrap/chart.TestTheChartIsWhatBootstrapPrints",
+	)
 	if testing.Short() {
 		t.Skip("builds the program and Helm: skipped with -short")
 	}
@@ -78,7 +82,10 @@ func TestHelmAndBootstrapTakeOverFromEachOther(t *testing.T) {
 // helm runs Helm, of the version that the tools are pinned to, as an administrator.
 func (s *suite) helm(t *testing.T, args ...string) {
 	t.Helper()
-	tool := []string{"tool", "-modfile=" + filepath.Join("..", "..", "tools", "helm", "go.mod"), "helm", "--kubeconfig", cluster.Kubeconfig(t), "--namespace", namespace}
+	tool := []string{
+		"tool", "-modfile=" + filepath.Join("..", "..", "tools", "helm", "go.mod"), "helm", "--kubeconfig",
+		cluster.Kubeconfig(t), "--namespace", namespace,
+	}
 	cmd := exec.CommandContext(t.Context(), "go", append(tool, args...)...)
 	dir := t.TempDir()
 	cmd.Env = append(os.Environ(), "HELM_CACHE_HOME="+dir, "HELM_CONFIG_HOME="+dir, "HELM_DATA_HOME="+dir)
@@ -93,8 +100,10 @@ func (s *suite) identities(t *testing.T) map[string]types.UID {
 	found := map[string]types.UID{}
 	selector := client.MatchingLabels{"app.kubernetes.io/name": "xpkg"}
 	for kind, list := range map[string]client.ObjectList{
-		"Deployment": &appsv1.DeploymentList{}, "ServiceAccount": &corev1.ServiceAccountList{}, "ClusterRole": &rbacv1.ClusterRoleList{},
-		"ClusterRoleBinding": &rbacv1.ClusterRoleBindingList{}, "Role": &rbacv1.RoleList{}, "RoleBinding": &rbacv1.RoleBindingList{},
+		"Deployment": &appsv1.DeploymentList{}, "ServiceAccount": &corev1.ServiceAccountList{},
+		"ClusterRole":        &rbacv1.ClusterRoleList{},
+		"ClusterRoleBinding": &rbacv1.ClusterRoleBindingList{}, "Role": &rbacv1.RoleList{},
+		"RoleBinding":              &rbacv1.RoleBindingList{},
 		"CustomResourceDefinition": &apiextensionsv1.CustomResourceDefinitionList{},
 	} {
 		var options []client.ListOption

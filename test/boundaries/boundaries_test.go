@@ -18,7 +18,14 @@ const module = "github.com/xpkg-dev/xpkg/"
 
 // pure lists packages that map values to values. They must not use a network, a
 // cluster, a process or a clock.
-var pure = []string{"internal/bootstrap", "internal/composition", "internal/function/protocol", "internal/provide", "internal/fence", "pkg/catalog", "pkg/catalog/docs", "pkg/desired", "pkg/crddiff", "pkg/dependency", "pkg/errcode", "pkg/firstgen", "pkg/packagediff", "pkg/xpkg", "pkg/xpkg/check", "pkg/xpkg/crd", "pkg/xpkg/index", "internal/imageconfig", "internal/registry/web/fields", "internal/registry/web/untrusted", "internal/registry/access", "pkg/plan", "internal/revision", "pkg/rbac", "internal/runtime/manifests", "pkg/runtimedefaults", "pkg/solver", "pkg/version", "internal/spelling", "internal/wording"}
+var pure = []string{
+	"internal/bootstrap", "internal/composition", "internal/function/protocol", "internal/provide", "internal/fence",
+	"pkg/catalog", "pkg/catalog/docs", "pkg/desired", "pkg/crddiff", "pkg/dependency", "pkg/errcode", "pkg/firstgen",
+	"pkg/packagediff", "pkg/xpkg", "pkg/xpkg/check", "pkg/xpkg/crd", "pkg/xpkg/index", "internal/imageconfig",
+	"internal/registry/web/fields", "internal/registry/web/untrusted", "internal/registry/access", "pkg/plan",
+	"internal/revision", "pkg/rbac", "internal/runtime/manifests", "pkg/runtimedefaults", "pkg/solver", "pkg/version",
+	"internal/spelling", "internal/wording",
+}
 
 // impure lists packages that pure packages must not import.
 var impure = []string{
@@ -122,7 +129,9 @@ func TestPackagesAreSmall(t *testing.T) {
 // TestManagerHasNoSandbox proves that the manager of a cluster does not depend on the
 // code that runs package runtimes as processes: the command passes it in.
 func TestManagerHasNoSandbox(t *testing.T) {
-	for _, pkg := range []string{"internal/controller", "internal/bootstrap", "internal/runtime", "internal/runtime/deployment"} {
+	for _, pkg := range []string{
+		"internal/controller", "internal/bootstrap", "internal/runtime", "internal/runtime/deployment",
+	} {
 		cmd := exec.Command("go", "list", "-deps", "./"+pkg)
 		cmd.Dir = root(t)
 		out, err := cmd.Output()
@@ -130,7 +139,9 @@ func TestManagerHasNoSandbox(t *testing.T) {
 			t.Fatalf("go list %s: %v", pkg, err)
 		}
 		for dep := range strings.FieldsSeq(string(out)) {
-			for _, f := range []string{"internal/runtime/sandbox", "internal/runtime/processruntime", "internal/up", "internal/cli"} {
+			for _, f := range []string{
+				"internal/runtime/sandbox", "internal/runtime/processruntime", "internal/up", "internal/cli",
+			} {
 				if within(dep, module+f) {
 					t.Errorf("%s depends on %s", pkg, dep)
 				}
@@ -152,7 +163,10 @@ func TestOnlyTheManagerAndCommandsKnowControllers(t *testing.T) {
 // Only the nested module depends on Kubernetes itself, so the library, the command and the manager stay
 // small.
 func TestKubernetesStaysInItsModule(t *testing.T) {
-	for _, file := range []string{"go.mod", "tools/go.mod", "tools/lint/go.mod", "tools/helm/go.mod", "tools/image/go.mod", "tools/release/go.mod", "tools/alerts/go.mod", "tools/site/go.mod", "examples/function-greet/go.mod"} {
+	for _, file := range []string{
+		"go.mod", "tools/go.mod", "tools/lint/go.mod", "tools/helm/go.mod", "tools/image/go.mod", "tools/release/go.mod",
+		"tools/alerts/go.mod", "tools/site/go.mod", "examples/function-greet/go.mod",
+	} {
 		raw, err := os.ReadFile(filepath.Join(root(t), file))
 		if err != nil {
 			t.Fatal(err)
@@ -165,8 +179,8 @@ func TestKubernetesStaysInItsModule(t *testing.T) {
 	}
 }
 
-// The control plane has copies of the files that return the pages of the executable. If its module depended on the main one, it would not have
-// the versions of dependencies with which Kubernetes is tested.
+// The control plane has copies of the files that return the pages of the executable. If its module depended on the main
+// one, it would not have the versions of dependencies with which Kubernetes is tested.
 func TestCopiesInTheControlPlaneAreEqual(t *testing.T) {
 	copies, err := filepath.Glob(filepath.Join(root(t), "controlplane/internal/heapgrowth/executable*.go"))
 	if err != nil || len(copies) == 0 {
@@ -196,7 +210,9 @@ func TestCommandsReadUserFilesWithTheContext(t *testing.T) {
 		"internal/cli/cli.go os.Stdin":                           "it becomes Env.Stdin, which Env.Input reads",
 		"internal/cli/artifact/dockerconfig/file.go os.ReadFile": "the callers wait with fileutil.Await",
 	}
-	forbidden := map[string][]string{"os": {"Open", "OpenFile", "OpenRoot", "ReadFile", "DirFS", "Stdin"}, "ioutil": {"ReadFile", "ReadAll"}}
+	forbidden := map[string][]string{"os": {"Open", "OpenFile", "OpenRoot", "ReadFile", "DirFS", "Stdin"}, "ioutil": {
+		"ReadFile", "ReadAll",
+	}}
 	base := root(t)
 	err := filepath.WalkDir(filepath.Join(base, "internal", "cli"), func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
@@ -218,7 +234,10 @@ func TestCommandsReadUserFilesWithTheContext(t *testing.T) {
 			}
 			key := name + " " + from.Name + "." + call.Sel.Name
 			if _, ok := allowed[key]; !ok {
-				t.Errorf("%s reads with %s.%s, which no signal ends: use terminal.Env.OpenInput or fileutil.OpenFolder", name, from.Name, call.Sel.Name)
+				t.Errorf(
+					"%s reads with %s.%s, which no signal ends: use terminal.Env.OpenInput or fileutil.OpenFolder", name, from.Name,
+					call.Sel.Name,
+				)
 			}
 			delete(allowed, key)
 			return true

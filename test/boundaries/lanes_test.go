@@ -16,7 +16,8 @@ var (
 	bounding = regexp.MustCompile(`"([^"]+)\.(Test\w+)"`)
 )
 
-// TestEachPromiseHasATestInTheFirstLane proves that a test of the full lane names tests that exist and that run in the first lane.
+// TestEachPromiseHasATestInTheFirstLane proves that a test of the full lane names tests that exist and that run in the
+// first lane.
 func TestEachPromiseHasATestInTheFirstLane(t *testing.T) {
 	exists, full := map[string]bool{}, map[string][]string{}
 	err := filepath.WalkDir(root(t), func(path string, d fs.DirEntry, err error) error {

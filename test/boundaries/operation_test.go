@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestTheLibraryKnowsNoCommands proves that only the program, and packages that describe it, import commands: operations and the state of
-// packages can be used without a command line and a terminal.
+// TestTheLibraryKnowsNoCommands proves that only the program, and packages that describe it, import commands:
+// operations and the state of packages can be used without a command line and a terminal.
 func TestTheLibraryKnowsNoCommands(t *testing.T) {
 	allowed := []string{"internal/cli", "internal/docs", "internal/testing"}
 	cmd := exec.Command("go", "list", "-f", `{{.ImportPath}}{{range .Imports}} {{.}}{{end}}`, "./internal/...")
@@ -35,10 +35,13 @@ func TestTheLibraryKnowsNoCommands(t *testing.T) {
 	}
 }
 
-// TestOneWriterOfPackages proves that commands write packages only with internal/operation, and that one file of it writes them.
+// TestOneWriterOfPackages proves that commands write packages only with internal/operation, and that one file of it
+// writes them.
 func TestOneWriterOfPackages(t *testing.T) {
 	calls := map[string]int{}
-	for _, folder := range []string{"internal/cli/packages", "internal/cli/dependencies", "internal/inventory", "internal/operation"} {
+	for _, folder := range []string{
+		"internal/cli/packages", "internal/cli/dependencies", "internal/inventory", "internal/operation",
+	} {
 		files, err := filepath.Glob(filepath.Join(root(t), folder, "*.go"))
 		if err != nil || len(files) == 0 {
 			t.Fatalf("%s: %d files, %v", folder, len(files), err)
@@ -93,5 +96,6 @@ func writesObject(n ast.Node) bool {
 	case *ast.SelectorExpr:
 		isContext = first.Sel.Name == "Context"
 	}
-	return isContext && slices.Contains([]string{"Create", "Update", "Patch", "Delete", "DeleteAllOf", "Apply"}, method.Sel.Name)
+	return isContext &&
+		slices.Contains([]string{"Create", "Update", "Patch", "Delete", "DeleteAllOf", "Apply"}, method.Sel.Name)
 }

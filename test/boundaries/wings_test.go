@@ -6,11 +6,12 @@ import (
 	"testing"
 )
 
-// wings are the products that stand beside the core: the package manager, its commands and the local control plane. The core must work, and
-// be understood, without them.
+// wings are the products that stand beside the core: the package manager, its commands and the local control plane. The
+// core must work, and be understood, without them.
 var wings = map[string][]string{
 	"registry": {
-		"internal/registry", "internal/indexer", "internal/mirror", "internal/retention", "internal/packagestatus", "internal/cli/registry",
+		"internal/registry", "internal/indexer", "internal/mirror", "internal/retention", "internal/packagestatus",
+		"internal/cli/registry",
 		"internal/cli/indexes",
 	},
 	// The format of its packages, pkg/firstgen, belongs to the core, which reads packages of every format.
@@ -21,9 +22,12 @@ var wings = map[string][]string{
 }
 
 // composers are the packages that put the program together from the core and the wings, or describe all of it.
-var composers = []string{"cmd", "internal/cli", "internal/docs", "internal/errcodes", "internal/testing", "test", "apis", "apis/crds"}
+var composers = []string{
+	"cmd", "internal/cli", "internal/docs", "internal/errcodes", "internal/testing", "test", "apis", "apis/crds",
+}
 
-// crossings are the imports of wings by the core that exist. A new one needs an interface instead, and one that is removed is removed here.
+// crossings are the imports of wings by the core that exist. A new one needs an interface instead, and one that is
+// removed is removed here.
 var crossings = map[string][]string{
 	"internal/cli/content": {"registry"},
 	"internal/cli/manager": {"registry"},
@@ -44,7 +48,8 @@ func wingOf(pkg string) string {
 	return ""
 }
 
-// TestTheCoreKnowsNoWings proves that the core, and each wing, imports no other wing, but for the crossings that are listed.
+// TestTheCoreKnowsNoWings proves that the core, and each wing, imports no other wing, but for the crossings that are
+// listed.
 func TestTheCoreKnowsNoWings(t *testing.T) {
 	cmd := exec.Command("go", "list", "-f", `{{.ImportPath}}{{range .Imports}} {{.}}{{end}}`, "./...")
 	cmd.Dir = root(t)
@@ -92,7 +97,8 @@ func TestTheCoreKnowsNoWings(t *testing.T) {
 	}
 }
 
-// isComposer reports whether a package is a composer. The subpackages of internal/cli are not, because they belong to the core or to a wing.
+// isComposer reports whether a package is a composer. The subpackages of internal/cli are not, because they belong to
+// the core or to a wing.
 func isComposer(pkg string) bool {
 	for _, c := range composers {
 		if pkg == c || c != "internal/cli" && c != "apis" && within(pkg, c) {

@@ -64,7 +64,8 @@ func TestEndToEnd(t *testing.T) {
 	private := privateRegistry(t, e.Registry)
 
 	testscript.RunT(session.InTurn(t), testscript.Params{
-		Files: session.Scripts(t, "testdata", "TestConfigurationWithDependency", "TestDeploymentRuntimeConfig", "TestImageConfigRewrite",
+		Files: session.Scripts(t,
+			"testdata", "TestConfigurationWithDependency", "TestDeploymentRuntimeConfig", "TestImageConfigRewrite",
 			"TestNoValidVersion", "TestPackageRevisionLifeCycle", "TestProviderUpgrade", "TestUpgradeDependencyVersion"),
 		RequireExplicitExec: true,
 		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"push": push, "expand": session.Expand},

@@ -27,15 +27,16 @@ func rolesOf(xrd *unstructured.Unstructured, group string) []rbacv1.ClusterRole 
 	return out
 }
 
-// The roles of XRDs that no package contains are the ones of the RBAC manager before and after the manager, which maintains
-// them while it manages the packages. It writes none while the RBAC manager runs.
+// The roles of XRDs that no package contains are the ones of the RBAC manager before and after the manager, which
+// maintains them while it manages the packages. It writes none while the RBAC manager runs.
 func TestRolesOfXRDsMoveFromCoreAndBack(t *testing.T) {
 	in := installCore(t, "none")
 	t.Cleanup(func() { (&withManager{suite: in.suite}).restorePackageAPI(t) })
 	create := func(group string) *unstructured.Unstructured {
 		xrd := &unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": "apiextensions.crossplane.io/v1", "kind": "CompositeResourceDefinition", "metadata": map[string]any{"name": "xs." + group},
-			"spec": map[string]any{"group": group, "names": map[string]any{"kind": "X", "plural": "xs"}},
+			"apiVersion": "apiextensions.crossplane.io/v1", "kind": "CompositeResourceDefinition",
+			"metadata": map[string]any{"name": "xs." + group},
+			"spec":     map[string]any{"group": group, "names": map[string]any{"kind": "X", "plural": "xs"}},
 		}}
 		in.CreateTemporary(t, xrd)
 		return xrd
@@ -62,8 +63,9 @@ func TestRolesOfXRDsMoveFromCoreAndBack(t *testing.T) {
 					return err.Error(), false
 				}
 				_, marked := live.Annotations[plan.ContentDigestAnnotation]
-				return fmt.Sprintf("%+v", live), marked == want && rbac.Fulfills(live, role) && slices.EqualFunc(live.OwnerReferences, role.OwnerReferences,
-					func(a, b metav1.OwnerReference) bool { return a.UID == b.UID && *a.Controller == *b.Controller })
+				return fmt.Sprintf("%+v", live),
+					marked == want && rbac.Fulfills(live, role) && slices.EqualFunc(live.OwnerReferences, role.OwnerReferences,
+						func(a, b metav1.OwnerReference) bool { return a.UID == b.UID && *a.Controller == *b.Controller })
 			})
 		}
 	}
@@ -71,7 +73,9 @@ func TestRolesOfXRDsMoveFromCoreAndBack(t *testing.T) {
 	in.Delete(t, roles[0].DeepCopy())
 	maintained(true)
 
-	back, err := tocore.Plan(t.Context(), tocore.Options{Client: newMigrationClient(t, in.Config), Namespace: namespace, Poll: pace})
+	back, err := tocore.Plan(t.Context(), tocore.Options{
+		Client: newMigrationClient(t, in.Config), Namespace: namespace, Poll: pace,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,6 +83,9 @@ func TestRolesOfXRDsMoveFromCoreAndBack(t *testing.T) {
 	maintained(false)
 	// The RBAC manager updates each role to its own form.
 	for _, role := range roles {
-		env.Update(t, in.Env, role.DeepCopy(), func(live *rbacv1.ClusterRole) { live.Labels, live.Rules = maps.Clone(role.Labels), role.Rules })
+		env.Update(
+			t, in.Env, role.DeepCopy(),
+			func(live *rbacv1.ClusterRole) { live.Labels, live.Rules = maps.Clone(role.Labels), role.Rules },
+		)
 	}
 }

@@ -95,7 +95,9 @@ spec:
 func (s *suite) install(t *testing.T, name string) *v1.Provider {
 	t.Helper()
 	ref := s.Push(t, "core/"+name, "v1.0.0", providerYAML(name, "first"))
-	p := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1.ProviderSpec{PackageSpec: v1.PackageSpec{Package: ref}}}
+	p := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1.ProviderSpec{PackageSpec: v1.PackageSpec{
+		Package: ref,
+	}}}
 	s.Create(t, p)
 	t.Cleanup(func() {
 		s.Delete(t, p)
@@ -111,7 +113,9 @@ func (s *suite) fence(t *testing.T) {
 	policy, binding := crossplane.Fence(types.NamespacedName{Namespace: namespace, Name: crossplane.DefaultAccount})
 	s.Create(t, policy, binding)
 	t.Cleanup(func() { s.Delete(t, policy, binding) })
-	probe := &v1.Configuration{ObjectMeta: metav1.ObjectMeta{Name: "probe"}, Spec: v1.ConfigurationSpec{PackageSpec: v1.PackageSpec{Package: "registry.example.org/probe:v1"}}}
+	probe := &v1.Configuration{ObjectMeta: metav1.ObjectMeta{Name: "probe"}, Spec: v1.ConfigurationSpec{
+		PackageSpec: v1.PackageSpec{Package: "registry.example.org/probe:v1"},
+	}}
 	wait.Until(t, env.Limit, "the fence is enforced", func() (string, bool) {
 		err := s.core.Create(t.Context(), probe.DeepCopy(), client.DryRunAll)
 		return errorText(err), apierrors.IsForbidden(err)
@@ -137,7 +141,9 @@ func (s *suite) deploy(t *testing.T, name string, args ...string) *appsv1.Deploy
 				ObjectMeta: metav1.ObjectMeta{Labels: labels},
 				Spec: corev1.PodSpec{
 					ServiceAccountName: crossplane.DefaultAccount,
-					Containers:         []corev1.Container{{Name: "core", Image: "registry.example.org/crossplane:" + s.version, Args: args}},
+					Containers: []corev1.Container{{
+						Name: "core", Image: "registry.example.org/crossplane:" + s.version, Args: args,
+					}},
 				},
 			},
 		},
@@ -179,12 +185,18 @@ func TestFenceDeniesCoreEveryWriteOfPackages(t *testing.T) {
 	ctx := t.Context()
 	denied("delete", s.core.Delete(ctx, p.DeepCopy()))
 	denied("delete all", s.core.DeleteAllOf(ctx, &v1.ProviderRevision{}))
-	denied("spec", s.core.Update(ctx, change(func(p *v1.Provider) { p.Spec.SkipDependencyResolution = !p.Spec.SkipDependencyResolution })))
+	denied("spec", s.core.Update(
+		ctx, change(func(p *v1.Provider) { p.Spec.SkipDependencyResolution = !p.Spec.SkipDependencyResolution }),
+	))
 	denied("labels", s.core.Update(ctx, change(func(p *v1.Provider) { p.Labels = map[string]string{"a": "b"} })))
 	denied("annotations", s.core.Update(ctx, change(func(p *v1.Provider) { p.Annotations = map[string]string{"a": "b"} })))
-	denied("finalizers", s.core.Update(ctx, change(func(p *v1.Provider) { p.Finalizers = append(p.Finalizers, "revision.pkg.crossplane.io") })))
+	denied("finalizers", s.core.Update(
+		ctx, change(func(p *v1.Provider) { p.Finalizers = append(p.Finalizers, "revision.pkg.crossplane.io") }),
+	))
 	denied("owners", s.core.Update(ctx, change(func(p *v1.Provider) {
-		p.OwnerReferences = append(p.OwnerReferences, metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "a", UID: "a"})
+		p.OwnerReferences = append(p.OwnerReferences, metav1.OwnerReference{
+			APIVersion: "v1", Kind: "ConfigMap", Name: "a", UID: "a",
+		})
 	})))
 	denied("status", s.core.Status().Update(ctx, change(func(p *v1.Provider) { p.Status.Conditions = nil })))
 	lock := &v1beta1.Lock{}
@@ -195,7 +207,9 @@ func TestFenceDeniesCoreEveryWriteOfPackages(t *testing.T) {
 	emptied.Packages = nil
 	denied("the packages of the Lock", s.core.Update(ctx, emptied))
 
-	if err := s.core.Patch(ctx, lock, client.RawPatch(types.MergePatchType, []byte(`{"apiVersion":"pkg.crossplane.io/v1beta1","kind":"Lock","metadata":{"name":"lock"}}`))); err != nil {
+	if err := s.core.Patch(ctx, lock, client.RawPatch(
+		types.MergePatchType, []byte(`{"apiVersion":"pkg.crossplane.io/v1beta1","kind":"Lock","metadata":{"name":"lock"}}`),
+	)); err != nil {
 		t.Errorf("a patch of the Lock that changes nothing, as the initialization of core makes it: %v", err)
 	}
 	if err := s.core.Update(ctx, read()); err != nil {
@@ -222,15 +236,21 @@ func TestFenceDeniesCoreEveryWriteOfPackages(t *testing.T) {
 		return corev1.ObjectReference{APIVersion: apiVersion, Kind: kind, Name: p.Name, Namespace: namespace}
 	}
 	event := func(of corev1.ObjectReference) *corev1.Event {
-		return &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "core-"}, InvolvedObject: of, Reason: "UnpackPackage", Type: "Warning"}
+		return &corev1.Event{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "core-"}, InvolvedObject: of,
+			Reason: "UnpackPackage", Type: "Warning",
+		}
 	}
 	newEvent := func(of corev1.ObjectReference) *eventsv1.Event {
 		return &eventsv1.Event{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "core-"}, Regarding: of, Reason: "UnpackPackage", Type: "Warning",
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "core-"}, Regarding: of, Reason: "UnpackPackage",
+			Type:      "Warning",
 			EventTime: metav1.NowMicro(), ReportingController: "core", ReportingInstance: "core-0", Action: "Reconcile",
 		}
 	}
-	for kind, apiVersion := range map[string]string{"Provider": "pkg.crossplane.io/v1", "ProviderRevision": "pkg.crossplane.io/v1", "Lock": "pkg.crossplane.io/v1beta1"} {
+	for kind, apiVersion := range map[string]string{
+		"Provider": "pkg.crossplane.io/v1", "ProviderRevision": "pkg.crossplane.io/v1", "Lock": "pkg.crossplane.io/v1beta1",
+	} {
 		denied("an event about a "+kind, s.core.Create(ctx, event(about(apiVersion, kind))))
 		denied("a new event about a "+kind, s.core.Create(ctx, newEvent(about(apiVersion, kind))))
 	}
@@ -265,7 +285,9 @@ func TestManagerWaitsWhileAnUnfencedCoreRuns(t *testing.T) {
 	}
 	s.fence(t)
 	env.Update(t, s.Env, d, func(d *appsv1.Deployment) {
-		d.Spec.Template.Spec.Containers[0].Args = append(d.Spec.Template.Spec.Containers[0].Args, "--package-runtime=External")
+		d.Spec.Template.Spec.Containers[0].Args = append(
+			d.Spec.Template.Spec.Containers[0].Args, "--package-runtime=External",
+		)
 	})
 	s.WaitReady(t, p)
 }

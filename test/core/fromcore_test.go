@@ -50,8 +50,8 @@ type installation struct {
 	pods []types.UID
 }
 
-// installCore creates the Deployments of Crossplane. A stand-in adds its finalizer to the revisions of a package, as core
-// does, until the test ends.
+// installCore creates the Deployments of Crossplane. A stand-in adds its finalizer to the revisions of a package, as
+// core does, until the test ends.
 func installCore(t *testing.T, name string) *installation {
 	t.Helper()
 	return installCoreIn(t, newSuite(t), name)
@@ -62,9 +62,12 @@ func installCoreIn(t *testing.T, s *suite, name string) *installation {
 	t.Helper()
 	s.InstallPackageAPI(t)
 	s.StartKubelet(t, namespace)
-	s.EnsureCreated(t, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: crossplane.DefaultAccount}})
+	s.EnsureCreated(t, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
+		Namespace: namespace, Name: crossplane.DefaultAccount,
+	}})
 	in := &installation{
-		suite: s, core: s.deploy(t, crossplane.DeploymentName, "core", "start", "--debug"), rbac: s.deploy(t, crossplane.RBACDeploymentName, "rbac", "start"),
+		suite: s, core: s.deploy(t, crossplane.DeploymentName, "core", "start", "--debug"),
+		rbac:    s.deploy(t, crossplane.RBACDeploymentName, "rbac", "start"),
 		options: bootstrap.Options{Namespace: namespace, Image: "registry.example.org/xpkg:v1", Replicas: 2},
 		content: env.OpenContent(t, t.TempDir(), fetch.Options{}).Source,
 	}
@@ -111,7 +114,8 @@ func (in *installation) waitRuntime(t *testing.T, p installed) {
 	in.pods = in.podsOf(t, p.provider.Name)
 }
 
-// startManager runs the manager as soon as its Deployment exists, in place of its pods, until the Deployment has no replicas.
+// startManager runs the manager as soon as its Deployment exists, in place of its pods, until the Deployment has no
+// replicas.
 func (in *installation) startManager(t *testing.T, cfg *rest.Config) {
 	t.Helper()
 	o := env.OpenContent(t, t.TempDir(), fetch.Options{}).Options()
@@ -195,10 +199,15 @@ func (in *installation) checkMoved(t *testing.T, p installed) {
 		t.Errorf("pods %v, were %v", got, in.pods)
 	}
 	core, rbac := &appsv1.Deployment{}, &appsv1.Deployment{}
-	if err := errors.Join(in.Client.Get(t.Context(), client.ObjectKeyFromObject(in.core), core), in.Client.Get(t.Context(), client.ObjectKeyFromObject(in.rbac), rbac)); err != nil {
+	if err := errors.Join(
+		in.Client.Get(t.Context(), client.ObjectKeyFromObject(in.core), core),
+		in.Client.Get(t.Context(), client.ObjectKeyFromObject(in.rbac), rbac),
+	); err != nil {
 		t.Fatal(err)
 	}
-	if args := core.Spec.Template.Spec.Containers[0].Args; !slices.Equal(args, []string{"core", "start", "--debug", crossplane.ExternalRuntime}) || *rbac.Spec.Replicas != 0 {
+	if args := core.Spec.Template.Spec.Containers[0].Args; !slices.Equal(args, []string{
+		"core", "start", "--debug", crossplane.ExternalRuntime,
+	}) || *rbac.Spec.Replicas != 0 {
 		t.Errorf("core runs with %q, and its RBAC manager has %d replicas", args, *rbac.Spec.Replicas)
 	}
 	for _, d := range []struct{ before, now *appsv1.Deployment }{{in.core, core}, {in.rbac, rbac}} {
@@ -216,9 +225,9 @@ func (in *installation) checkMoved(t *testing.T, p installed) {
 	}
 }
 
-// The migration of a Provider of core writes each CRD once. The revision keeps its name, the Deployment and its pods stay, no
-// generation and no UID of a CRD changes, and all custom resources are readable at all times. Afterwards the Provider can be
-// updated and uninstalled.
+// The migration of a Provider of core writes each CRD once. The revision keeps its name, the Deployment and its pods
+// stay, no generation and no UID of a CRD changes, and all custom resources are readable at all times. Afterwards the
+// Provider can be updated and uninstalled.
 func TestMigrationFromCoreRestartsNoRuntime(t *testing.T) {
 	lane.Full(t, "test/core.TestThereAndBack", "test/core.TestRolesOfXRDsMoveFromCoreAndBack")
 	const name = "takenover"
@@ -358,7 +367,8 @@ func TestMigrationPlanNamesMovedTags(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := revision.Name(p.provider, digest.String(), in.Revisions(t, p.provider))
-	if got := forecast(); !strings.Contains(got, "gets the new revision "+want+", as by an update: its tag refers to "+digest.String()) {
+	if got := forecast(); !strings.Contains(got, "gets the new revision "+want+", as by an update: its tag refers to "+
+		digest.String()) {
 		t.Errorf("after the tag has moved:\n%s", got)
 	}
 	if err := in.migrate(t, in.Config, 0); err != nil {
@@ -381,9 +391,11 @@ func isWriteCall(c fault.Call) bool { return c.Method != http.MethodGet }
 // everyCall reports whether each call fails once. Otherwise every sixth call does.
 var everyCall = lane.IsFull()
 
-// failEachCall repeats a migration until it is complete. Each run ends with a fault at the first call that can fail and, by
-// its method and path, has not failed before. It returns the number of these runs.
-func failEachCall(t *testing.T, to *rest.Config, kind fault.Kind, fails func(fault.Call) bool, migrate func(*rest.Config) error) int {
+// failEachCall repeats a migration until it is complete. Each run ends with a fault at the first call that can fail
+// and, by its method and path, has not failed before. It returns the number of these runs.
+func failEachCall(
+	t *testing.T, to *rest.Config, kind fault.Kind, fails func(fault.Call) bool, migrate func(*rest.Config) error,
+) int {
 	t.Helper()
 	// known are the numbers of calls in the order in which they were made first.
 	network, failed, known := fault.New(fault.SingleSubject("migration")), map[string]bool{}, map[string]int{}
@@ -418,7 +430,8 @@ func failEachCall(t *testing.T, to *rest.Config, kind fault.Kind, fails func(fau
 	}
 }
 
-// countChanges returns a function that returns how often the metadata or the spec of each CRD of a Provider was changed.
+// countChanges returns a function that returns how often the metadata or the spec of each CRD of a Provider was
+// changed.
 func (s *suite) countChanges(t *testing.T, name string) func() map[string]int {
 	t.Helper()
 	list := &apiextensionsv1.CustomResourceDefinitionList{}
@@ -429,7 +442,9 @@ func (s *suite) countChanges(t *testing.T, name string) func() map[string]int {
 	for i := range list.Items {
 		last[list.Items[i].Name] = &list.Items[i]
 	}
-	w, err := s.Client.Watch(t.Context(), &apiextensionsv1.CustomResourceDefinitionList{}, &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.ResourceVersion}})
+	w, err := s.Client.Watch(t.Context(), &apiextensionsv1.CustomResourceDefinitionList{}, &client.ListOptions{
+		Raw: &metav1.ListOptions{ResourceVersion: list.ResourceVersion},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -460,13 +475,15 @@ func (s *suite) countChanges(t *testing.T, name string) func() map[string]int {
 
 // sameDefinition reports whether two states of a CRD differ in their status and in the marks of the API server only.
 func sameDefinition(a, b *apiextensionsv1.CustomResourceDefinition) bool {
-	return equality.Semantic.DeepEqual(a.Spec, b.Spec) && equality.Semantic.DeepEqual(a.OwnerReferences, b.OwnerReferences) &&
+	return equality.Semantic.DeepEqual(a.Spec, b.Spec) &&
+		equality.Semantic.DeepEqual(a.OwnerReferences, b.OwnerReferences) &&
 		equality.Semantic.DeepEqual(a.Labels, b.Labels) && equality.Semantic.DeepEqual(a.Annotations, b.Annotations) &&
-		equality.Semantic.DeepEqual(a.Finalizers, b.Finalizers) && equality.Semantic.DeepEqual(a.DeletionTimestamp, b.DeletionTimestamp)
+		equality.Semantic.DeepEqual(a.Finalizers, b.Finalizers) &&
+		equality.Semantic.DeepEqual(a.DeletionTimestamp, b.DeletionTimestamp)
 }
 
-// readThings reads the custom resources of a Provider, kind by kind, until the returned function is called, which returns the
-// number of reads. It fails if a read fails, or if it does not return all objects.
+// readThings reads the custom resources of a Provider, kind by kind, until the returned function is called, which
+// returns the number of reads. It fails if a read fails, or if it does not return all objects.
 func (s *suite) readThings(t *testing.T, name string) func() int {
 	t.Helper()
 	stop, done, reads := make(chan struct{}), make(chan struct{}), 0
@@ -481,7 +498,9 @@ func (s *suite) readThings(t *testing.T, name string) func() int {
 		defer tick.Stop()
 		for ; ; reads++ {
 			kind := reads % takenCRDs
-			list := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": name + ".example.org/v1", "kind": fmt.Sprintf("Thing%dList", kind)}}
+			list := &unstructured.UnstructuredList{Object: map[string]any{
+				"apiVersion": name + ".example.org/v1", "kind": fmt.Sprintf("Thing%dList", kind),
+			}}
 			if err := c.List(context.Background(), list); err != nil || len(list.Items) != counts[kind] {
 				t.Errorf("%d custom resources of kind %d, want %d: %v", len(list.Items), kind, counts[kind], err)
 				return

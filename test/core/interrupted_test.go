@@ -14,8 +14,8 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/testing/lane"
 )
 
-// The way back stops after each step, and at each of its writes: before the write, or after it was carried out without an
-// answer. Each time the next run continues, runtimes serve at all moments, and the end is the same.
+// The way back stops after each step, and at each of its writes: before the write, or after it was carried out without
+// an answer. Each time the next run continues, runtimes serve at all moments, and the end is the same.
 func TestWayBackContinues(t *testing.T) {
 	lane.Full(t, "test/core.TestThereAndBack", "internal/migration/fromcore.TestPlanFollowsTheCluster")
 	for name, stop := range map[string]func(t *testing.T, s *withManager) (runs int){
@@ -29,10 +29,14 @@ func TestWayBackContinues(t *testing.T) {
 			}
 		},
 		"errors": func(t *testing.T, s *withManager) int {
-			return failEachCall(t, s.Config, fault.ServerError, isWriteCall, func(cfg *rest.Config) error { return s.migrate(t, cfg, 0) })
+			return failEachCall(
+				t, s.Config, fault.ServerError, isWriteCall, func(cfg *rest.Config) error { return s.migrate(t, cfg, 0) },
+			)
 		},
 		"lost": func(t *testing.T, s *withManager) int {
-			return failEachCall(t, s.Config, fault.LostAnswer, isWriteCall, func(cfg *rest.Config) error { return s.migrate(t, cfg, 0) })
+			return failEachCall(
+				t, s.Config, fault.LostAnswer, isWriteCall, func(cfg *rest.Config) error { return s.migrate(t, cfg, 0) },
+			)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

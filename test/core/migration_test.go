@@ -83,8 +83,11 @@ func newWithCore(t *testing.T) *withManager {
 	s.InstallPackageAPI(t)
 	t.Cleanup(func() { s.restorePackageAPI(t) })
 	s.StartKubelet(t, namespace)
-	s.EnsureCreated(t, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: crossplane.DefaultAccount}})
-	s.coreDeployment, s.rbacDeployment = s.deploy(t, crossplane.DeploymentName, "core", "start"), s.deploy(t, "crossplane-rbac-manager", "rbac", "start")
+	s.EnsureCreated(t, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
+		Namespace: namespace, Name: crossplane.DefaultAccount,
+	}})
+	s.coreDeployment, s.rbacDeployment = s.deploy(t, crossplane.DeploymentName, "core", "start"),
+		s.deploy(t, "crossplane-rbac-manager", "rbac", "start")
 	core := types.NamespacedName{Namespace: namespace, Name: crossplane.DefaultAccount}
 	s.standIn = newPackageManager(env.NewClient(t, s.audit.Wrap(s.As(crossplane.UserName(core)))))
 	return s
@@ -127,7 +130,9 @@ func (s *withManager) runManager(t *testing.T) {
 		if u.GetKind() == "CustomResourceDefinition" || u.GetKind() == "Namespace" {
 			continue
 		}
-		if err := s.Client.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(u), client.FieldOwner("test"), client.ForceOwnership); err != nil {
+		if err := s.Client.Apply(
+			t.Context(), client.ApplyConfigurationFromUnstructured(u), client.FieldOwner("test"), client.ForceOwnership,
+		); err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = s.Client.Delete(context.Background(), u) })
@@ -139,7 +144,8 @@ func (s *withManager) runManager(t *testing.T) {
 	m := s.RunManager(t, o)
 	run(t, func(ctx context.Context) error {
 		d := &appsv1.Deployment{}
-		if err := s.Client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: bootstrap.Name}, d); err == nil && *d.Spec.Replicas == 0 {
+		if err := s.Client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: bootstrap.Name}, d); err == nil &&
+			*d.Spec.Replicas == 0 {
 			m.Stop()
 		}
 		return nil
@@ -198,10 +204,11 @@ func newMigrationClient(t *testing.T, cfg *rest.Config) client.Client {
 
 func (s *withManager) runPlan(t *testing.T, p *migration.Plan) {
 	t.Helper()
-	err := p.Run(t.Context(), stepLimit, func(format string, args ...any) { t.Logf("  "+format, args...) }, func(step *migration.Step) error {
-		t.Logf("done: %s", step.Title)
-		return nil
-	})
+	err := p.Run(t.Context(),
+		stepLimit, func(format string, args ...any) { t.Logf("  "+format, args...) }, func(step *migration.Step) error {
+			t.Logf("done: %s", step.Title)
+			return nil
+		})
 	if err != nil {
 		seen, _ := s.standIn.settled()
 		t.Fatalf("%v\ncore: %s\nfailures of core: %v", err, seen, s.standIn.failures())
@@ -272,7 +279,8 @@ func (s *withManager) waitCore(t *testing.T, p v1.Package, reference string) {
 		if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil {
 			return err.Error(), false
 		}
-		ok := p.PackageStatus().CurrentIdentifier == reference && p.GetCondition(v1.TypeHealthy).Status == corev1.ConditionTrue
+		ok := p.PackageStatus().CurrentIdentifier == reference &&
+			p.GetCondition(v1.TypeHealthy).Status == corev1.ConditionTrue
 		return fmt.Sprintf("%s; failures %v", seen, s.standIn.failures()), settled && ok
 	})
 }

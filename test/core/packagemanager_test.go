@@ -114,7 +114,8 @@ func (m *packageManager) reconcile(ctx context.Context) error {
 		}
 		for _, rev := range revisions.Revisions() {
 			// The garbage collector deletes the revisions of a package that does not exist.
-			if owner := metav1.GetControllerOf(rev); owner != nil && !slices.ContainsFunc(packages.Packages(), func(p v1.Package) bool { return p.GetUID() == owner.UID }) {
+			if owner := metav1.GetControllerOf(rev); owner != nil &&
+				!slices.ContainsFunc(packages.Packages(), func(p v1.Package) bool { return p.GetUID() == owner.UID }) {
 				continue
 			}
 			m.once(rev, func() error { return m.reconcileRevision(ctx, rev, runtimes) })
@@ -123,15 +124,16 @@ func (m *packageManager) reconcile(ctx context.Context) error {
 	return errors.Join(m.errs...)
 }
 
-// once calls a function until it succeeds and has not changed its object. A package is reconciled in every round, because its
-// revisions change.
+// once calls a function until it succeeds and has not changed its object. A package is reconciled in every round,
+// because its revisions change.
 func (m *packageManager) once(o client.Object, reconcile func() error) {
 	before := o.GetResourceVersion()
 	if _, isRevision := o.(v1.PackageRevision); isRevision && m.seen[o.GetUID()] == before {
 		return
 	}
 	err := reconcile()
-	if status := apierrors.APIStatus(nil); errors.As(err, &status) && apierrors.IsNotFound(err) && status.Status().Details != nil && status.Status().Details.Name == o.GetName() {
+	if status := apierrors.APIStatus(nil); errors.As(err, &status) && apierrors.IsNotFound(err) &&
+		status.Status().Details != nil && status.Status().Details.Name == o.GetName() {
 		return // deleted since it was listed
 	}
 	if err == nil && o.GetResourceVersion() == before {
@@ -266,7 +268,9 @@ func (m *packageManager) reconcileRevision(ctx context.Context, rev v1.PackageRe
 		if err := m.establish(ctx, next, o.DeepCopy()); err != nil {
 			return err
 		}
-		next.RevisionStatus().ObjectRefs = append(next.RevisionStatus().ObjectRefs, v1.TypedReference{APIVersion: o.GetAPIVersion(), Kind: o.GetKind(), Name: o.GetName()})
+		next.RevisionStatus().ObjectRefs = append(next.RevisionStatus().ObjectRefs, v1.TypedReference{
+			APIVersion: o.GetAPIVersion(), Kind: o.GetKind(), Name: o.GetName(),
+		})
 	}
 	next.SetConditions(metav1.Now(), v1.RevisionHealthy())
 	if rev.RuntimeSpec() != nil && runtimes {
@@ -279,7 +283,9 @@ func (m *packageManager) reconcileRevision(ctx context.Context, rev v1.PackageRe
 }
 
 func ownerOf(rev v1.PackageRevision) plan.Owner {
-	return plan.Owner{APIVersion: v1.GroupVersion.String(), Kind: v1.RevisionKind(rev.PackageKind()), Name: rev.GetName(), UID: rev.GetUID()}
+	return plan.Owner{APIVersion: v1.GroupVersion.String(), Kind: v1.RevisionKind(
+		rev.PackageKind(),
+	), Name: rev.GetName(), UID: rev.GetUID()}
 }
 
 // addOwner adds an owner reference in place of one of the same UID.
@@ -333,8 +339,8 @@ func (m *packageManager) deactivate(ctx context.Context, rev v1.PackageRevision,
 	return m.Delete(ctx, d)
 }
 
-// establish makes a revision the controller of an object, and replaces its content. CRDs of Providers are applied, as from
-// managed resource definitions.
+// establish makes a revision the controller of an object, and replaces its content. CRDs of Providers are applied, as
+// from managed resource definitions.
 func (m *packageManager) establish(ctx context.Context, rev v1.PackageRevision, o *unstructured.Unstructured) error {
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(o.GroupVersionKind())
@@ -369,8 +375,8 @@ func (m *packageManager) establish(ctx context.Context, rev v1.PackageRevision, 
 	return m.Update(ctx, o, client.FieldOwner(plan.CrossplaneFieldManager))
 }
 
-// upgradeFields clears the field managers of a CRD that core has not applied yet, and removes the one that the API server
-// records for fields of unknown origin.
+// upgradeFields clears the field managers of a CRD that core has not applied yet, and removes the one that the API
+// server records for fields of unknown origin.
 func (m *packageManager) upgradeFields(ctx context.Context, o *unstructured.Unstructured) error {
 	applied, unknown := false, -1
 	for i, e := range o.GetManagedFields() {
@@ -403,11 +409,13 @@ func (m *packageManager) apply(ctx context.Context, o client.Object, manager str
 	}
 	unstructured.RemoveNestedField(u.Object, "status")
 	unstructured.RemoveNestedField(u.Object, "metadata", "creationTimestamp")
-	return m.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(manager), client.ForceOwnership)
+	return m.Client.Apply(
+		ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(manager), client.ForceOwnership,
+	)
 }
 
-// manifestsOf returns the objects of the runtime of a revision as core builds them: the revision is the only owner, and the
-// image is named as the package names it.
+// manifestsOf returns the objects of the runtime of a revision as core builds them: the revision is the only owner, and
+// the image is named as the package names it.
 func manifestsOf(rev v1.PackageRevision, c content) (manifests.Objects, error) {
 	pkg := metav1.GetControllerOf(rev)
 	in := manifests.Input{
@@ -429,8 +437,8 @@ func manifestsOf(rev v1.PackageRevision, c content) (manifests.Objects, error) {
 	return out, nil
 }
 
-// prepareRuntime applies the Service, and the Secrets of the certificates: those of a Function by server-side apply, those of
-// a Provider by a merge patch.
+// prepareRuntime applies the Service, and the Secrets of the certificates: those of a Function by server-side apply,
+// those of a Provider by a merge patch.
 func (m *packageManager) prepareRuntime(ctx context.Context, rev v1.PackageRevision, c content) error {
 	objects, err := manifestsOf(rev, c)
 	if err != nil {
@@ -458,7 +466,9 @@ func (m *packageManager) prepareRuntime(ctx context.Context, rev v1.PackageRevis
 		if err != nil {
 			return err
 		}
-		err = m.Patch(ctx, secret, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(plan.CrossplaneFieldManager))
+		err = m.Patch(
+			ctx, secret, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(plan.CrossplaneFieldManager),
+		)
 		if apierrors.IsNotFound(err) {
 			err = m.Create(ctx, secret)
 		}
@@ -484,7 +494,8 @@ func (m *packageManager) runRuntime(ctx context.Context, rev v1.PackageRevision,
 	if err := m.Get(ctx, client.ObjectKeyFromObject(objects.Deployment), d); err != nil {
 		return err
 	}
-	if d.Status.ObservedGeneration < d.Generation || d.Status.AvailableReplicas == 0 || d.Status.Replicas > d.Status.UpdatedReplicas {
+	if d.Status.ObservedGeneration < d.Generation || d.Status.AvailableReplicas == 0 ||
+		d.Status.Replicas > d.Status.UpdatedReplicas {
 		return errWaiting
 	}
 	return nil

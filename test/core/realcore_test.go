@@ -27,9 +27,9 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
 
-// The packages of an unmodified Crossplane core move to the manager and back: with XPKG_CORE, the executable of core runs in
-// place of the pods of its Deployment. Revisions, Deployments, pods, and the UIDs of CRDs stay, custom resources are readable
-// at all times, and core can update and delete the packages afterwards.
+// The packages of an unmodified Crossplane core move to the manager and back: with XPKG_CORE, the executable of core
+// runs in place of the pods of its Deployment. Revisions, Deployments, pods, and the UIDs of CRDs stay, custom
+// resources are readable at all times, and core can update and delete the packages afterwards.
 func TestRealCoreThereAndBack(t *testing.T) {
 	executable := realcore.Executable(t)
 	const name = "realcore"
@@ -45,7 +45,8 @@ func TestRealCoreThereAndBack(t *testing.T) {
 	core.waitRunning(t)
 
 	text := manyKinds(name, "first")
-	provider, function := in.createPackage(t, v1.ProviderKind, name, text), in.createPackage(t, v1.FunctionKind, name+"-function", functionYAML(name+"-function"))
+	provider, function := in.createPackage(t, v1.ProviderKind, name, text),
+		in.createPackage(t, v1.FunctionKind, name+"-function", functionYAML(name+"-function"))
 	all := []v1.Package{provider, function}
 	for _, p := range all {
 		in.waitHealthyInCore(t, p)
@@ -87,7 +88,9 @@ func TestRealCoreThereAndBack(t *testing.T) {
 	}
 
 	started = time.Now()
-	plan, err := tocore.Plan(t.Context(), tocore.Options{Client: newMigrationClient(t, in.Config), Namespace: namespace, Poll: pace})
+	plan, err := tocore.Plan(t.Context(), tocore.Options{
+		Client: newMigrationClient(t, in.Config), Namespace: namespace, Poll: pace,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,14 +132,16 @@ type supervisedCore struct {
 	last    error
 }
 
-// superviseCore runs core as its Deployment requests until the test ends: its initialization, and a process that is replaced
-// when the arguments change or core exits. Core uses the identity of its ServiceAccount.
+// superviseCore runs core as its Deployment requests until the test ends: its initialization, and a process that is
+// replaced when the arguments change or core exits. Core uses the identity of its ServiceAccount.
 func (in *installation) superviseCore(t *testing.T, executable string) *supervisedCore {
 	t.Helper()
 	in.EnsureCreated(t, &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "crossplane-admin"},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: crossplane.DefaultAccount}},
+		Subjects: []rbacv1.Subject{{
+			Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: crossplane.DefaultAccount,
+		}},
 	})
 	t.Cleanup(func() {
 		in.Delete(t, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "crossplane-admin"}})
@@ -184,7 +189,9 @@ func (in *installation) kubeconfig(t *testing.T) string {
 	cfg := in.ServiceAccount(t, namespace, crossplane.DefaultAccount)
 	path := filepath.Join(t.TempDir(), "kubeconfig")
 	err := clientcmd.WriteToFile(clientcmdapi.Config{
-		Clusters:       map[string]*clientcmdapi.Cluster{"c": {Server: cfg.Host, CertificateAuthorityData: cfg.CAData, CertificateAuthority: cfg.CAFile}},
+		Clusters: map[string]*clientcmdapi.Cluster{"c": {
+			Server: cfg.Host, CertificateAuthorityData: cfg.CAData, CertificateAuthority: cfg.CAFile,
+		}},
 		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"u": {Token: cfg.BearerToken}},
 		Contexts:       map[string]*clientcmdapi.Context{"x": {Cluster: "c", AuthInfo: "u"}},
 		CurrentContext: "x",
@@ -210,7 +217,8 @@ func (in *installation) waitHealthyInCore(t *testing.T, p v1.Package) {
 		if err := in.Client.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil {
 			return err.Error(), false
 		}
-		ok := p.PackageStatus().CurrentIdentifier == p.PackageSpec().Package && p.GetCondition(v1.TypeHealthy).Status == corev1.ConditionTrue
+		ok := p.PackageStatus().CurrentIdentifier == p.PackageSpec().Package &&
+			p.GetCondition(v1.TypeHealthy).Status == corev1.ConditionTrue
 		return fmt.Sprintf("%+v", p.PackageStatus().Conditions), ok
 	})
 }
@@ -234,7 +242,9 @@ func (in *installation) objectsOf(t *testing.T, packages []v1.Package) []types.U
 		}
 		pods := &corev1.PodList{}
 		label := map[string]string{v1.ProviderKind: v1.LabelProvider, v1.FunctionKind: v1.LabelFunction}[p.PackageKind()]
-		if err := in.Client.List(t.Context(), pods, client.InNamespace(namespace), client.MatchingLabels{label: p.GetName()}); err != nil {
+		if err := in.Client.List(t.Context(), pods, client.InNamespace(namespace), client.MatchingLabels{
+			label: p.GetName(),
+		}); err != nil {
 			t.Fatal(err)
 		}
 		for _, pod := range pods.Items {

@@ -43,7 +43,9 @@ func (s *withManager) watchServing(t *testing.T, packages []v1.Package, provider
 			if provider == "" {
 				break
 			}
-			list := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": provider + ".example.org/v1", "kind": fmt.Sprintf("Thing%dList", i)}}
+			list := &unstructured.UnstructuredList{Object: map[string]any{
+				"apiVersion": provider + ".example.org/v1", "kind": fmt.Sprintf("Thing%dList", i),
+			}}
 			if err := s.Client.List(ctx, list); err != nil && ctx.Err() == nil {
 				found = append(found, "custom resources: "+err.Error())
 			} else if err == nil && len(list.Items) == 0 {
@@ -83,7 +85,8 @@ func (w *watcher) check(t *testing.T) {
 	w.problems = nil
 }
 
-// notServing returns why the Service of a package has no ready pod, or "". The Service is read before and after the pods.
+// notServing returns why the Service of a package has no ready pod, or "". The Service is read before and after the
+// pods.
 func (s *withManager) notServing(ctx context.Context, name string) string {
 	for {
 		before, after := &corev1.Service{}, &corev1.Service{}

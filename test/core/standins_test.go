@@ -51,7 +51,8 @@ func run(t *testing.T, reconcile func(ctx context.Context) error) *standIn {
 	return s
 }
 
-// writes counts the writes that leave a client, by method and resource. Leases, events, reviews and dry runs do not count.
+// writes counts the writes that leave a client, by method and resource. Leases, events, reviews and dry runs do not
+// count.
 type writes struct {
 	mu    sync.Mutex
 	calls map[string]int
@@ -76,7 +77,9 @@ func isWrite(r *http.Request) bool {
 	if r.Method == http.MethodGet || r.URL.Query().Has("dryRun") {
 		return false
 	}
-	for _, group := range []string{"/coordination.k8s.io/", "/events.k8s.io/", "/authorization.k8s.io/", "/authentication.k8s.io/"} {
+	for _, group := range []string{
+		"/coordination.k8s.io/", "/events.k8s.io/", "/authorization.k8s.io/", "/authentication.k8s.io/",
+	} {
 		if strings.Contains(r.URL.Path, group) {
 			return false
 		}

@@ -55,7 +55,8 @@ spec:
 // newDefinition returns a managed resource definition.
 func newDefinition(name string) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "apiextensions.crossplane.io/v1alpha1", "kind": "ManagedResourceDefinition", "metadata": map[string]any{"name": name},
+		"apiVersion": "apiextensions.crossplane.io/v1alpha1", "kind": "ManagedResourceDefinition",
+		"metadata": map[string]any{"name": name},
 	}}
 }
 
@@ -81,19 +82,24 @@ func (s *suite) installContentAsCore(t *testing.T, name, content string) install
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1.ProviderSpec{PackageSpec: v1.PackageSpec{Package: ref}}}
+	p := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1.ProviderSpec{PackageSpec: v1.PackageSpec{
+		Package: ref,
+	}}}
 	s.Create(t, p)
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s|%d", digest.Hex(), p.Generation))
 	controlled := true
 	rev := &v1.ProviderRevision{ObjectMeta: metav1.ObjectMeta{
-		Name: oci.FriendlyID(name, hex.EncodeToString(sum[:])), Labels: map[string]string{v1.LabelPackage: name}, Finalizers: []string{v1.FinalizerRevision},
+		Name: oci.FriendlyID(name, hex.EncodeToString(sum[:])), Labels: map[string]string{v1.LabelPackage: name},
+		Finalizers: []string{v1.FinalizerRevision},
 		OwnerReferences: []metav1.OwnerReference{{
-			APIVersion: v1.GroupVersion.String(), Kind: v1.ProviderKind, Name: name, UID: p.UID, Controller: &controlled, BlockOwnerDeletion: &controlled,
+			APIVersion: v1.GroupVersion.String(), Kind: v1.ProviderKind, Name: name, UID: p.UID, Controller: &controlled,
+			BlockOwnerDeletion: &controlled,
 		}},
 	}}
 	rev.Spec.Image, rev.Spec.DesiredState, rev.Spec.Revision = ref, v1.RevisionActive, 2
 	former := rev.DeepCopy()
-	former.Name, former.Spec.Image, former.Spec.DesiredState, former.Spec.Revision = name+"-000000000000", s.Registry+"/core/"+name+":v0.9.0", v1.RevisionInactive, 1
+	former.Name, former.Spec.Image, former.Spec.DesiredState, former.Spec.Revision = name+"-000000000000", s.Registry+
+		"/core/"+name+":v0.9.0", v1.RevisionInactive, 1
 	s.Create(t, rev, former)
 	s.reportObjects(t, former, content)
 
@@ -116,7 +122,9 @@ func (s *suite) installContentAsCore(t *testing.T, name, content string) install
 		}
 	}
 	objects, err := manifests.Build(manifests.Input{
-		Owner:     plan.Requester{Revision: owner, Package: plan.Owner{APIVersion: v1.GroupVersion.String(), Kind: v1.ProviderKind, Name: name, UID: p.UID}},
+		Owner: plan.Requester{Revision: owner, Package: plan.Owner{
+			APIVersion: v1.GroupVersion.String(), Kind: v1.ProviderKind, Name: name, UID: p.UID,
+		}},
 		Namespace: namespace, Image: ref + "@" + digest.String(),
 		TLSServerSecret: v1.TLSServerSecretName(name), TLSClientSecret: v1.TLSClientSecretName(name),
 	})
@@ -132,8 +140,8 @@ func (s *suite) installContentAsCore(t *testing.T, name, content string) install
 	return installed{p, rev, objects.Deployment}
 }
 
-// asCore changes the container of a runtime to the one of core, which names the image by its tag, lists the variables of
-// certificates first, and, up to version 2.0 at least, names the certificate of the client twice.
+// asCore changes the container of a runtime to the one of core, which names the image by its tag, lists the variables
+// of certificates first, and, up to version 2.0 at least, names the certificate of the client twice.
 func asCore(c *corev1.Container, image string) {
 	c.Image = image
 	if slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == "TLS_CLIENT_CERTS_DIR" }) {
@@ -158,7 +166,9 @@ func (s *suite) reportObjects(t *testing.T, rev *v1.ProviderRevision, content st
 		if err := yaml.Unmarshal([]byte(doc), crd); err != nil {
 			t.Fatal(err)
 		}
-		rev.Status.ObjectRefs = append(rev.Status.ObjectRefs, v1.TypedReference{APIVersion: crd.APIVersion, Kind: crd.Kind, Name: crd.Name})
+		rev.Status.ObjectRefs = append(rev.Status.ObjectRefs, v1.TypedReference{
+			APIVersion: crd.APIVersion, Kind: crd.Kind, Name: crd.Name,
+		})
 	}
 	if err := s.Client.Status().Update(t.Context(), rev); err != nil {
 		t.Fatal(err)
@@ -195,7 +205,9 @@ func (s *suite) definitionsOf(t *testing.T, name string) map[string]apiextension
 func (s *suite) podsOf(t *testing.T, name string) []types.UID {
 	t.Helper()
 	list := &corev1.PodList{}
-	if err := s.Client.List(t.Context(), list, client.InNamespace(namespace), client.MatchingLabels{v1.LabelProvider: name}); err != nil {
+	if err := s.Client.List(t.Context(), list, client.InNamespace(namespace), client.MatchingLabels{
+		v1.LabelProvider: name,
+	}); err != nil {
 		t.Fatal(err)
 	}
 	var out []types.UID
@@ -210,7 +222,8 @@ func (s *suite) podsOf(t *testing.T, name string) []types.UID {
 func (s *suite) createThing(t *testing.T, name string, kind int, object string) {
 	t.Helper()
 	o := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": name + ".example.org/v1", "kind": fmt.Sprintf("Thing%d", kind), "metadata": map[string]any{"name": object},
+		"apiVersion": name + ".example.org/v1", "kind": fmt.Sprintf("Thing%d", kind),
+		"metadata": map[string]any{"name": object},
 	}}
 	wait.Until(t, env.Limit, object+" exists", func() (string, bool) {
 		err := s.Client.Create(t.Context(), o.DeepCopy())
@@ -223,7 +236,9 @@ func (s *suite) countThings(t *testing.T, name string) int {
 	t.Helper()
 	n := 0
 	for i := range takenCRDs {
-		list := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": name + ".example.org/v1", "kind": fmt.Sprintf("Thing%dList", i)}}
+		list := &unstructured.UnstructuredList{Object: map[string]any{
+			"apiVersion": name + ".example.org/v1", "kind": fmt.Sprintf("Thing%dList", i),
+		}}
 		if err := s.Client.List(t.Context(), list); err != nil {
 			t.Fatal(err)
 		}

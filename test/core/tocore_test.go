@@ -13,16 +13,17 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
 
-// The packages of the manager move to core. No custom resource is unreadable and no runtime stops serving at any moment, no
-// UID and no generation of a CRD changes, the manager's part writes each CRD at most once, and no trace of the manager is
-// left. Core can then update and delete the packages.
+// The packages of the manager move to core. No custom resource is unreadable and no runtime stops serving at any
+// moment, no UID and no generation of a CRD changes, the manager's part writes each CRD at most once, and no trace of
+// the manager is left. Core can then update and delete the packages.
 func TestWayBackToCore(t *testing.T) {
 	lane.Full(t, "test/core.TestThereAndBack", "test/core.TestRolesOfXRDsMoveFromCoreAndBack")
 	s := newWithManager(t)
 	const name = "wayback"
 	provider := s.installPackage(t, v1.ProviderKind, name, manyKinds(name, "first"))
 	function := s.installPackage(t, v1.FunctionKind, name+"-function", functionYAML(name+"-function"))
-	configuration := s.installPackage(t, v1.ConfigurationKind, name+"-configuration", configurationYAML(name+"-configuration"))
+	configuration := s.installPackage(t, v1.ConfigurationKind, name+
+		"-configuration", configurationYAML(name+"-configuration"))
 	all := []v1.Package{provider, function, configuration}
 	for _, p := range all {
 		s.WaitReady(t, p)
@@ -73,7 +74,9 @@ func TestWayBackToCore(t *testing.T) {
 	}
 
 	for _, p := range []v1.Package{provider, function} {
-		next := s.publish(t, p.GetName(), "v2.0.0", map[string]string{v1.ProviderKind: manyKinds(name, "second"), v1.FunctionKind: functionYAML("second")}[p.PackageKind()])
+		next := s.publish(t, p.GetName(), "v2.0.0", map[string]string{
+			v1.ProviderKind: manyKinds(name, "second"), v1.FunctionKind: functionYAML("second"),
+		}[p.PackageKind()])
 		env.Update(t, s.Env, p, func(p v1.Package) { p.PackageSpec().Package = next })
 		s.waitCore(t, p, next)
 	}
@@ -90,8 +93,8 @@ func TestWayBackToCore(t *testing.T) {
 	}
 }
 
-// A Provider that moves from core to the manager and back keeps the names of its revision and its Deployment, and its pods.
-// Core can then update it, although the manager has written its objects meanwhile.
+// A Provider that moves from core to the manager and back keeps the names of its revision and its Deployment, and its
+// pods. Core can then update it, although the manager has written its objects meanwhile.
 func TestThereAndBack(t *testing.T) {
 	s := newWithCore(t)
 	const name = "thereandback"
@@ -105,7 +108,8 @@ func TestThereAndBack(t *testing.T) {
 	s.runManager(t)
 	wait.Until(t, env.Limit, "the manager has taken the Provider over", func() (string, bool) {
 		taken := s.Revisions(t, p)
-		return fmt.Sprintf("%+v", taken[0].GetFinalizers()), len(taken) == 1 && len(taken[0].GetFinalizers()) == 0 && taken[0].RevisionSpec().Digest != ""
+		return fmt.Sprintf("%+v", taken[0].GetFinalizers()),
+			len(taken) == 1 && len(taken[0].GetFinalizers()) == 0 && taken[0].RevisionSpec().Digest != ""
 	})
 	s.WaitReady(t, p)
 

@@ -62,7 +62,9 @@ func (w *war) wage(t *testing.T, s *standIn, most int, reported func() (string, 
 		return fmt.Sprintf("%d rounds, writes %v; %s", s.rounds.Load(), w.byCall(), seen), ok
 	})
 	from := s.rounds.Load()
-	wait.Until(t, env.Limit, "the stand-in goes on", func() (string, bool) { return "", s.rounds.Load() > from+enoughRounds })
+	wait.Until(
+		t, env.Limit, "the stand-in goes on", func() (string, bool) { return "", s.rounds.Load() > from+enoughRounds },
+	)
 	t.Logf("%d writes of the manager", w.total())
 	for _, call := range sortedKeys(w.byCall()) {
 		t.Logf("%6d %s", w.byCall()[call], call)
@@ -100,7 +102,8 @@ func TestWarOverRevisionsIsBounded(t *testing.T) {
 	w.wage(t, s, 250, w.reports(t, p, `the field manager "crossplane"`, "ProviderRevision"))
 	s.stop()
 	revisions := &v1.ProviderRevisionList{}
-	if err := w.Client.List(t.Context(), revisions, client.MatchingLabels{v1.LabelPackage: p.Name}); err != nil || len(revisions.Items) != 2 {
+	if err := w.Client.List(t.Context(), revisions, client.MatchingLabels{v1.LabelPackage: p.Name}); err != nil ||
+		len(revisions.Items) != 2 {
 		t.Errorf("%d revisions, %v; want the one of the manager and the one of core", len(revisions.Items), err)
 	}
 }
@@ -138,7 +141,9 @@ func (w *war) flipRevisions(ctx context.Context, name string) error {
 	if current == nil {
 		owner := *metav1.NewControllerRef(p, v1.GroupVersion.WithKind(v1.ProviderKind))
 		return w.core.Create(ctx, &v1.ProviderRevision{
-			ObjectMeta: metav1.ObjectMeta{Name: own, Labels: map[string]string{v1.LabelPackage: name}, OwnerReferences: []metav1.OwnerReference{owner}},
+			ObjectMeta: metav1.ObjectMeta{
+				Name: own, Labels: map[string]string{v1.LabelPackage: name}, OwnerReferences: []metav1.OwnerReference{owner},
+			},
 			Spec: v1.ProviderRevisionSpec{PackageRevisionSpec: v1.PackageRevisionSpec{
 				DesiredState: v1.RevisionActive, Image: p.Spec.Package, Revision: highest + 1,
 			}},
@@ -174,7 +179,8 @@ func TestWarOverRolesOfInactiveRevisionsIsBounded(t *testing.T) {
 		err := w.Client.Get(t.Context(), client.ObjectKey{Name: old}, rev)
 		ready := rev.GetCondition(v1.TypeReady)
 		return fmt.Sprintf("%v %+v", err, ready), string(ready.Reason) == contention.ErrContended.Name &&
-			strings.Contains(ready.Message, "ClusterRole crossplane:provider:"+old) && strings.Contains(ready.Message, `the field manager "crossplane"`)
+			strings.Contains(ready.Message, "ClusterRole crossplane:provider:"+old) &&
+			strings.Contains(ready.Message, `the field manager "crossplane"`)
 	})
 }
 
@@ -202,9 +208,13 @@ func (w *war) ensureRoles(ctx context.Context, name string) error {
 			role := &rbacv1.ClusterRole{
 				ObjectMeta: metav1.ObjectMeta{
 					Name: "crossplane:provider:" + rev.Name + suffix, Labels: map[string]string{"rbac.crossplane.io/system": rev.Name},
-					OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(rev, v1.GroupVersion.WithKind(v1.ProviderRevisionKind))},
+					OwnerReferences: []metav1.OwnerReference{
+						*metav1.NewControllerRef(rev, v1.GroupVersion.WithKind(v1.ProviderRevisionKind)),
+					},
 				},
-				Rules: []rbacv1.PolicyRule{{APIGroups: []string{name + ".example.org"}, Resources: []string{"things"}, Verbs: []string{"*"}}},
+				Rules: []rbacv1.PolicyRule{{
+					APIGroups: []string{name + ".example.org"}, Resources: []string{"things"}, Verbs: []string{"*"},
+				}},
 			}
 			if err := w.Client.Create(ctx, role, fieldManager); err != nil && !apierrors.IsAlreadyExists(err) {
 				return err
@@ -259,7 +269,8 @@ func TestPauseCausesNoWar(t *testing.T) {
 	wait.Until(t, env.Limit, "the Lock has the package and its condition", func() (string, bool) {
 		err := w.Client.Get(t.Context(), client.ObjectKey{Name: v1beta1.LockName}, lock)
 		isPaused := func(e v1beta1.LockPackage) bool { return e.Name == p.Status.CurrentRevision }
-		return fmt.Sprint(err, lock.Packages), err == nil && slices.ContainsFunc(lock.Packages, isPaused) && len(lock.Status.Conditions) == 1
+		return fmt.Sprint(err, lock.Packages),
+			err == nil && slices.ContainsFunc(lock.Packages, isPaused) && len(lock.Status.Conditions) == 1
 	})
 	env.Update(t, w.Env, p, func(p *v1.Provider) { p.Annotations = map[string]string{v1.AnnotationPaused: "true"} })
 	isPaused := func() bool { return p.GetCondition(v1.TypeSynced).Reason == v1.ReasonPaused }
@@ -268,7 +279,8 @@ func TestPauseCausesNoWar(t *testing.T) {
 	const message = "Reconciliation (including deletion) is paused via the pause annotation"
 	s := run(t, func(ctx context.Context) error {
 		p := &v1.Provider{}
-		if err := w.core.Get(ctx, client.ObjectKey{Name: "paused"}, p); err != nil || p.GetCondition(v1.TypeSynced).Message == message || !v1.IsPaused(p) {
+		if err := w.core.Get(ctx, client.ObjectKey{Name: "paused"}, p); err != nil ||
+			p.GetCondition(v1.TypeSynced).Message == message || !v1.IsPaused(p) {
 			return err
 		}
 		p.SetConditions(metav1.Now(), v1.Paused(message))
@@ -319,8 +331,12 @@ func TestWarOverTheStatusIsBounded(t *testing.T) {
 	touches := 0
 	s := run(t, func(ctx context.Context) error {
 		touches++
-		touch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{"touched":"%d"}}}`, touches))
-		if err := w.core.Patch(ctx, &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: p.Name}}, touch, fieldManager); err != nil {
+		touch := client.RawPatch(
+			types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{"touched":"%d"}}}`, touches),
+		)
+		if err := w.core.Patch(
+			ctx, &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: p.Name}}, touch, fieldManager,
+		); err != nil {
 			return err
 		}
 		return w.rewriteStatus(ctx, p.Name)
@@ -353,7 +369,8 @@ func (w *war) rewriteCRD(t *testing.T, name string) *standIn {
 	}
 	return run(t, func(ctx context.Context) error {
 		d := &apiextensionsv1.CustomResourceDefinition{}
-		if err := w.Client.Get(ctx, client.ObjectKey{Name: name}, d); err != nil || d.DeletionTimestamp != nil || describe(d) == describe(first) {
+		if err := w.Client.Get(ctx, client.ObjectKey{Name: name}, d); err != nil || d.DeletionTimestamp != nil ||
+			describe(d) == describe(first) {
 			return err
 		}
 		d.Spec = first.Spec
@@ -386,7 +403,9 @@ func TestWarOverAnUpgradeIsBounded(t *testing.T) {
 	s := w.rewriteCRD(t, "things.stale.example.org")
 	w.reset()
 	w.upgrade(t, p)
-	w.wage(t, s, 60, w.reports(t, p, "CustomResourceDefinition things.stale.example.org", `the field manager "crossplane"`, "had written it 5 times"))
+	w.wage(t, s, 60, w.reports(
+		t, p, "CustomResourceDefinition things.stale.example.org", `the field manager "crossplane"`, "had written it 5 times",
+	))
 	s.stop()
 	w.reset()
 	env.Update(t, w.Env, p, func(p *v1.Provider) { p.Spec.RevisionHistoryLimit = new(int64(7)) })
@@ -404,7 +423,9 @@ func TestManagerContinuesAfterAWar(t *testing.T) {
 	w.WaitReady(t, p)
 	s := w.rewriteCRD(t, "things.continued.example.org")
 	w.upgrade(t, p)
-	wait.Until(t, env.Limit, "the war is reported", w.reports(t, p, "CustomResourceDefinition things.continued.example.org"))
+	wait.Until(
+		t, env.Limit, "the war is reported", w.reports(t, p, "CustomResourceDefinition things.continued.example.org"),
+	)
 	s.stop()
 	w.untilVersion(t, "things.continued.example.org", "second")
 	w.WaitReady(t, p)

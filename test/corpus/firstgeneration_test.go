@@ -57,7 +57,8 @@ var firstSpread = []string{
 
 // firstRefused are the packages that are not valid; a test of pkg/firstgen checks their reasons.
 var firstRefused = []string{
-	"crossplane-contrib__provider-helm@v0.1.0-5f9173c0", "negz__provider-nop@2020-07-02-47745f2c", "negz__provider-nop@2020-07-02-f05544e1",
+	"crossplane-contrib__provider-helm@v0.1.0-5f9173c0", "negz__provider-nop@2020-07-02-47745f2c",
+	"negz__provider-nop@2020-07-02-f05544e1",
 }
 
 // firstPackages returns the packages to install: the ones with golden files or, in the full lane, all valid ones.
@@ -79,8 +80,8 @@ func firstPackages(t *testing.T, root string) []string {
 	return all
 }
 
-// Each package is built, pushed and installed from its image of the first generation, and then from its converted image:
-// with the objects that the document describes, and the same CRDs both times.
+// Each package is built, pushed and installed from its image of the first generation, and then from its converted
+// image: with the objects that the document describes, and the same CRDs both times.
 func TestInstallFirstGeneration(t *testing.T) {
 	lane.Full(t, "test/corpus.TestInstallCorpus", "pkg/firstgen.TestPublishedPackagesNeedConsentForAKnownReason")
 	if testing.Short() {
@@ -90,7 +91,8 @@ func TestInstallFirstGeneration(t *testing.T) {
 	e := env.New(t)
 	e.StartKubelet(t, controller.DefaultNamespace)
 	o := env.OpenContent(t, t.TempDir(), fetch.Options{}).Options()
-	o.Runtimes, o.Settle, o.Permissions = runtime.Everywhere(runtime.Deployment), time.Millisecond, &controller.Permissions{}
+	o.Runtimes, o.Settle, o.Permissions = runtime.Everywhere(runtime.Deployment), time.Millisecond,
+		&controller.Permissions{}
 	e.RunManager(t, o)
 	// Some packages name an image of the registry of a developer.
 	config := &v1beta1.ImageConfig{ObjectMeta: metav1.ObjectMeta{Name: "developer"}}
@@ -117,7 +119,10 @@ func TestInstallFirstGeneration(t *testing.T) {
 			if diff := gocmp.Diff(original.CRDs, again.CRDs); diff != "" {
 				t.Errorf("the converted package has other CRDs: %s", diff)
 			}
-			t.Logf("installed twice after %s, %d parts without an equivalent", time.Since(started).Round(time.Millisecond), len(c.Losses))
+			t.Logf(
+				"installed twice after %s, %d parts without an equivalent", time.Since(started).Round(time.Millisecond),
+				len(c.Losses),
+			)
 		})
 	}
 }
@@ -135,7 +140,10 @@ func pushController(t *testing.T, registry, image string) {
 	if ref.Tag == "" {
 		ref = ref.WithTag("latest")
 	}
-	publish.Stream(t, registry, ref.Repository, ref.Tag, []byte("apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: controller}\n"))
+	publish.Stream(
+		t, registry, ref.Repository, ref.Tag,
+		[]byte("apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: controller}\n"),
+	)
 }
 
 func dnsName(name string) string {
@@ -167,7 +175,8 @@ type firstDeployment struct {
 	Env      []string          `json:"env"`
 }
 
-// installFirst installs a package, returns its objects, and removes it. A package without a runtime (none) has no Deployment and no role for it.
+// installFirst installs a package, returns its objects, and removes it. A package without a runtime (none) has no
+// Deployment and no role for it.
 func installFirst(t *testing.T, e *env.Env, pkg *firstgen.Package, ref string, none bool) firstObjects {
 	t.Helper()
 	p := env.NewProvider(oci.FriendlyID(dnsName(pkg.App.Title), fmt.Sprintf("%x", sha256.Sum256([]byte(ref)))), ref)
@@ -225,7 +234,9 @@ func installFirst(t *testing.T, e *env.Env, pkg *firstgen.Package, ref string, n
 func approve(t *testing.T, e *env.Env, p *v1.Provider, message string) {
 	t.Helper()
 	digest := regexp.MustCompile("sha256:[0-9a-f]{64}").FindString(message)
-	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{"xpkg.dev/approved-permissions":%q}}}`, digest))
+	patch := client.RawPatch(
+		types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{"xpkg.dev/approved-permissions":%q}}}`, digest),
+	)
 	rev := &v1.ProviderRevision{ObjectMeta: metav1.ObjectMeta{Name: p.Status.CurrentRevision}}
 	if err := e.Client.Patch(t.Context(), rev, patch); err != nil {
 		t.Fatal(err)
@@ -233,7 +244,10 @@ func approve(t *testing.T, e *env.Env, p *v1.Provider, message string) {
 }
 
 func summarizeCRD(crd *apiextensionsv1.CustomResourceDefinition) firstCRD {
-	out := firstCRD{Name: crd.Name, Kind: crd.Spec.Names.Kind, Scope: string(crd.Spec.Scope), Labels: crd.Labels, Annotations: map[string]string{}}
+	out := firstCRD{
+		Name: crd.Name, Kind: crd.Spec.Names.Kind, Scope: string(crd.Spec.Scope), Labels: crd.Labels,
+		Annotations: map[string]string{},
+	}
 	for _, v := range crd.Spec.Versions {
 		out.Versions = append(out.Versions, v.Name)
 	}

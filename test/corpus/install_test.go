@@ -175,7 +175,10 @@ func remove(t *testing.T, c client.Client, p v1.Package, crds []string) {
 		var left []string
 		for _, o := range list.Items {
 			if mine[o.Name] {
-				left = append(left, fmt.Sprintf("%s deleted %v finalizers %v owners %v", o.Name, o.DeletionTimestamp, o.Finalizers, o.OwnerReferences))
+				left = append(
+					left,
+					fmt.Sprintf("%s deleted %v finalizers %v owners %v", o.Name, o.DeletionTimestamp, o.Finalizers, o.OwnerReferences),
+				)
 			}
 		}
 		return strings.Join(left, "\n"), len(left) == 0

@@ -44,14 +44,14 @@ var corruptions = []fault.Fault{
 	{Kind: fault.WrongBytes, Side: fault.Registry},
 }
 
-// everyFault reports whether each call gets all faults, one after the other. Otherwise one of sparse calls gets one fault of
-// each group, and the faults of a group take turns.
+// everyFault reports whether each call gets all faults, one after the other. Otherwise one of sparse calls gets one
+// fault of each group, and the faults of a group take turns.
 var everyFault = lane.IsFull()
 
 const sparse = 12
 
-// turn selects the calls that get a fault: each one whose number has the remainder, divided by sparse times the number of faults of
-// the group.
+// turn selects the calls that get a fault: each one whose number has the remainder, divided by sparse times the number
+// of faults of the group.
 type turn struct{ faults, remainder int }
 
 func (u turn) includes(call int) bool { return everyFault || call%u.faults == u.remainder }
@@ -79,7 +79,9 @@ func TestFaultAtEveryCall(t *testing.T) {
 	s.installHolder(t)
 	for i, sc := range scenarios {
 		t.Run(sc.name, func(t *testing.T) {
-			p := &runner{suite: s, scenario: sc, tally: map[string]int{}, turns: turns(i, clusterFaults, registryFaults, kills, corruptions)}
+			p := &runner{
+				suite: s, scenario: sc, tally: map[string]int{}, turns: turns(i, clusterFaults, registryFaults, kills, corruptions),
+			}
 			defer p.leftovers.Wait()
 			p.measure(t)
 			if sc.meanwhile != nil {

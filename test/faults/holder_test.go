@@ -13,7 +13,9 @@ import (
 // stays in the cluster, which the tests share: a later test moves it to its own registry.
 func (s *suite) installHolder(t testing.TB) {
 	t.Helper()
-	ref := s.Push(t, "faults/holder", "v1.0.0", packageYAML(t, v1.ProviderKind, "holder", []object{definition(heldGroup, "held", "v1")}))
+	ref := s.Push(t, "faults/holder", "v1.0.0", packageYAML(t, v1.ProviderKind, "holder", []object{
+		definition(heldGroup, "held", "v1"),
+	}))
 	p := v1.NewPackage(v1.ProviderKind)
 	p.SetName("holder")
 	// The manager may write the package at the same time.

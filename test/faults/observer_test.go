@@ -35,7 +35,9 @@ type observer struct {
 // observe starts an observer that stops with the test.
 func observe(t testing.TB, c client.WithWatch) *observer {
 	t.Helper()
-	w := &observer{instances: map[string]*instance{}, known: map[string]map[string]client.Object{}, active: map[string][]string{}}
+	w := &observer{
+		instances: map[string]*instance{}, known: map[string]map[string]client.Object{}, active: map[string][]string{},
+	}
 	for _, list := range lists() {
 		w.watch(t, c, list)
 	}

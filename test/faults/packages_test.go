@@ -34,7 +34,9 @@ func definition(group, what, text string) object {
 			"name": "v1", "served": true, "storage": true,
 			"schema": map[string]any{"openAPIV3Schema": map[string]any{
 				"type": "object", "description": text,
-				"properties": map[string]any{"spec": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
+				"properties": map[string]any{"spec": map[string]any{
+					"type": "object", "x-kubernetes-preserve-unknown-fields": true,
+				}},
 			}},
 		}},
 	}}

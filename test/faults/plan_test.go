@@ -153,7 +153,9 @@ func plannedWrites(p *planner.Plan) []string {
 		out = append(out, strings.TrimSpace(method+" "+resource+" "+name))
 	}
 	for _, r := range p.Revisions {
-		method := map[planner.RevisionAction]string{planner.CreateRevision: http.MethodPost, planner.CollectRevision: http.MethodDelete}[r.Action]
+		method := map[planner.RevisionAction]string{
+			planner.CreateRevision: http.MethodPost, planner.CollectRevision: http.MethodDelete,
+		}[r.Action]
 		if method == "" {
 			method = http.MethodPut
 		}

@@ -40,7 +40,9 @@ type process struct {
 }
 
 // startProcess starts a package manager with the content store of the former process.
-func startProcess(t testing.TB, cfg *rest.Config, n *fault.Network, registry, storeDir string, log slog.Handler) *process {
+func startProcess(
+	t testing.TB, cfg *rest.Config, n *fault.Network, registry, storeDir string, log slog.Handler,
+) *process {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &process{ready: make(chan struct{})}
@@ -98,20 +100,25 @@ func waitBeforeRestart(ctx context.Context) {
 	}
 }
 
-func runManager(ctx context.Context, cfg *rest.Config, n *fault.Network, registry, storeDir string, log slog.Handler, ready func()) error {
+func runManager(
+	ctx context.Context, cfg *rest.Config, n *fault.Network, registry, storeDir string, log slog.Handler, ready func(),
+) error {
 	store, err := store.Open(storeDir, store.Options{})
 	if err != nil {
 		return err
 	}
 	defer store.Close()
 	source := fetch.NewSource(fetch.Options{Store: store, Remote: remote.Options{
-		Transport: headerTimeout{n.Transport(fault.Registry, alias{registry})}, Patience: patience, Attempts: 2, MinRate: minRate,
+		Transport: headerTimeout{n.Transport(fault.Registry, alias{registry})}, Patience: patience, Attempts: 2,
+		MinRate: minRate,
 	}})
 	defer source.Close()
 	// A scenario is repeated for every call on the same packages. Its steps stand for those of users, and would soon
 	// look like another client that keeps changing the objects.
 	unlimited := contention.Limits{Writes: 1 << 20, Window: time.Minute}
-	return controller.Run(ctx, controller.Options{Config: cfg, Content: source, Log: slog.New(log), Ready: ready, Contention: unlimited})
+	return controller.Run(ctx, controller.Options{
+		Config: cfg, Content: source, Log: slog.New(log), Ready: ready, Contention: unlimited,
+	})
 }
 
 // headerTimeout waits for response headers as long as the default transport of the registry client.

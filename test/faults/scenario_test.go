@@ -148,11 +148,15 @@ const inactive condition = "False InactivePackageRevision"
 // activation.
 func (r *instance) stateOf(wanted string, parts ...revisionPart) state {
 	s := state{
-		Package:   &packageState{Wanted: wanted, Current: wanted, Resolved: true, Installed: inactive, Healthy: "True", Ready: inactive},
+		Package: &packageState{
+			Wanted: wanted, Current: wanted, Resolved: true, Installed: inactive, Healthy: "True", Ready: inactive,
+		},
 		Revisions: map[string]revisionState{}, Objects: map[string]objectState{},
 	}
 	for _, p := range parts {
-		rev := revisionState{State: v1.RevisionInactive, Number: p.number, Healthy: "True", Ready: "True", Owners: []string{"package*"}}
+		rev := revisionState{State: v1.RevisionInactive, Number: p.number, Healthy: "True", Ready: "True", Owners: []string{
+			"package*",
+		}}
 		if p.number > 0 {
 			rev.Number += r.base
 		}

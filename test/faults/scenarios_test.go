@@ -9,14 +9,17 @@ func installed(r *instance) []state {
 }
 
 func upgraded(r *instance) []state {
-	return []state{r.stateOf("v2", revisionPart{version: "v1", number: 1}, revisionPart{version: "v2", number: 2, active: true})}
+	return []state{r.stateOf("v2", revisionPart{version: "v1", number: 1}, revisionPart{
+		version: "v2", number: 2, active: true,
+	})}
 }
 
 // collected returns the state after two upgrades: the first revision is deleted, and its objects
 // stay.
 func collected(r *instance) []state {
 	return []state{r.stateOf("v4",
-		revisionPart{version: "v1", collected: true}, revisionPart{version: "v2", number: 2}, revisionPart{version: "v4", number: 3, active: true})}
+		revisionPart{version: "v1", collected: true}, revisionPart{version: "v2", number: 2},
+		revisionPart{version: "v4", number: 3, active: true})}
 }
 
 // waiting returns the state of a package whose first version is not activated.
@@ -26,7 +29,9 @@ func waiting(r *instance) []state {
 
 // waitingToUpgrade returns the state of a package whose second version is not activated.
 func waitingToUpgrade(r *instance) []state {
-	return []state{r.stateOf("v2", revisionPart{version: "v1", number: 1, active: true}, revisionPart{version: "v2", never: true})}
+	return []state{r.stateOf("v2", revisionPart{version: "v1", number: 1, active: true}, revisionPart{
+		version: "v2", never: true,
+	})}
 }
 
 func deactivated(r *instance) []state {
@@ -35,12 +40,16 @@ func deactivated(r *instance) []state {
 
 // reactivated returns the state of a package whose first version is active again.
 func reactivated(r *instance) []state {
-	return []state{r.stateOf("v2", revisionPart{version: "v2", number: 2}, revisionPart{version: "v1", number: 3, active: true})}
+	return []state{r.stateOf("v2", revisionPart{version: "v2", number: 2}, revisionPart{
+		version: "v1", number: 3, active: true,
+	})}
 }
 
 // upgradedAgain returns the state after another activation of the second version.
 func upgradedAgain(r *instance) []state {
-	return []state{r.stateOf("v2", revisionPart{version: "v1", number: 3}, revisionPart{version: "v2", number: 4, active: true})}
+	return []state{r.stateOf("v2", revisionPart{version: "v1", number: 3}, revisionPart{
+		version: "v2", number: 4, active: true,
+	})}
 }
 
 const (
@@ -57,7 +66,9 @@ func refused(r *instance) []state {
 	old := s.Revisions["v1"]
 	old.State, old.Healthy, old.Ready = v1.RevisionInactive, anything, anything
 	s.Revisions["v1"] = old
-	s.Revisions["v3"] = revisionState{State: v1.RevisionActive, Number: 2, Healthy: unhealthy, Ready: foreign, Owners: []string{"package*"}}
+	s.Revisions["v3"] = revisionState{
+		State: v1.RevisionActive, Number: 2, Healthy: unhealthy, Ready: foreign, Owners: []string{"package*"},
+	}
 	return []state{s}
 }
 
@@ -105,11 +116,16 @@ var (
 var scenarios = []*scenario{
 	{name: "install of a Provider", kind: v1.ProviderKind, versions: one, pulls: true, act: toInstalled},
 	{name: "install of a Configuration", kind: v1.ConfigurationKind, versions: one, act: toInstalled},
-	{name: "upgrade of a Provider", kind: v1.ProviderKind, versions: two, pulls: true, prepare: []step{toInstalled}, act: toUpgraded},
-	{name: "upgrade of a Configuration", kind: v1.ConfigurationKind, versions: two, prepare: []step{toInstalled}, act: toUpgraded},
+	{name: "upgrade of a Provider", kind: v1.ProviderKind, versions: two, pulls: true, prepare: []step{
+		toInstalled,
+	}, act: toUpgraded},
+	{name: "upgrade of a Configuration", kind: v1.ConfigurationKind, versions: two, prepare: []step{
+		toInstalled,
+	}, act: toUpgraded},
 	{
-		name: "upgrade that collects", kind: v1.ConfigurationKind, versions: []string{"v1", "v2", "v4"}, prepare: []step{toInstalled, toUpgraded},
-		act: step{upgrade("v4"), collected}, collects: true,
+		name: "upgrade that collects", kind: v1.ConfigurationKind, versions: []string{"v1", "v2", "v4"},
+		prepare: []step{toInstalled, toUpgraded},
+		act:     step{upgrade("v4"), collected}, collects: true,
 	},
 	{
 		name: "upgrade that is refused", kind: v1.ProviderKind, versions: []string{"v1", "v3"}, prepare: []step{toInstalled},
@@ -120,8 +136,9 @@ var scenarios = []*scenario{
 		act: toDeactivated, undo: &toActive,
 	},
 	{
-		name: "reactivation", kind: v1.ProviderKind, manual: true, versions: two, prepare: []step{toWaiting, toActive, toUpgrade, toNew},
-		act: toOld, undo: &toNewAgain, adds: 2, bothActive: true,
+		name: "reactivation", kind: v1.ProviderKind, manual: true, versions: two,
+		prepare: []step{toWaiting, toActive, toUpgrade, toNew},
+		act:     toOld, undo: &toNewAgain, adds: 2, bothActive: true,
 	},
 	{
 		name: "deletion", kind: v1.ProviderKind, versions: two, prepare: []step{toInstalled, toUpgraded},

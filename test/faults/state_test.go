@@ -99,7 +99,8 @@ func (v snapshot) of(r *instance) state {
 func (r *instance) packageOf(p v1.Package, revisions []v1.PackageRevision) *packageState {
 	status := p.PackageStatus()
 	out := &packageState{
-		Wanted: r.version(p.PackageSpec().Package), Installed: conditionOf(p, p, v1.TypeInstalled), Healthy: conditionOf(p, p, v1.TypeHealthy), Ready: readyOf(p, p),
+		Wanted: r.version(p.PackageSpec().Package), Installed: conditionOf(p, p, v1.TypeInstalled),
+		Healthy: conditionOf(p, p, v1.TypeHealthy), Ready: readyOf(p, p),
 	}
 	for _, rev := range revisions {
 		if rev.GetName() == status.CurrentRevision {

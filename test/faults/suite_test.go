@@ -34,7 +34,8 @@ type suite struct {
 // instances have different numbers, beginning with first.
 func newSuite(t testing.TB, subjects fault.Subjects, first int) *suite {
 	t.Helper()
-	s := &suite{Env: env.New(t), network: fault.New(subjects), store: t.TempDir() + "/store", log: &logTail{}, first: first, next: first}
+	s := &suite{Env: env.New(t), network: fault.New(subjects), store: t.TempDir() +
+		"/store", log: &logTail{}, first: first, next: first}
 	// The first process installs the package API, which the observer watches.
 	s.start(t)
 	t.Cleanup(func() { s.process.stop() })
@@ -68,10 +69,13 @@ func (s *suite) newInstances(t testing.TB, sc *scenario, n int) []*instance {
 	t.Helper()
 	var out []*instance
 	for range n {
-		r := &instance{name: fmt.Sprintf("r%05d", s.next), host: hostAlias(s.Registry, s.next), scenario: sc, contents: map[string]string{}}
+		r := &instance{
+			name: fmt.Sprintf("r%05d", s.next), host: hostAlias(s.Registry, s.next), scenario: sc, contents: map[string]string{},
+		}
 		s.next++
 		for _, v := range sc.versions {
-			s.Push(t, strings.TrimPrefix(r.repository(), "/"), v+".0.0", packageYAML(t, sc.kind, r.name, objectsOf(sc.kind, r.group(), v)))
+			s.Push(t, strings.TrimPrefix(r.repository(), "/"), v+
+				".0.0", packageYAML(t, sc.kind, r.name, objectsOf(sc.kind, r.group(), v)))
 		}
 		s.observer.add(r)
 		out = append(out, r)
@@ -125,7 +129,9 @@ func (s *suite) differences(instances []*instance, want outcomes, now func(*inst
 		case len(out) == most:
 			more++
 		default:
-			out = append(out, fmt.Sprintf("%s (%s)\n%s\nlog:\n%s", r.name, s.history(r), smallestDiff(right, got), s.log.matching(r.name)))
+			out = append(
+				out, fmt.Sprintf("%s (%s)\n%s\nlog:\n%s", r.name, s.history(r), smallestDiff(right, got), s.log.matching(r.name)),
+			)
 		}
 	}
 	if more > 0 {

@@ -19,10 +19,13 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/firstgen"
 )
 
-// Published packages are converted with `xpkg convert`, pushed with `xpkg push` and installed: one with the runtime in its
-// image, one whose controller has an image of its own, and one with templates.
+// Published packages are converted with `xpkg convert`, pushed with `xpkg push` and installed: one with the runtime in
+// its image, one whose controller has an image of its own, and one with templates.
 func TestPublishedPackagesAreConvertedAndInstalled(t *testing.T) {
-	lane.Full(t, "test/firstgeneration.TestClusterPackageInstallMaintainsItsProviderAndRecord", "test/firstgeneration.TestPackageInstallNeedsSharedDefinitions")
+	lane.Full(
+		t, "test/firstgeneration.TestClusterPackageInstallMaintainsItsProviderAndRecord",
+		"test/firstgeneration.TestPackageInstallNeedsSharedDefinitions",
+	)
 	s := newSuite(t, nil)
 	root := filepath.Join(corpus.Dir(t), "legacy-v1")
 	for name, tc := range map[string]struct {

@@ -48,7 +48,8 @@ func (k known) Group(group string) []provide.Candidate {
 
 func (known) Kinds() []dependency.KindRef { return nil }
 
-// newKindSuite starts a manager that finds packages for kinds in the returned source, which must be set before the first use.
+// newKindSuite starts a manager that finds packages for kinds in the returned source, which must be set before the
+// first use.
 func newKindSuite(t *testing.T) (*suite, *atomic.Pointer[known]) {
 	t.Helper()
 	sources := &atomic.Pointer[known]{}
@@ -72,7 +73,8 @@ func (s *suite) checkNoWrites(t *testing.T, name string) {
 // candidate returns the candidate for the kind Thing of a group.
 func candidate(group, repository string) provide.Candidate {
 	return provide.Candidate{
-		Repository: repository, Version: "v1.0.0", Digest: oci.DigestOf([]byte(repository)), Kind: "Thing", Plural: "things", Group: group + ".example.org",
+		Repository: repository, Version: "v1.0.0", Digest: oci.DigestOf([]byte(repository)), Kind: "Thing", Plural: "things",
+		Group:  group + ".example.org",
 		Served: []string{"v1"}, Type: v1.ProviderKind, Cost: 1, Source: "test",
 	}
 }
@@ -80,8 +82,11 @@ func candidate(group, repository string) provide.Candidate {
 // An install by kind selects a package only without doubt and keeps it; otherwise it writes nothing but its own status.
 func TestInstallByKindSelectsOnlyWithoutDoubt(t *testing.T) {
 	s, sources := newKindSuite(t)
-	sure, doubt := oci.RepositoryName(s.publish(t, "sure", "v1.0.0", "Cluster")), oci.RepositoryName(s.publish(t, "doubt", "v1.0.0", "Cluster"))
-	sources.Store(&known{candidate("sure", sure), candidate("doubt", doubt), candidate("doubt", "elsewhere.example.org/copy/doubt")})
+	sure, doubt := oci.RepositoryName(s.publish(t, "sure", "v1.0.0", "Cluster")),
+		oci.RepositoryName(s.publish(t, "doubt", "v1.0.0", "Cluster"))
+	sources.Store(&known{
+		candidate("sure", sure), candidate("doubt", doubt), candidate("doubt", "elsewhere.example.org/copy/doubt"),
+	})
 
 	t.Run("TheOnlyPackageIsInstalledAndRecorded", func(t *testing.T) {
 		in := byKind("sure")
@@ -97,10 +102,12 @@ func TestInstallByKindSelectsOnlyWithoutDoubt(t *testing.T) {
 			in.Labels = map[string]string{"touched": "true"}
 		})
 		s.waitFor(t, in, corev1.ConditionTrue, "Available")
-		if err := s.Client.Get(t.Context(), client.ObjectKey{Name: "sure"}, p); err != nil || p.Spec.Package != sure+":v1.0.0" {
+		if err := s.Client.Get(t.Context(), client.ObjectKey{Name: "sure"}, p); err != nil ||
+			p.Spec.Package != sure+":v1.0.0" {
 			t.Errorf("the Provider has the package %s (%v)", p.Spec.Package, err)
 		}
-		if got := inventory.InstallsOf(frontend.Installs(firstgen.Frontend().All(t.Context(), s.Client)), p); len(got) != 1 || got[0].Name != "sure" || got[0].Ready != corev1.ConditionTrue {
+		if got := inventory.InstallsOf(frontend.Installs(firstgen.Frontend().All(t.Context(), s.Client)), p); len(got) != 1 ||
+			got[0].Name != "sure" || got[0].Ready != corev1.ConditionTrue {
 			t.Errorf("the install objects of the Provider are %v", got)
 		}
 	})
@@ -111,7 +118,8 @@ func TestInstallByKindSelectsOnlyWithoutDoubt(t *testing.T) {
 		s.waitFor(t, in, corev1.ConditionFalse, provide.ErrAmbiguous.Name)
 		s.checkNoWrites(t, "doubt")
 		record := `[{"package":"` + doubt + `","constraint":"v1.0.0","crd":"things.doubt.example.org/v1"}]`
-		command := "kubectl annotate --overwrite --namespace " + managerNamespace + " clusterpackageinstalls.packages.crossplane.io doubt '" + graph.AnnotationKindProviders + "=" + record + "'"
+		command := "kubectl annotate --overwrite --namespace " + managerNamespace +
+			" clusterpackageinstalls.packages.crossplane.io doubt '" + graph.AnnotationKindProviders + "=" + record + "'"
 		if message := in.GetCondition(v1.TypeReady).Message; !strings.Contains(message, command) {
 			t.Errorf("the message %s does not contain the command %s", message, command)
 		}
@@ -125,10 +133,13 @@ func TestInstallByKindSelectsOnlyWithoutDoubt(t *testing.T) {
 	})
 }
 
-// A kind of an API group that another publisher's package has in the cluster, or a user, is in doubt, also if the sources know only one
-// package for it.
+// A kind of an API group that another publisher's package has in the cluster, or a user, is in doubt, also if the
+// sources know only one package for it.
 func TestInstallByKindCountsTheKindsOfTheCluster(t *testing.T) {
-	lane.Full(t, "test/firstgeneration.TestClusterPackageInstallMaintainsItsProviderAndRecord", "test/firstgeneration.TestPackageInstallNeedsSharedDefinitions")
+	lane.Full(
+		t, "test/firstgeneration.TestClusterPackageInstallMaintainsItsProviderAndRecord",
+		"test/firstgeneration.TestPackageInstallNeedsSharedDefinitions",
+	)
 	s, sources := newKindSuite(t)
 	squatter := func(group string) provide.Candidate {
 		c := candidate(group, "elsewhere.example.org/evil/"+group)
@@ -155,12 +166,16 @@ func TestInstallByKindCountsTheKindsOfTheCluster(t *testing.T) {
 	}
 }
 
-// A package that was selected for a kind that it does not define is refused before anything of it is installed, also in place
-// of a package that works.
+// A package that was selected for a kind that it does not define is refused before anything of it is installed, also in
+// place of a package that works.
 func TestContentWithoutTheSelectedKindCausesNoWrites(t *testing.T) {
-	lane.Full(t, "test/firstgeneration.TestClusterPackageInstallMaintainsItsProviderAndRecord", "test/firstgeneration.TestPackageInstallNeedsSharedDefinitions")
+	lane.Full(
+		t, "test/firstgeneration.TestClusterPackageInstallMaintainsItsProviderAndRecord",
+		"test/firstgeneration.TestPackageInstallNeedsSharedDefinitions",
+	)
 	s, sources := newKindSuite(t)
-	honest, liar := oci.RepositoryName(s.publish(t, "honest", "v1.0.0", "Cluster")), oci.RepositoryName(s.publish(t, "liar", "v1.0.0", "Cluster"))
+	honest, liar := oci.RepositoryName(s.publish(t, "honest", "v1.0.0", "Cluster")),
+		oci.RepositoryName(s.publish(t, "liar", "v1.0.0", "Cluster"))
 	sources.Store(&known{candidate("claimed", liar), candidate("honest", honest)})
 	in := byKind("claimed")
 	s.audit.Reset("")
@@ -175,18 +190,23 @@ func TestContentWithoutTheSelectedKindCausesNoWrites(t *testing.T) {
 	s.Create(t, works)
 	s.waitFor(t, works, corev1.ConditionTrue, "Available")
 	env.Update(t, s.Env, works, func(in *packagesv1alpha1.ClusterPackageInstall) {
-		metav1.SetMetaDataAnnotation(&in.ObjectMeta, graph.AnnotationKindProviders, `[{"package":"`+liar+`","constraint":"v1.0.0","crd":"things.honest.example.org/v1"}]`)
+		metav1.SetMetaDataAnnotation(&in.ObjectMeta, graph.AnnotationKindProviders, `[{"package":"`+liar+
+			`","constraint":"v1.0.0","crd":"things.honest.example.org/v1"}]`)
 	})
 	s.waitFor(t, works, corev1.ConditionFalse, provide.ErrNotProvided.Name)
 	p := &v1.Provider{}
-	if err := s.Client.Get(t.Context(), client.ObjectKey{Name: "honest"}, p); err != nil || p.Spec.Package != honest+":v1.0.0" {
+	if err := s.Client.Get(t.Context(), client.ObjectKey{Name: "honest"}, p); err != nil ||
+		p.Spec.Package != honest+":v1.0.0" {
 		t.Errorf("the Provider has the package %s (%v)", p.Spec.Package, err)
 	}
 }
 
 // Objects for one kind that are created together use one Provider. One for a version that it does not serve is refused.
 func TestInstallObjectsForOneKindUseOneProvider(t *testing.T) {
-	lane.Full(t, "test/firstgeneration.TestClusterPackageInstallMaintainsItsProviderAndRecord", "test/firstgeneration.TestPackageInstallNeedsSharedDefinitions")
+	lane.Full(
+		t, "test/firstgeneration.TestClusterPackageInstallMaintainsItsProviderAndRecord",
+		"test/firstgeneration.TestPackageInstallNeedsSharedDefinitions",
+	)
 	s, sources := newKindSuite(t)
 	sources.Store(&known{candidate("crowd", oci.RepositoryName(s.publish(t, "crowd", "v1.0.0", "Namespaced")))})
 	var all []*packagesv1alpha1.ClusterPackageInstall
@@ -219,7 +239,9 @@ func TestInstallObjectsForOneKindUseOneProvider(t *testing.T) {
 	inTeam.Spec.CRD = unserved.Spec.CRD
 	s.Create(t, inTeam)
 	s.waitFor(t, inTeam, corev1.ConditionFalse, provide.ErrKindHeld.Name)
-	if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(inTeam), &packagesv1alpha1.Package{}); !apierrors.IsNotFound(err) {
+	if err := s.Client.Get(
+		t.Context(), client.ObjectKeyFromObject(inTeam), &packagesv1alpha1.Package{},
+	); !apierrors.IsNotFound(err) {
 		t.Errorf("a refused PackageInstall has a record (%v)", err)
 	}
 }

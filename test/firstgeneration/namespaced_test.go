@@ -38,10 +38,12 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
 
-var definitionKind = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
+var definitionKind = schema.GroupVersionKind{
+	Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition",
+}
 
-// The users of a namespace install no CRDs: an administrator shares them first. Then each namespace has a runtime of its own,
-// and all have the same version.
+// The users of a namespace install no CRDs: an administrator shares them first. Then each namespace has a runtime of
+// its own, and all have the same version.
 func TestPackageInstallNeedsSharedDefinitions(t *testing.T) {
 	s := newSuite(t, nil)
 	a := s.newNamespace(t, "shared-a")
@@ -58,7 +60,8 @@ func TestPackageInstallNeedsSharedDefinitions(t *testing.T) {
 	p := s.share(t, "shared", ref)
 	s.waitFor(t, in, corev1.ConditionTrue, "Available")
 	d := s.deployment(t, a, "shared")
-	if c := d.Spec.Template.Spec.Containers[0]; c.Name != manifests.Container || !strings.HasPrefix(c.Image, ref+"@sha256:") {
+	if c := d.Spec.Template.Spec.Containers[0]; c.Name != manifests.Container ||
+		!strings.HasPrefix(c.Image, ref+"@sha256:") {
 		t.Errorf("the container is %s with %s", c.Name, c.Image)
 	}
 	if account := d.Spec.Template.Spec.ServiceAccountName; account != "shared" {
@@ -83,15 +86,20 @@ func TestPackageInstallNeedsSharedDefinitions(t *testing.T) {
 		other := newInstall(packagesv1alpha1.PackageInstallKind, b, "shared", s.publish(t, "shared", "v2.0.0", "Namespaced"))
 		s.Create(t, other)
 		s.waitFor(t, other, corev1.ConditionFalse, firstgen.ErrVersion.Name)
-		if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(other), &packagesv1alpha1.Package{}); !apierrors.IsNotFound(err) {
+		if err := s.Client.Get(
+			t.Context(), client.ObjectKeyFromObject(other), &packagesv1alpha1.Package{},
+		); !apierrors.IsNotFound(err) {
 			t.Errorf("a refused PackageInstall has a record (%v)", err)
 		}
 	})
 	t.Run("APlanNamesTheUsersOfTheVersion", func(t *testing.T) {
 		second := s.publish(t, "shared", "v2.0.0", "Namespaced")
 		code, stdout, stderr := command.Output(t, "plan", "update", p.Name, "v2.0.0", "--kubeconfig", cluster.Kubeconfig(t))
-		if code != planner.ErrDependentsBroken.Class.Exit || !strings.Contains(stdout, "packageinstall/"+a+"/shared"+"  needs ") || !strings.Contains(stdout, "would be at v2.0.0") ||
-			strings.Contains(stdout, "shared-b/shared") || !strings.Contains(stderr, "set spec.package of packageinstall/"+a+"/shared to "+second) {
+		if code != planner.ErrDependentsBroken.Class.Exit ||
+			!strings.Contains(stdout, "packageinstall/"+a+"/shared"+"  needs ") ||
+			!strings.Contains(stdout, "would be at v2.0.0") ||
+			strings.Contains(stdout, "shared-b/shared") ||
+			!strings.Contains(stderr, "set spec.package of packageinstall/"+a+"/shared to "+second) {
 			t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
 		}
 	})
@@ -114,7 +122,10 @@ func TestPackageInstallNeedsSharedDefinitions(t *testing.T) {
 
 // A Package whose CRDs were deleted is not ready, and its controller does not run.
 func TestPackageWithoutItsDefinitionsIsStopped(t *testing.T) {
-	lane.Full(t, "test/firstgeneration.TestClusterPackageInstallMaintainsItsProviderAndRecord", "test/firstgeneration.TestPackageInstallNeedsSharedDefinitions")
+	lane.Full(
+		t, "test/firstgeneration.TestClusterPackageInstallMaintainsItsProviderAndRecord",
+		"test/firstgeneration.TestPackageInstallNeedsSharedDefinitions",
+	)
 	s := newSuite(t, nil)
 	team := s.newNamespace(t, "lost-team")
 	p := s.share(t, "lost", s.publish(t, "lost", "v1.0.0", "Namespaced"))
@@ -138,13 +149,14 @@ func TestPackageWithoutItsDefinitionsIsStopped(t *testing.T) {
 	s.WaitGone(t, d)
 }
 
-// When an administrator withdraws the sharing of a Provider, or deletes the Provider, the controllers of its PackageInstalls stop, whatever
-// the objects name. They run again when it is shared again.
+// When an administrator withdraws the sharing of a Provider, or deletes the Provider, the controllers of its
+// PackageInstalls stop, whatever the objects name. They run again when it is shared again.
 func TestWithdrawnSharingStopsTheControllersOfNamespaces(t *testing.T) {
 	s := newSuite(t, nil)
 	for name, tc := range map[string]struct {
 		change func(*packagesv1alpha1.InstallSpec)
-		// withdrawn and deleted are the reasons of the object after the sharing was withdrawn, and after the Provider was deleted.
+		// withdrawn and deleted are the reasons of the object after the sharing was withdrawn, and after the Provider was
+		// deleted.
 		withdrawn, deleted string
 	}{
 		"withdrawn-package": {nil, firstgen.ErrNotAllowed.Name, firstgen.ErrNotAllowed.Name},
@@ -154,7 +166,9 @@ func TestWithdrawnSharingStopsTheControllersOfNamespaces(t *testing.T) {
 			}, firstgen.ErrNotAllowed.Name, provide.ErrNoProvider.Name,
 		},
 		"withdrawn-invalid": {
-			func(spec *packagesv1alpha1.InstallSpec) { spec.CRD = "things.withdrawn-invalid.example.org/v1" }, firstgen.ErrReference.Name, firstgen.ErrReference.Name,
+			func(spec *packagesv1alpha1.InstallSpec) {
+				spec.CRD = "things.withdrawn-invalid.example.org/v1"
+			}, firstgen.ErrReference.Name, firstgen.ErrReference.Name,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -164,7 +178,9 @@ func TestWithdrawnSharingStopsTheControllersOfNamespaces(t *testing.T) {
 			s.Create(t, in)
 			s.waitFor(t, in, corev1.ConditionTrue, "Available")
 			change := func(change func(*packagesv1alpha1.InstallSpec)) {
-				env.Update(t, s.Env, in.(*packagesv1alpha1.PackageInstall), func(in *packagesv1alpha1.PackageInstall) { change(&in.Spec) })
+				env.Update(
+					t, s.Env, in.(*packagesv1alpha1.PackageInstall), func(in *packagesv1alpha1.PackageInstall) { change(&in.Spec) },
+				)
 			}
 			if tc.change != nil {
 				change(tc.change)
@@ -188,10 +204,13 @@ func TestWithdrawnSharingStopsTheControllersOfNamespaces(t *testing.T) {
 				// An invalid object has had the reason before.
 				wait.Until(t, env.Limit, "the status does not name the record", func() (string, bool) {
 					err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(in), in)
-					return fmt.Sprintf("%+v, %v", in.InstallStatus().PackageRecord, err), err == nil && in.InstallStatus().PackageRecord == nil
+					return fmt.Sprintf("%+v, %v", in.InstallStatus().PackageRecord, err),
+						err == nil && in.InstallStatus().PackageRecord == nil
 				})
 				s.waitFor(t, in, corev1.ConditionFalse, map[bool]string{false: tc.withdrawn, true: tc.deleted}[isDeletion])
-				if message := in.GetCondition(v1.TypeReady).Message; !isDeletion && !isInvalid && !strings.Contains(message, "kubectl annotate providers.pkg.crossplane.io "+name+" "+revision.AnnotationNamespacedInstalls+"=") {
+				if message := in.GetCondition(v1.TypeReady).Message; !isDeletion && !isInvalid && !strings.Contains(
+					message, "kubectl annotate providers.pkg.crossplane.io "+name+" "+revision.AnnotationNamespacedInstalls+"=",
+				) {
 					t.Errorf("the message names no remedy: %s", message)
 				}
 				if isDeletion || isInvalid {
@@ -207,7 +226,10 @@ func TestWithdrawnSharingStopsTheControllersOfNamespaces(t *testing.T) {
 
 // A pause does not keep the controller of a PackageInstall whose Provider is not shared any more, or is deleted.
 func TestWithdrawnSharingStopsPausedInstallObjects(t *testing.T) {
-	lane.Full(t, "test/firstgeneration.TestClusterPackageInstallMaintainsItsProviderAndRecord", "test/firstgeneration.TestPackageInstallNeedsSharedDefinitions")
+	lane.Full(
+		t, "test/firstgeneration.TestClusterPackageInstallMaintainsItsProviderAndRecord",
+		"test/firstgeneration.TestPackageInstallNeedsSharedDefinitions",
+	)
 	s := newSuite(t, nil)
 	for name, withdraw := range map[string]func(t *testing.T, p *v1.Provider){
 		"paused-withdrawn": func(t *testing.T, p *v1.Provider) {
@@ -236,7 +258,9 @@ func TestWithdrawnSharingStopsPausedInstallObjects(t *testing.T) {
 			}
 			paused := map[string]string{v1.AnnotationPaused: "true"}
 			pause(in, paused)
-			pause(record, map[string]string{v1.AnnotationPaused: "true", state.AnnotationInstalledBy: record.Annotations[state.AnnotationInstalledBy]})
+			pause(record, map[string]string{
+				v1.AnnotationPaused: "true", state.AnnotationInstalledBy: record.Annotations[state.AnnotationInstalledBy],
+			})
 			withdraw(t, p)
 			for _, o := range []client.Object{record, d, role} {
 				s.WaitGone(t, o)
@@ -258,9 +282,13 @@ func TestWithdrawnSharingStopsPausedInstallObjects(t *testing.T) {
 	}
 }
 
-// The controller of a PackageInstall for a kind that the Provider does not have any more stops when the sharing is withdrawn.
+// The controller of a PackageInstall for a kind that the Provider does not have any more stops when the sharing is
+// withdrawn.
 func TestWithdrawnSharingOfADroppedKind(t *testing.T) {
-	lane.Full(t, "test/firstgeneration.TestClusterPackageInstallMaintainsItsProviderAndRecord", "test/firstgeneration.TestPackageInstallNeedsSharedDefinitions")
+	lane.Full(
+		t, "test/firstgeneration.TestClusterPackageInstallMaintainsItsProviderAndRecord",
+		"test/firstgeneration.TestPackageInstallNeedsSharedDefinitions",
+	)
 	s := newSuite(t, nil)
 	team := s.newNamespace(t, "dropped-team")
 	p := s.share(t, "dropped", s.publish(t, "dropped", "v1.0.0", "Namespaced"))
@@ -269,7 +297,10 @@ func TestWithdrawnSharingOfADroppedKind(t *testing.T) {
 	s.Create(t, in)
 	s.waitFor(t, in, corev1.ConditionTrue, "Available")
 	record, d := s.record(t, in), s.deployment(t, team, "dropped")
-	next := s.Push(t, "first/dropped", "v2.0.0", strings.NewReplacer("thing", "other", "Thing", "Other").Replace(content("dropped", "v2.0.0", "Namespaced")))
+	next := s.Push(
+		t, "first/dropped", "v2.0.0",
+		strings.NewReplacer("thing", "other", "Thing", "Other").Replace(content("dropped", "v2.0.0", "Namespaced")),
+	)
 	env.Update(t, s.Env, p, func(p *v1.Provider) { p.Spec.Package = next })
 	s.waitFor(t, in, corev1.ConditionFalse, provide.ErrNoProvider.Name)
 	if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(d), d); err != nil {
@@ -280,9 +311,13 @@ func TestWithdrawnSharingOfADroppedKind(t *testing.T) {
 	s.WaitGone(t, d)
 }
 
-// The manager does not share a Provider again whose sharing an administrator has withdrawn, also if it created the Provider.
+// The manager does not share a Provider again whose sharing an administrator has withdrawn, also if it created the
+// Provider.
 func TestWithdrawnSharingOfAnAllowedRepository(t *testing.T) {
-	lane.Full(t, "test/firstgeneration.TestClusterPackageInstallMaintainsItsProviderAndRecord", "test/firstgeneration.TestPackageInstallNeedsSharedDefinitions")
+	lane.Full(
+		t, "test/firstgeneration.TestClusterPackageInstallMaintainsItsProviderAndRecord",
+		"test/firstgeneration.TestPackageInstallNeedsSharedDefinitions",
+	)
 	s := newSuite(t, func(_ *suite, o *controller.Options) {
 		o.FirstGeneration = setup.Extension(firstgen.Options{Enabled: true, NamespacedPackages: []string{firstgen.All}})
 	})
@@ -298,9 +333,13 @@ func TestWithdrawnSharingOfAnAllowedRepository(t *testing.T) {
 	s.WaitGone(t, d)
 }
 
-// A second Provider of the repository that is shared, and that has no CRDs because the first one has them, does not keep the controllers.
+// A second Provider of the repository that is shared, and that has no CRDs because the first one has them, does not
+// keep the controllers.
 func TestWithdrawnSharingBesideASharedProviderWithoutDefinitions(t *testing.T) {
-	lane.Full(t, "test/firstgeneration.TestClusterPackageInstallMaintainsItsProviderAndRecord", "test/firstgeneration.TestPackageInstallNeedsSharedDefinitions")
+	lane.Full(
+		t, "test/firstgeneration.TestClusterPackageInstallMaintainsItsProviderAndRecord",
+		"test/firstgeneration.TestPackageInstallNeedsSharedDefinitions",
+	)
 	s := newSuite(t, nil)
 	team := s.newNamespace(t, "second-team")
 	first := s.share(t, "doubled", s.publish(t, "doubled", "v1.0.0", "Namespaced"))
@@ -322,7 +361,10 @@ func TestWithdrawnSharingBesideASharedProviderWithoutDefinitions(t *testing.T) {
 
 // A Provider whose sharing starts loses its runtime, and one whose sharing ends gets it back.
 func TestSharingStopsTheRuntimeOfAProvider(t *testing.T) {
-	lane.Full(t, "test/firstgeneration.TestClusterPackageInstallMaintainsItsProviderAndRecord", "test/firstgeneration.TestPackageInstallNeedsSharedDefinitions")
+	lane.Full(
+		t, "test/firstgeneration.TestClusterPackageInstallMaintainsItsProviderAndRecord",
+		"test/firstgeneration.TestPackageInstallNeedsSharedDefinitions",
+	)
 	s := newSuite(t, nil)
 	p := env.NewProvider("central", s.publish(t, "central", "v1.0.0", "Namespaced"))
 	s.Create(t, p)
@@ -339,36 +381,51 @@ func TestSharingStopsTheRuntimeOfAProvider(t *testing.T) {
 	})
 }
 
-// A record that a backup restored without its owner reference does not run as the Package of a user, and its install object adopts it.
+// A record that a backup restored without its owner reference does not run as the Package of a user, and its install
+// object adopts it.
 func TestARecordWithoutItsOwnerIsAdopted(t *testing.T) {
-	lane.Full(t, "test/firstgeneration.TestClusterPackageInstallMaintainsItsProviderAndRecord", "test/firstgeneration.TestPackageInstallNeedsSharedDefinitions")
+	lane.Full(
+		t, "test/firstgeneration.TestClusterPackageInstallMaintainsItsProviderAndRecord",
+		"test/firstgeneration.TestPackageInstallNeedsSharedDefinitions",
+	)
 	s := newSuite(t, nil)
 	team := s.newNamespace(t, "restored-team")
 	s.share(t, "restored", s.publish(t, "restored", "v1.0.0", "Namespaced"))
 	for _, in := range []packagesv1alpha1.Install{
 		newInstall(packagesv1alpha1.PackageInstallKind, team, "restored", s.Registry+"/first/restored:v1.0.0"),
-		newInstall(packagesv1alpha1.ClusterPackageInstallKind, managerNamespace, "restored-wide", s.publish(t, "restored-wide", "v1.0.0", "Cluster")),
+		newInstall(
+			packagesv1alpha1.ClusterPackageInstallKind, managerNamespace, "restored-wide",
+			s.publish(t, "restored-wide", "v1.0.0", "Cluster"),
+		),
 	} {
 		before := in.DeepCopyObject().(packagesv1alpha1.Install)
 		s.Create(t, in)
 		s.waitFor(t, in, corev1.ConditionTrue, "Available")
 		record := s.record(t, in)
-		restored := &packagesv1alpha1.Package{ObjectMeta: metav1.ObjectMeta{Namespace: record.Namespace, Name: record.Name, Annotations: record.Annotations}, Spec: record.Spec}
+		restored := &packagesv1alpha1.Package{
+			ObjectMeta: metav1.ObjectMeta{Namespace: record.Namespace, Name: record.Name, Annotations: record.Annotations},
+			Spec:       record.Spec,
+		}
 		s.Delete(t, in)
 		s.WaitGone(t, in)
 		s.WaitGone(t, record)
 		s.Create(t, restored)
 		s.waitFor(t, restored, corev1.ConditionFalse, string(packagesv1alpha1.ReasonCreating))
 		account := &corev1.ServiceAccount{}
-		if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(restored), account); err == nil && account.DeletionTimestamp == nil && metav1.IsControlledBy(account, restored) {
+		if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(restored), account); err == nil &&
+			account.DeletionTimestamp == nil && metav1.IsControlledBy(account, restored) {
 			t.Errorf("the record %s runs as a Package of a user", restored.Name)
 		}
 		s.Create(t, before)
 		s.waitFor(t, before, corev1.ConditionTrue, "Available")
-		if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(restored), restored); err != nil || !metav1.IsControlledBy(restored, before) {
+		if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(restored), restored); err != nil ||
+			!metav1.IsControlledBy(restored, before) {
 			t.Errorf("the owners of the record %s are %+v (%v)", restored.Name, restored.OwnerReferences, err)
 		}
-		if err := s.Client.Get(t.Context(), client.ObjectKey{Name: "crossplane:package:" + in.GetNamespace() + ":" + in.GetName() + ":system"}, &rbacv1.ClusterRole{}); !apierrors.IsNotFound(err) {
+		if err := s.Client.Get(
+			t.Context(), client.ObjectKey{Name: "crossplane:package:" + in.GetNamespace() + ":" + in.GetName() + ":system"},
+			&rbacv1.ClusterRole{},
+		); !apierrors.IsNotFound(err) {
 			t.Errorf("the record %s has a role in the whole cluster (%v)", restored.Name, err)
 		}
 	}
@@ -376,17 +433,24 @@ func TestARecordWithoutItsOwnerIsAdopted(t *testing.T) {
 
 // A status that another client has changed is written again.
 func TestAForeignStatusIsRepaired(t *testing.T) {
-	lane.Full(t, "test/firstgeneration.TestClusterPackageInstallMaintainsItsProviderAndRecord", "test/firstgeneration.TestPackageInstallNeedsSharedDefinitions")
+	lane.Full(
+		t, "test/firstgeneration.TestClusterPackageInstallMaintainsItsProviderAndRecord",
+		"test/firstgeneration.TestPackageInstallNeedsSharedDefinitions",
+	)
 	s := newSuite(t, nil)
 	team := s.newNamespace(t, "status-team")
 	p := s.share(t, "status", s.publish(t, "status", "v1.0.0", "Namespaced"))
 	narrow := newInstall(packagesv1alpha1.PackageInstallKind, team, "status", p.Spec.Package)
-	wide := newInstall(packagesv1alpha1.ClusterPackageInstallKind, managerNamespace, "status-wide", s.publish(t, "status-wide", "v1.0.0", "Cluster"))
+	wide := newInstall(
+		packagesv1alpha1.ClusterPackageInstallKind, managerNamespace, "status-wide",
+		s.publish(t, "status-wide", "v1.0.0", "Cluster"),
+	)
 	for _, in := range []packagesv1alpha1.Install{narrow, wide} {
 		s.Create(t, in)
 		s.waitFor(t, in, corev1.ConditionTrue, "Available")
 		want := in.InstallStatus().DeepCopy()
-		in.InstallStatus().Provider, in.InstallStatus().PackageRecord = "another", &packagesv1alpha1.ObjectReference{Namespace: "kube-system", Name: "another"}
+		in.InstallStatus().Provider, in.InstallStatus().
+			PackageRecord = "another", &packagesv1alpha1.ObjectReference{Namespace: "kube-system", Name: "another"}
 		if err := s.Client.Status().Update(t.Context(), in); err != nil {
 			t.Fatal(err)
 		}
@@ -399,15 +463,19 @@ func TestAForeignStatusIsRepaired(t *testing.T) {
 		wait.Until(t, env.Limit, "the status is repaired", func() (string, bool) {
 			err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(in), in)
 			now, ref := in.InstallStatus(), s.record(t, in).Status.ControllerRef
-			return fmt.Sprintf("%+v %+v %v", now, ref, err), err == nil && now.Provider == want.Provider && *now.PackageRecord == *want.PackageRecord && *ref == controller
+			return fmt.Sprintf("%+v %+v %v", now, ref, err),
+				err == nil && now.Provider == want.Provider && *now.PackageRecord == *want.PackageRecord && *ref == controller
 		})
 	}
 }
 
-// The controller of a Package that another system runs has the reported health. The system finds its image in the status,
-// and its role is bound to its ServiceAccount.
+// The controller of a Package that another system runs has the reported health. The system finds its image in the
+// status, and its role is bound to its ServiceAccount.
 func TestExternalControllerHasTheReportedHealth(t *testing.T) {
-	lane.Full(t, "test/firstgeneration.TestClusterPackageInstallMaintainsItsProviderAndRecord", "test/firstgeneration.TestPackageInstallNeedsSharedDefinitions")
+	lane.Full(
+		t, "test/firstgeneration.TestClusterPackageInstallMaintainsItsProviderAndRecord",
+		"test/firstgeneration.TestPackageInstallNeedsSharedDefinitions",
+	)
 	s := newSuite(t, func(_ *suite, o *controller.Options) { o.Runtimes = programs.Everywhere(programs.External) })
 	team := s.newNamespace(t, "external-team")
 	ref := s.publish(t, "external", "v1.0.0", "Namespaced")
@@ -420,17 +488,22 @@ func TestExternalControllerHasTheReportedHealth(t *testing.T) {
 		t.Errorf("the status has the image %q", record.Status.RuntimeImage)
 	}
 	binding := &rbacv1.RoleBinding{}
-	if err := s.Client.Get(t.Context(), client.ObjectKey{Namespace: team, Name: "crossplane:package:external:system"}, binding); err != nil || binding.Subjects[0].Name != "external" {
+	if err := s.Client.Get(
+		t.Context(), client.ObjectKey{Namespace: team, Name: "crossplane:package:external:system"}, binding,
+	); err != nil || binding.Subjects[0].Name != "external" {
 		t.Errorf("the role is bound to %v (%v)", binding.Subjects, err)
 	}
 	report := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": packagesv1alpha1.GroupVersion.String(), "kind": packagesv1alpha1.PackageKind,
 		"metadata": map[string]any{"namespace": team, "name": "external"},
 		"status": map[string]any{"conditionedStatus": map[string]any{"conditions": []any{map[string]any{
-			"type": "RuntimeHealthy", "status": "True", "reason": "Running", "observedGeneration": record.Generation, "lastTransitionTime": "2026-01-01T00:00:00Z",
+			"type": "RuntimeHealthy", "status": "True", "reason": "Running", "observedGeneration": record.Generation,
+			"lastTransitionTime": "2026-01-01T00:00:00Z",
 		}}}},
 	}}
-	err := s.Client.Status().Apply(t.Context(), client.ApplyConfigurationFromUnstructured(report), client.FieldOwner("my-runner"), client.ForceOwnership)
+	err := s.Client.Status().Apply(
+		t.Context(), client.ApplyConfigurationFromUnstructured(report), client.FieldOwner("my-runner"), client.ForceOwnership,
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -439,35 +512,50 @@ func TestExternalControllerHasTheReportedHealth(t *testing.T) {
 
 // An administrator can let the manager install the CRDs of some repositories.
 func TestAllowedRepositoriesAreSharedAutomatically(t *testing.T) {
-	lane.Full(t, "test/firstgeneration.TestClusterPackageInstallMaintainsItsProviderAndRecord", "test/firstgeneration.TestPackageInstallNeedsSharedDefinitions")
+	lane.Full(
+		t, "test/firstgeneration.TestClusterPackageInstallMaintainsItsProviderAndRecord",
+		"test/firstgeneration.TestPackageInstallNeedsSharedDefinitions",
+	)
 	s := newSuite(t, func(s *suite, o *controller.Options) {
-		o.FirstGeneration = setup.Extension(firstgen.Options{Enabled: true, NamespacedPackages: []string{s.Registry + "/first/auto"}})
+		o.FirstGeneration = setup.Extension(firstgen.Options{Enabled: true, NamespacedPackages: []string{
+			s.Registry + "/first/auto",
+		}})
 	})
 	a := s.newNamespace(t, "auto-a")
 	in := newInstall(packagesv1alpha1.PackageInstallKind, a, "auto", s.publish(t, "auto", "v1.0.0", "Namespaced"))
 	s.Create(t, in)
 	s.waitFor(t, in, corev1.ConditionTrue, "Available")
-	other := newInstall(packagesv1alpha1.PackageInstallKind, a, "automatic", s.publish(t, "automatic", "v1.0.0", "Namespaced"))
+	other := newInstall(
+		packagesv1alpha1.PackageInstallKind, a, "automatic", s.publish(t, "automatic", "v1.0.0", "Namespaced"),
+	)
 	s.Create(t, other)
 	s.waitFor(t, other, corev1.ConditionFalse, firstgen.ErrNotAllowed.Name)
 
 	t.Run("AnUninstallReportsThatTheProviderIsCreatedAgain", func(t *testing.T) {
 		name := "provider/" + in.InstallStatus().Provider
-		code, stdout, stderr := command.Output(t, "uninstall", name, "--yes", "--wait", "60s", "--kubeconfig", cluster.Kubeconfig(t))
-		if code != 9 || !strings.Contains(stderr, "PackageRecreated") || !strings.Contains(stderr, "xpkg plan uninstall "+name) {
+		code, stdout, stderr := command.Output(
+			t, "uninstall", name, "--yes", "--wait", "60s", "--kubeconfig", cluster.Kubeconfig(t),
+		)
+		if code != 9 || !strings.Contains(stderr, "PackageRecreated") ||
+			!strings.Contains(stderr, "xpkg plan uninstall "+name) {
 			t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
 		}
 		s.waitFor(t, in, corev1.ConditionTrue, "Available")
-		if _, stdout, stderr := command.Output(t, "plan", "uninstall", name, "--kubeconfig", cluster.Kubeconfig(t)); !strings.Contains(stdout, a+"/auto") {
+		if _, stdout, stderr := command.Output(
+			t, "plan", "uninstall", name, "--kubeconfig", cluster.Kubeconfig(t),
+		); !strings.Contains(stdout, a+"/auto") {
 			t.Errorf("the plan does not name the PackageInstall:\n%s%s", stdout, stderr)
 		}
 	})
 }
 
-// Names that are longer than labels are refused before anything is written, except for those of ClusterPackageInstalls, whose
-// Providers have shorter names.
+// Names that are longer than labels are refused before anything is written, except for those of ClusterPackageInstalls,
+// whose Providers have shorter names.
 func TestLongNamesOfInstallObjects(t *testing.T) {
-	lane.Full(t, "test/firstgeneration.TestClusterPackageInstallMaintainsItsProviderAndRecord", "test/firstgeneration.TestPackageInstallNeedsSharedDefinitions")
+	lane.Full(
+		t, "test/firstgeneration.TestClusterPackageInstallMaintainsItsProviderAndRecord",
+		"test/firstgeneration.TestPackageInstallNeedsSharedDefinitions",
+	)
 	s := newSuite(t, nil)
 	team := s.newNamespace(t, "long-team")
 	p := s.share(t, "long", s.publish(t, "long", "v1.0.0", "Namespaced"))
@@ -481,21 +569,28 @@ func TestLongNamesOfInstallObjects(t *testing.T) {
 			t.Errorf("a refused object has a ServiceAccount (%v)", err)
 		}
 	}
-	wide := newInstall(packagesv1alpha1.ClusterPackageInstallKind, managerNamespace, "wide-"+strings.Repeat("x", 248), s.publish(t, "longwide", "v1.0.0", "Cluster"))
+	wide := newInstall(packagesv1alpha1.ClusterPackageInstallKind, managerNamespace, "wide-"+
+		strings.Repeat("x", 248), s.publish(t, "longwide", "v1.0.0", "Cluster"))
 	s.Create(t, wide)
 	s.waitFor(t, wide, corev1.ConditionTrue, "Available")
 }
 
-// The Provider that the manager created for a PackageInstall and that cannot be installed is deleted with the last of its
-// PackageInstalls: the users of a namespace cannot delete it. One that was installed stays.
+// The Provider that the manager created for a PackageInstall and that cannot be installed is deleted with the last of
+// its PackageInstalls: the users of a namespace cannot delete it. One that was installed stays.
 func TestUnusedProviderThatWasNeverInstalledIsDeleted(t *testing.T) {
-	lane.Full(t, "test/firstgeneration.TestClusterPackageInstallMaintainsItsProviderAndRecord", "test/firstgeneration.TestPackageInstallNeedsSharedDefinitions")
+	lane.Full(
+		t, "test/firstgeneration.TestClusterPackageInstallMaintainsItsProviderAndRecord",
+		"test/firstgeneration.TestPackageInstallNeedsSharedDefinitions",
+	)
 	s := newSuite(t, func(_ *suite, o *controller.Options) {
 		o.FirstGeneration = setup.Extension(firstgen.Options{Enabled: true, NamespacedPackages: []string{firstgen.All}})
 	})
 	team := s.newNamespace(t, "unused-team")
 	requires := func(name, kind string) string {
-		return s.Push(t, "first/"+name, "v1.0.0", strings.Replace(content(name, "v1.0.0", "Namespaced"), "spec:\n", "spec:\n  dependsOn:\n  - crd: '"+kind+"'\n", 1))
+		return s.Push(
+			t, "first/"+name, "v1.0.0",
+			strings.Replace(content(name, "v1.0.0", "Namespaced"), "spec:\n", "spec:\n  dependsOn:\n  - crd: '"+kind+"'\n", 1),
+		)
 	}
 	unmet := requires("unused", "missings.absent.example.org/v1")
 	first := newInstall(packagesv1alpha1.PackageInstallKind, team, "unused-first", unmet)
@@ -512,7 +607,10 @@ func TestUnusedProviderThatWasNeverInstalledIsDeleted(t *testing.T) {
 	if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil || p.DeletionTimestamp != nil {
 		t.Errorf("the Provider of the second object is deleted (%v)", err)
 	}
-	env.Update(t, s.Env, second.(*packagesv1alpha1.PackageInstall), func(in *packagesv1alpha1.PackageInstall) { in.Spec.Package = next })
+	env.Update(
+		t, s.Env, second.(*packagesv1alpha1.PackageInstall),
+		func(in *packagesv1alpha1.PackageInstall) { in.Spec.Package = next },
+	)
 	s.WaitGone(t, p)
 	s.waitFor(t, second, corev1.ConditionTrue, "Available")
 	kept := env.NewProvider(second.InstallStatus().Provider, "")
@@ -524,21 +622,28 @@ func TestUnusedProviderThatWasNeverInstalledIsDeleted(t *testing.T) {
 	again := env.NewProvider(third.InstallStatus().Provider, "")
 	s.Delete(t, third)
 	s.WaitGone(t, again)
-	if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(kept), kept); err != nil || kept.DeletionTimestamp != nil {
+	if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(kept), kept); err != nil ||
+		kept.DeletionTimestamp != nil {
 		t.Errorf("a Provider with CRDs is deleted (%v)", err)
 	}
 }
 
 // Repositories whose names differ only in separators have their own Providers.
 func TestRepositoriesWithSimilarNamesHaveTheirOwnProviders(t *testing.T) {
-	lane.Full(t, "test/firstgeneration.TestClusterPackageInstallMaintainsItsProviderAndRecord", "test/firstgeneration.TestPackageInstallNeedsSharedDefinitions")
+	lane.Full(
+		t, "test/firstgeneration.TestClusterPackageInstallMaintainsItsProviderAndRecord",
+		"test/firstgeneration.TestPackageInstallNeedsSharedDefinitions",
+	)
 	s := newSuite(t, func(_ *suite, o *controller.Options) {
 		o.FirstGeneration = setup.Extension(firstgen.Options{Enabled: true, NamespacedPackages: []string{firstgen.All}})
 	})
 	team := s.newNamespace(t, "similar-team")
 	providers := map[string]bool{}
 	for name, repository := range map[string]string{"similar-a": "similar/un", "similar-b": "similar-un"} {
-		in := newInstall(packagesv1alpha1.PackageInstallKind, team, name, s.Push(t, repository, "v1.0.0", content(name, "v1.0.0", "Namespaced")))
+		in := newInstall(
+			packagesv1alpha1.PackageInstallKind, team, name,
+			s.Push(t, repository, "v1.0.0", content(name, "v1.0.0", "Namespaced")),
+		)
 		s.Create(t, in)
 		s.waitFor(t, in, corev1.ConditionTrue, "Available")
 		providers[in.InstallStatus().Provider] = true
@@ -550,19 +655,31 @@ func TestRepositoriesWithSimilarNamesHaveTheirOwnProviders(t *testing.T) {
 
 // A refused PackageInstall leaves no Provider, which its users could not delete.
 func TestRefusedPackageInstallLeavesNoProvider(t *testing.T) {
-	lane.Full(t, "test/firstgeneration.TestClusterPackageInstallMaintainsItsProviderAndRecord", "test/firstgeneration.TestPackageInstallNeedsSharedDefinitions")
+	lane.Full(
+		t, "test/firstgeneration.TestClusterPackageInstallMaintainsItsProviderAndRecord",
+		"test/firstgeneration.TestPackageInstallNeedsSharedDefinitions",
+	)
 	s := newSuite(t, func(_ *suite, o *controller.Options) {
 		o.FirstGeneration = setup.Extension(firstgen.Options{Enabled: true, NamespacedPackages: []string{firstgen.All}})
 	})
 	team := s.newNamespace(t, "refused-team")
-	held := newInstall(packagesv1alpha1.ClusterPackageInstallKind, managerNamespace, "holder", s.Push(t, "first/holder", "v1.0.0", content("contested", "v1.0.0", "Namespaced")))
+	held := newInstall(
+		packagesv1alpha1.ClusterPackageInstallKind, managerNamespace, "holder",
+		s.Push(t, "first/holder", "v1.0.0", content("contested", "v1.0.0", "Namespaced")),
+	)
 	s.Create(t, held)
 	s.waitFor(t, held, corev1.ConditionTrue, "Available")
 	for name, tc := range map[string]struct{ ref, code string }{
 		"refused-scope": {s.publish(t, "refused-scope", "v1.0.0", "Cluster"), firstgen.ErrScope.Name},
-		"refused-required": {s.Push(t, "first/refused-required", "v1.0.0", strings.Replace(content("refused-required", "v1.0.0", "Namespaced"), "spec:\n",
-			"spec:\n  dependsOn:\n  - provider: "+strings.TrimSuffix(s.publish(t, "refused-wide", "v1.0.0", "Cluster"), ":v1.0.0")+"\n    version: '>=v1.0.0'\n", 1)), firstgen.ErrNotAllowed.Name},
-		"refused-contested": {s.Push(t, "first/refused-contested", "v1.0.0", content("contested", "v1.0.0", "Namespaced")), firstgen.ErrNotAllowed.Name},
+		"refused-required": {s.Push(t,
+			"first/refused-required", "v1.0.0", strings.Replace(content("refused-required", "v1.0.0", "Namespaced"), "spec:\n",
+				"spec:\n  dependsOn:\n  - provider: "+
+					strings.TrimSuffix(s.publish(t, "refused-wide", "v1.0.0", "Cluster"), ":v1.0.0")+
+					"\n    version: '>=v1.0.0'\n", 1)), firstgen.ErrNotAllowed.Name},
+		"refused-contested": {
+			s.Push(t, "first/refused-contested", "v1.0.0", content("contested", "v1.0.0", "Namespaced")),
+			firstgen.ErrNotAllowed.Name,
+		},
 	} {
 		in := newInstall(packagesv1alpha1.PackageInstallKind, team, name, tc.ref)
 		s.audit.Reset("")
@@ -578,9 +695,14 @@ func TestRefusedPackageInstallLeavesNoProvider(t *testing.T) {
 
 // A shared Provider has no runtime, so a package with a webhook cannot be shared: nothing of it is written.
 func TestPackageWithWebhookIsNotShared(t *testing.T) {
-	lane.Full(t, "test/firstgeneration.TestClusterPackageInstallMaintainsItsProviderAndRecord", "test/firstgeneration.TestPackageInstallNeedsSharedDefinitions")
+	lane.Full(
+		t, "test/firstgeneration.TestClusterPackageInstallMaintainsItsProviderAndRecord",
+		"test/firstgeneration.TestPackageInstallNeedsSharedDefinitions",
+	)
 	s := newSuite(t, func(s *suite, o *controller.Options) {
-		o.FirstGeneration = setup.Extension(firstgen.Options{Enabled: true, NamespacedPackages: []string{s.Registry + "/first/converted-auto"}})
+		o.FirstGeneration = setup.Extension(firstgen.Options{Enabled: true, NamespacedPackages: []string{
+			s.Registry + "/first/converted-auto",
+		}})
 	})
 	team := s.newNamespace(t, "converted-team")
 	publish := func(name string) string {
@@ -597,7 +719,9 @@ func TestPackageWithWebhookIsNotShared(t *testing.T) {
 	s.audit.Reset("")
 	s.Create(t, shared)
 	s.waitFor(t, shared, corev1.ConditionFalse, revision.ErrSharedWebhook.Name)
-	for name, ref := range map[string]string{"auto": publish("converted-auto"), "wide": ref, "shared": shared.Spec.Package} {
+	for name, ref := range map[string]string{
+		"auto": publish("converted-auto"), "wide": ref, "shared": shared.Spec.Package,
+	} {
 		in := newInstall(packagesv1alpha1.PackageInstallKind, team, name, ref)
 		s.Create(t, in)
 		s.waitFor(t, in, corev1.ConditionFalse, revision.ErrSharedWebhook.Name)
@@ -606,7 +730,8 @@ func TestPackageWithWebhookIsNotShared(t *testing.T) {
 		}
 	}
 	for _, w := range s.audit.Writes("") {
-		if strings.Contains(w, "customresourcedefinitions") || strings.Contains(w, "providerrevisions") || strings.Contains(w, "roles") || strings.Contains(w, "POST") && strings.Contains(w, "providers") {
+		if strings.Contains(w, "customresourcedefinitions") || strings.Contains(w, "providerrevisions") ||
+			strings.Contains(w, "roles") || strings.Contains(w, "POST") && strings.Contains(w, "providers") {
 			t.Errorf("a refused package causes the write %s", w)
 		}
 	}
@@ -617,7 +742,9 @@ func TestPackageWithWebhookIsNotShared(t *testing.T) {
 	if d := s.deployment(t, managerNamespace, wide.Status.CurrentRevision); d.DeletionTimestamp != nil {
 		t.Error("a Provider that cannot be shared has lost its runtime")
 	}
-	code, stdout, stderr := command.Output(t, "plan", "update", "provider/converted", ref, "--kubeconfig", cluster.Kubeconfig(t))
+	code, stdout, stderr := command.Output(
+		t, "plan", "update", "provider/converted", ref, "--kubeconfig", cluster.Kubeconfig(t),
+	)
 	if code != 4 || !strings.Contains(stderr, revision.ErrSharedWebhook.Name) {
 		t.Errorf("a plan ends with exit code %d\n%s%s", code, stdout, stderr)
 	}
@@ -642,10 +769,13 @@ webhooks:
 	})
 }
 
-// A version of a shared Provider that is refused does not end the controllers of namespaces that have the installed version, and is
-// not the version in conflicts.
+// A version of a shared Provider that is refused does not end the controllers of namespaces that have the installed
+// version, and is not the version in conflicts.
 func TestRefusedVersionOfASharedProvider(t *testing.T) {
-	lane.Full(t, "test/firstgeneration.TestClusterPackageInstallMaintainsItsProviderAndRecord", "test/firstgeneration.TestPackageInstallNeedsSharedDefinitions")
+	lane.Full(
+		t, "test/firstgeneration.TestClusterPackageInstallMaintainsItsProviderAndRecord",
+		"test/firstgeneration.TestPackageInstallNeedsSharedDefinitions",
+	)
 	s := newSuite(t, nil)
 	team := s.newNamespace(t, "refusal-team")
 	first := s.publish(t, "refusal", "v1.0.0", "Namespaced")
@@ -653,29 +783,43 @@ func TestRefusedVersionOfASharedProvider(t *testing.T) {
 	in := newInstall(packagesv1alpha1.PackageInstallKind, team, "refusal", first)
 	s.Create(t, in)
 	s.waitFor(t, in, corev1.ConditionTrue, "Available")
-	refused := s.Push(t, "first/refusal", "v2.0.0", strings.Replace(content("refusal", "v2.0.0", "Namespaced"), "spec:\n", "spec:\n  dependsOn:\n  - crd: missings.absent.example.org/v1\n", 1))
+	refused := s.Push(t, "first/refusal", "v2.0.0", strings.Replace(
+		content("refusal", "v2.0.0", "Namespaced"), "spec:\n",
+		"spec:\n  dependsOn:\n  - crd: missings.absent.example.org/v1\n", 1,
+	))
 	env.Update(t, s.Env, p, func(p *v1.Provider) { p.Spec.Package = refused })
 	s.waitFor(t, in, corev1.ConditionFalse, provide.ErrNoProvider.Name)
 	s.deployment(t, team, "refusal")
-	other := newInstall(packagesv1alpha1.PackageInstallKind, team, "refusal-other", s.publish(t, "refusal", "v3.0.0", "Namespaced"))
+	other := newInstall(
+		packagesv1alpha1.PackageInstallKind, team, "refusal-other", s.publish(t, "refusal", "v3.0.0", "Namespaced"),
+	)
 	s.Create(t, other)
 	s.waitFor(t, other, corev1.ConditionFalse, firstgen.ErrVersion.Name)
-	if message := other.GetCondition(v1.TypeReady).Message; !strings.Contains(message, "has the CRDs of v1.0.0") || !strings.Contains(message, "Set spec.package to "+first) {
+	if message := other.GetCondition(v1.TypeReady).Message; !strings.Contains(message, "has the CRDs of v1.0.0") ||
+		!strings.Contains(message, "Set spec.package to "+first) {
 		t.Errorf("the message is %s", message)
 	}
 }
 
 // An install object with the name of a Package of a user is refused before anything is installed.
 func TestInstallBesideAPackageOfAUserInstallsNothing(t *testing.T) {
-	lane.Full(t, "test/firstgeneration.TestClusterPackageInstallMaintainsItsProviderAndRecord", "test/firstgeneration.TestPackageInstallNeedsSharedDefinitions")
+	lane.Full(
+		t, "test/firstgeneration.TestClusterPackageInstallMaintainsItsProviderAndRecord",
+		"test/firstgeneration.TestPackageInstallNeedsSharedDefinitions",
+	)
 	s := newSuite(t, func(_ *suite, o *controller.Options) {
 		o.FirstGeneration = setup.Extension(firstgen.Options{Enabled: true, NamespacedPackages: []string{firstgen.All}})
 	})
 	team := s.newNamespace(t, "beside-team")
 	s.audit.Reset("")
 	for name, in := range map[string]packagesv1alpha1.Install{
-		"beside":      newInstall(packagesv1alpha1.PackageInstallKind, team, "beside", s.publish(t, "beside", "v1.0.0", "Namespaced")),
-		"beside-wide": newInstall(packagesv1alpha1.ClusterPackageInstallKind, managerNamespace, "beside-wide", s.publish(t, "beside-wide", "v1.0.0", "Cluster")),
+		"beside": newInstall(
+			packagesv1alpha1.PackageInstallKind, team, "beside", s.publish(t, "beside", "v1.0.0", "Namespaced"),
+		),
+		"beside-wide": newInstall(
+			packagesv1alpha1.ClusterPackageInstallKind, managerNamespace, "beside-wide",
+			s.publish(t, "beside-wide", "v1.0.0", "Cluster"),
+		),
 	} {
 		s.Create(t, newPackage(in.GetNamespace(), name, "absent", in.InstallSpec().Package))
 		s.Create(t, in)
@@ -688,9 +832,13 @@ func TestInstallBesideAPackageOfAUserInstallsNothing(t *testing.T) {
 	}
 }
 
-// The controller of a Package with the scope Cluster stops, and loses its permissions, when its namespace is not accepted any more.
+// The controller of a Package with the scope Cluster stops, and loses its permissions, when its namespace is not
+// accepted any more.
 func TestWithdrawnNamespaceStopsItsClusterControllers(t *testing.T) {
-	lane.Full(t, "test/firstgeneration.TestClusterPackageInstallMaintainsItsProviderAndRecord", "test/firstgeneration.TestPackageInstallNeedsSharedDefinitions")
+	lane.Full(
+		t, "test/firstgeneration.TestClusterPackageInstallMaintainsItsProviderAndRecord",
+		"test/firstgeneration.TestPackageInstallNeedsSharedDefinitions",
+	)
 	const team = "withdrawn-admins"
 	s := newSuite(t, func(_ *suite, o *controller.Options) {
 		o.FirstGeneration = setup.Extension(firstgen.Options{Enabled: true, ClusterNamespaces: []string{team}})
@@ -710,7 +858,11 @@ func TestWithdrawnNamespaceStopsItsClusterControllers(t *testing.T) {
 	}
 	d := s.deployment(t, team, "wide")
 	// A pause does not keep it.
-	env.Update(t, s.Env, p, func(p *packagesv1alpha1.Package) { p.Annotations = map[string]string{v1.AnnotationPaused: "true"} })
+	env.Update(t, s.Env, p, func(p *packagesv1alpha1.Package) {
+		p.Annotations = map[string]string{
+			v1.AnnotationPaused: "true",
+		}
+	})
 	s.restart(t, func(o *controller.Options) {
 		o.FirstGeneration = setup.Extension(firstgen.Options{Enabled: true, ClusterNamespaces: nil})
 	})
@@ -732,30 +884,42 @@ func TestNamespacesCannotReachEachOther(t *testing.T) {
 	s.share(t, "isolated", ref)
 	for _, namespace := range []string{a, b} {
 		in := newInstall(packagesv1alpha1.PackageInstallKind, namespace, "isolated", ref)
-		in.InstallSpec().ServiceAccount = &packagesv1alpha1.ServiceAccountOptions{Annotations: map[string]string{"iam": "special"}}
+		in.InstallSpec().
+			ServiceAccount = &packagesv1alpha1.ServiceAccountOptions{Annotations: map[string]string{"iam": "special"}}
 		s.Create(t, in)
 		s.waitFor(t, in, corev1.ConditionTrue, "Available")
 		checkAccount(t, s.record(t, in))
-		s.Create(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "private"}}, thing("isolated", namespace, "mine"))
+		s.Create(
+			t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "private"}},
+			thing("isolated", namespace, "mine"),
+		)
 	}
 	runtimeA := env.NewClient(t, s.ServiceAccount(t, a, "isolated"))
 	if err := runtimeA.Get(t.Context(), client.ObjectKey{Namespace: a, Name: "private"}, &corev1.Secret{}); err != nil {
 		t.Errorf("a runtime cannot read the Secrets of its namespace: %v", err)
 	}
-	if err := runtimeA.Get(t.Context(), client.ObjectKey{Namespace: a, Name: "mine"}, thing("isolated", a, "mine")); err != nil {
+	if err := runtimeA.Get(
+		t.Context(), client.ObjectKey{Namespace: a, Name: "mine"}, thing("isolated", a, "mine"),
+	); err != nil {
 		t.Errorf("a runtime cannot read the custom resources of its namespace: %v", err)
 	}
 	for _, namespace := range []string{b, managerNamespace, metav1.NamespaceSystem, ""} {
 		for _, resource := range []schema.GroupResource{
-			{Resource: "secrets"}, {Resource: "configmaps"}, {Resource: "pods"}, {Resource: "serviceaccounts"}, {Group: "apps", Resource: "deployments"},
-			{Group: "isolated.example.org", Resource: "things"}, {Group: rbacv1.GroupName, Resource: "roles"}, {Group: rbacv1.GroupName, Resource: "rolebindings"},
-			{Group: packagesv1alpha1.Group, Resource: "packageinstalls"}, {Group: packagesv1alpha1.Group, Resource: "clusterpackageinstalls"}, {Group: packagesv1alpha1.Group, Resource: "packages"},
-			{Group: "pkg.crossplane.io", Resource: "providers"}, {Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"},
+			{Resource: "secrets"}, {Resource: "configmaps"}, {Resource: "pods"}, {Resource: "serviceaccounts"},
+			{Group: "apps", Resource: "deployments"},
+			{Group: "isolated.example.org", Resource: "things"}, {Group: rbacv1.GroupName, Resource: "roles"},
+			{Group: rbacv1.GroupName, Resource: "rolebindings"},
+			{Group: packagesv1alpha1.Group, Resource: "packageinstalls"},
+			{Group: packagesv1alpha1.Group, Resource: "clusterpackageinstalls"},
+			{Group: packagesv1alpha1.Group, Resource: "packages"},
+			{Group: "pkg.crossplane.io", Resource: "providers"},
+			{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"},
 		} {
 			for _, verb := range []string{"get", "list", "watch", "create", "update", "patch", "delete"} {
-				review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
-					Namespace: namespace, Group: resource.Group, Resource: resource.Resource, Verb: verb,
-				}}}
+				review := &authorizationv1.SelfSubjectAccessReview{
+					Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
+						Namespace: namespace, Group: resource.Group, Resource: resource.Resource, Verb: verb,
+					}}}
 				if err := runtimeA.Create(t.Context(), review); err != nil {
 					t.Fatal(err)
 				}
@@ -765,7 +929,9 @@ func TestNamespacesCannotReachEachOther(t *testing.T) {
 			}
 		}
 	}
-	if err := runtimeA.Get(t.Context(), client.ObjectKey{Namespace: b, Name: "private"}, &corev1.Secret{}); !apierrors.IsForbidden(err) {
+	if err := runtimeA.Get(
+		t.Context(), client.ObjectKey{Namespace: b, Name: "private"}, &corev1.Secret{},
+	); !apierrors.IsForbidden(err) {
 		t.Errorf("the runtime of %s reads a Secret of %s: %v", a, b, err)
 	}
 	if err := runtimeA.Delete(t.Context(), thing("isolated", b, "mine")); !apierrors.IsForbidden(err) {
@@ -773,8 +939,8 @@ func TestNamespacesCannotReachEachOther(t *testing.T) {
 	}
 }
 
-// A user with permissions in one namespace lists and describes the objects of the namespace. The packages that they use belong to the whole
-// cluster, and are named in a note.
+// A user with permissions in one namespace lists and describes the objects of the namespace. The packages that they use
+// belong to the whole cluster, and are named in a note.
 func TestUsersOfANamespaceSeeTheirObjects(t *testing.T) {
 	s := newSuite(t, nil)
 	team, other := s.newNamespace(t, "seen-team"), s.newNamespace(t, "unseen-team")
@@ -796,7 +962,9 @@ func TestUsersOfANamespaceSeeTheirObjects(t *testing.T) {
 		})
 		file := filepath.Join(t.TempDir(), "kubeconfig")
 		if err := clientcmd.WriteToFile(clientcmdapi.Config{
-			Clusters:  map[string]*clientcmdapi.Cluster{"a": {Server: s.Config.Host, CertificateAuthorityData: s.Config.CAData, CertificateAuthority: s.Config.CAFile}},
+			Clusters: map[string]*clientcmdapi.Cluster{"a": {
+				Server: s.Config.Host, CertificateAuthorityData: s.Config.CAData, CertificateAuthority: s.Config.CAFile,
+			}},
 			AuthInfos: map[string]*clientcmdapi.AuthInfo{"a": {Token: s.Token(t, team, user)}},
 			Contexts:  map[string]*clientcmdapi.Context{"a": {Cluster: "a", AuthInfo: "a"}}, CurrentContext: "a",
 		}, file); err != nil {
@@ -805,30 +973,38 @@ func TestUsersOfANamespaceSeeTheirObjects(t *testing.T) {
 		return file
 	}
 	s.publish(t, "seen", "v2.0.0", "Namespaced")
-	all, some, none := grant("all", "packageinstalls", "clusterpackageinstalls", "packages"), grant("some", "packageinstalls"), grant("none", "stacks")
-	const name, note = "packageinstall/seen-team/seen", "note: the package that packageinstall/seen-team/seen uses is not shown: "
+	all, some, none := grant("all", "packageinstalls", "clusterpackageinstalls", "packages"),
+		grant("some", "packageinstalls"), grant("none", "stacks")
+	const name, note = "packageinstall/seen-team/seen",
+		"note: the package that packageinstall/seen-team/seen uses is not shown: "
 	for _, tc := range []struct {
 		kubeconfig, command string
 		code                int
 		// stdout and stderr are parts of the output. An empty stderr means none.
 		stdout, stderr []string
 	}{
-		{all, "list -n " + team, 0, []string{name + "   True        True      v1.0.0    " + strings.TrimSuffix(ref, ":v1.0.0")}, nil},
+		{all, "list -n " +
+			team, 0, []string{name + "   True        True      v1.0.0    " + strings.TrimSuffix(ref, ":v1.0.0")}, nil},
 		{all, "list -n " + team + " -o name", 0, []string{"packageinstall.packages.crossplane.io/seen"}, nil},
 		{all, "list -n " + team + " -o wide", 0, []string{name}, []string{"note: the columns of the packages are empty: "}},
 		{some, "list -n " + team, 0, []string{name}, []string{"note: the list is not complete: "}},
 		{all, "list -n " + other, 6, nil, []string{"error: Forbidden: "}},
 		{none, "list -n " + team, 6, nil, []string{"error: Forbidden: "}},
 		{all, "list", 6, nil, []string{"error: Forbidden: ", "With permissions in one namespace, name it with --namespace."}},
-		{all, "describe " + name, 0, []string{"Package:      " + ref, "Title of seen", "Ready=True Available", "Thing of seen.example.org/v1"}, []string{note}},
+		{all, "describe " + name, 0, []string{
+			"Package:      " + ref, "Title of seen", "Ready=True Available", "Thing of seen.example.org/v1",
+		}, []string{note}},
 		{some, "describe " + name, 0, []string{"Package:      " + ref, "Ready=True Available"}, []string{note}},
 		{all, "describe packageinstall/unseen-team/seen", 6, nil, []string{"error: Forbidden: "}},
 		{all, "describe seen", 6, nil, []string{"error: Forbidden: "}},
 		{all, "tree " + name, 0, []string{name + "  v1.0.0  Healthy=True", "1 CustomResourceDefinition"}, []string{note}},
 		{all, "tree " + name + " -o json", 0, []string{`"kind": "PackageInstall"`}, []string{note}},
 		{all, "logs " + name, 13, nil, []string{"kubectl logs deployment/seen --namespace " + team}},
-		{cluster.Kubeconfig(t), "tree " + name, 0, []string{"provider/seen  v1.0.0  Healthy=True", "used by PackageInstall seen-team/seen"}, nil},
-		{cluster.Kubeconfig(t), "plan update seen v2.0.0 --cache-dir " + t.TempDir(), 9, []string{"breaks", "packageinstall/seen-team/seen    needs", "packageinstall/unseen-team/seen  needs"}, []string{"DependentsBroken"}},
+		{cluster.Kubeconfig(t), "tree " +
+			name, 0, []string{"provider/seen  v1.0.0  Healthy=True", "used by PackageInstall seen-team/seen"}, nil},
+		{cluster.Kubeconfig(t), "plan update seen v2.0.0 --cache-dir " + t.TempDir(), 9, []string{
+			"breaks", "packageinstall/seen-team/seen    needs", "packageinstall/unseen-team/seen  needs",
+		}, []string{"DependentsBroken"}},
 		{cluster.Kubeconfig(t), "list -n " + team, 0, []string{name + "   True"}, nil},
 	} {
 		code, stdout, stderr := command.Output(t, append(strings.Fields(tc.command), "--kubeconfig", tc.kubeconfig)...)
@@ -838,7 +1014,8 @@ func TestUsersOfANamespaceSeeTheirObjects(t *testing.T) {
 		if strings.Contains(stdout, "permissions of the runtime") {
 			t.Errorf("%s: a shared Provider has no runtime, and the plan lists permissions:\n%s", tc.command, stdout)
 		}
-		if code != tc.code || isOther(stdout, tc.stdout) || isOther(stderr, tc.stderr) || tc.stderr == nil && stderr != "" || tc.code == 0 && strings.Count(stderr, "\n") != len(tc.stderr) {
+		if code != tc.code || isOther(stdout, tc.stdout) || isOther(stderr, tc.stderr) || tc.stderr == nil && stderr != "" ||
+			tc.code == 0 && strings.Count(stderr, "\n") != len(tc.stderr) {
 			t.Errorf("%s: exit code %d, want %d\n%s%s", tc.command, code, tc.code, stdout, stderr)
 		}
 	}
@@ -858,12 +1035,14 @@ func newPackage(namespace, name, group, image string) *packagesv1alpha1.Package 
 	p := &packagesv1alpha1.Package{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	p.Spec.CRDs = []packagesv1alpha1.Kind{{APIVersion: group + ".example.org/v1", Kind: "Thing"}}
 	p.Spec.Controller.Deployment = &packagesv1alpha1.ControllerDeployment{Name: name, Spec: runtime.RawExtension{
-		Raw: []byte(`{"selector": {"matchLabels": {"x": "y"}}, "template": {"metadata": {"labels": {"x": "y"}}, "spec": {"serviceAccountName": "default", "containers": [{"name": "main", "image": "` + image + `", "env": [{"name": "A", "value": "b"}]}]}}}`),
+		Raw: []byte(`{"selector": {"matchLabels": {"x": "y"}}, "template": {"metadata": {"labels": {"x": "y"}}, "spec": {"serviceAccountName": "default", "containers": [{"name": "main", "image": "` +
+			image + `", "env": [{"name": "A", "value": "b"}]}]}}}`),
 	}}
 	return p
 }
 
-// A Package that a user creates runs its controller with permissions for its CRDs in its namespace, and with nothing else.
+// A Package that a user creates runs its controller with permissions for its CRDs in its namespace, and with nothing
+// else.
 func TestPackagesOfUsersRunTheirControllers(t *testing.T) {
 	s := newSuite(t, nil)
 	team := s.newNamespace(t, "users-team")
@@ -875,11 +1054,14 @@ func TestPackagesOfUsersRunTheirControllers(t *testing.T) {
 	s.Create(t, p)
 	s.waitFor(t, p, corev1.ConditionTrue, "Available")
 	d := s.deployment(t, team, "own")
-	if pod := d.Spec.Template.Spec; pod.ServiceAccountName != "own" || pod.Containers[0].Env[0].Value != "b" || !strings.Contains(pod.Containers[0].Image, "@sha256:") {
+	if pod := d.Spec.Template.Spec; pod.ServiceAccountName != "own" || pod.Containers[0].Env[0].Value != "b" ||
+		!strings.Contains(pod.Containers[0].Image, "@sha256:") {
 		t.Errorf("the pod is %+v", pod)
 	}
 	role := &rbacv1.Role{}
-	if err := s.Client.Get(t.Context(), client.ObjectKey{Namespace: team, Name: "crossplane:package:own:system"}, role); err != nil {
+	if err := s.Client.Get(
+		t.Context(), client.ObjectKey{Namespace: team, Name: "crossplane:package:own:system"}, role,
+	); err != nil {
 		t.Fatal(err)
 	}
 	if !slices.ContainsFunc(role.Rules, func(r rbacv1.PolicyRule) bool {
@@ -894,13 +1076,19 @@ func TestPackagesOfUsersRunTheirControllers(t *testing.T) {
 	}{
 		"cluster": {func(p *packagesv1alpha1.Package) { p.Spec.PermissionScope = "Cluster" }, firstgen.ErrNamespace.Name},
 		"roles": {func(p *packagesv1alpha1.Package) {
-			p.Spec.Permissions.Rules = []rbacv1.PolicyRule{{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"rolebindings"}, Verbs: []string{"*"}}}
+			p.Spec.Permissions.Rules = []rbacv1.PolicyRule{{
+				APIGroups: []string{rbacv1.GroupName}, Resources: []string{"rolebindings"}, Verbs: []string{"*"},
+			}}
 		}, firstgen.ErrPermissions.Name},
 		"pods": {func(p *packagesv1alpha1.Package) {
-			p.Spec.Permissions.Rules = []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"*"}}}
+			p.Spec.Permissions.Rules = []rbacv1.PolicyRule{{
+				APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"*"},
+			}}
 		}, firstgen.ErrPermissions.Name},
 		"everything": {func(p *packagesv1alpha1.Package) {
-			p.Spec.Permissions.Rules = []rbacv1.PolicyRule{{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}}}
+			p.Spec.Permissions.Rules = []rbacv1.PolicyRule{{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{
+				"*",
+			}}}
 		}, firstgen.ErrPermissions.Name},
 		"depends": {func(p *packagesv1alpha1.Package) {
 			p.Spec.DependsOn = []packagesv1alpha1.InstallSpec{{CRD: "*.pkg.crossplane.io/v1"}}
@@ -918,7 +1106,9 @@ func TestPackagesOfUsersRunTheirControllers(t *testing.T) {
 			p.Spec.CRDs = []packagesv1alpha1.Kind{{APIVersion: "apps/v1", Kind: "Deployment"}}
 		}, "ReservedDefinition"},
 		"privileged": {func(p *packagesv1alpha1.Package) {
-			p.Spec.Controller.Deployment.Spec.Raw = []byte(`{"template": {"spec": {"hostNetwork": true, "containers": [{"name": "main", "image": "` + ref + `"}]}}}`)
+			p.Spec.Controller.Deployment.Spec.Raw = []byte(
+				`{"template": {"spec": {"hostNetwork": true, "containers": [{"name": "main", "image": "` + ref + `"}]}}}`,
+			)
 		}, "RuntimePrivileges"},
 		"default": {func(p *packagesv1alpha1.Package) { p.Name = "default" }, deployment.ErrNameConflict.Name},
 		"garbage": {func(p *packagesv1alpha1.Package) {
@@ -932,7 +1122,9 @@ func TestPackagesOfUsersRunTheirControllers(t *testing.T) {
 			s.Create(t, p)
 			s.waitFor(t, p, corev1.ConditionFalse, tc.code)
 			role := &rbacv1.Role{}
-			if err := s.Client.Get(t.Context(), client.ObjectKey{Namespace: team, Name: "crossplane:package:" + p.Name + ":system"}, role); !apierrors.IsNotFound(err) {
+			if err := s.Client.Get(
+				t.Context(), client.ObjectKey{Namespace: team, Name: "crossplane:package:" + p.Name + ":system"}, role,
+			); !apierrors.IsNotFound(err) {
 				t.Errorf("a refused Package has a role (%v)", err)
 			}
 		})
@@ -940,16 +1132,22 @@ func TestPackagesOfUsersRunTheirControllers(t *testing.T) {
 	t.Run("AnnotationsOfTheServiceAccount", func(t *testing.T) {
 		p := newPackage(team, "own-account", "users", ref)
 		p.Spec.ServiceAccount = &packagesv1alpha1.ServiceAccountOptions{Annotations: map[string]string{"iam": "special"}}
-		p.Spec.Controller.ServiceAccount = &packagesv1alpha1.ServiceAccountOptions{Annotations: map[string]string{"iam": "earlier", "earlier": "true"}}
+		p.Spec.Controller.ServiceAccount = &packagesv1alpha1.ServiceAccountOptions{Annotations: map[string]string{
+			"iam": "earlier", "earlier": "true",
+		}}
 		s.Create(t, p)
 		s.waitFor(t, p, corev1.ConditionTrue, "Available")
 		account := &corev1.ServiceAccount{}
-		if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(p), account); err != nil || account.Annotations["iam"] != "special" || account.Annotations["earlier"] != "true" {
+		if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(p), account); err != nil ||
+			account.Annotations["iam"] != "special" || account.Annotations["earlier"] != "true" {
 			t.Errorf("the ServiceAccount has the annotations %v (%v)", account.Annotations, err)
 		}
-		env.Update(t, s.Env, p, func(p *packagesv1alpha1.Package) { p.Spec.ServiceAccount, p.Spec.Controller.ServiceAccount = nil, nil })
+		env.Update(t, s.Env, p, func(p *packagesv1alpha1.Package) {
+			p.Spec.ServiceAccount, p.Spec.Controller.ServiceAccount = nil, nil
+		})
 		s.waitFor(t, p, corev1.ConditionTrue, "Available")
-		if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(p), account); err != nil || account.Annotations["iam"] != "" {
+		if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(p), account); err != nil ||
+			account.Annotations["iam"] != "" {
 			t.Errorf("removed annotations stay: %v (%v)", account.Annotations, err)
 		}
 	})
@@ -961,7 +1159,9 @@ func TestPackagesOfUsersRunTheirControllers(t *testing.T) {
 		}{
 			{team, "Namespaced", func(p *packagesv1alpha1.Package) { p.Spec.Controller.Deployment = nil }, "Available"},
 			{managerNamespace, "Cluster", func(p *packagesv1alpha1.Package) { p.Spec.Controller.Deployment = nil }, "Available"},
-			{team, "Namespaced", func(p *packagesv1alpha1.Package) { p.Spec.PermissionScope = "Cluster" }, firstgen.ErrNamespace.Name},
+			{team, "Namespaced", func(p *packagesv1alpha1.Package) {
+				p.Spec.PermissionScope = "Cluster"
+			}, firstgen.ErrNamespace.Name},
 			{team, "Namespaced", func(p *packagesv1alpha1.Package) { p.Spec.CRDs[0].Kind = "Absent" }, "Creating"},
 		} {
 			p := newPackage(tc.namespace, "own-without-"+strings.ToLower(tc.scope+"-"+tc.code), "users", ref)
@@ -977,7 +1177,9 @@ func TestPackagesOfUsersRunTheirControllers(t *testing.T) {
 				left := s.granted(t, p)
 				return fmt.Sprint(left), len(left) == 0
 			})
-			s.waitFor(t, p, map[bool]corev1.ConditionStatus{true: corev1.ConditionTrue, false: corev1.ConditionFalse}[tc.code == "Available"], tc.code)
+			s.waitFor(t, p, map[bool]corev1.ConditionStatus{
+				true: corev1.ConditionTrue, false: corev1.ConditionFalse,
+			}[tc.code == "Available"], tc.code)
 			s.Delete(t, p)
 			s.WaitGone(t, p)
 		}
@@ -988,7 +1190,8 @@ func TestPackagesOfUsersRunTheirControllers(t *testing.T) {
 		p := newPackage(team, account.Name, "users", ref)
 		s.Create(t, p)
 		s.waitFor(t, p, corev1.ConditionFalse, deployment.ErrNameConflict.Name)
-		if message := p.GetCondition(v1.TypeReady).Message; !strings.Contains(message, "kubectl delete --namespace "+team+" serviceaccount "+account.Name) {
+		if message := p.GetCondition(v1.TypeReady).
+			Message; !strings.Contains(message, "kubectl delete --namespace "+team+" serviceaccount "+account.Name) {
 			t.Errorf("the message is %q", message)
 		}
 		s.Delete(t, account)
@@ -1000,17 +1203,21 @@ func TestPackagesOfUsersRunTheirControllers(t *testing.T) {
 		without.Spec.Controller.Deployment = nil
 		s.Create(t, without)
 		s.waitFor(t, without, corev1.ConditionTrue, "Available")
-		if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(kept), kept); err != nil || kept.DeletionTimestamp != nil {
+		if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(kept), kept); err != nil ||
+			kept.DeletionTimestamp != nil {
 			t.Errorf("the ServiceAccount of another client is deleted (%v)", err)
 		}
 	})
 	t.Run("ARoleOfAnotherClientIsKept", func(t *testing.T) {
-		role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: "crossplane:package:own-foreign:system", Labels: map[string]string{"of": "a-user"}}}
+		role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{
+			Namespace: team, Name: "crossplane:package:own-foreign:system", Labels: map[string]string{"of": "a-user"},
+		}}
 		s.Create(t, role)
 		p := newPackage(team, "own-foreign", "users", ref)
 		s.Create(t, p)
 		s.waitFor(t, p, corev1.ConditionFalse, firstgen.ErrProviderExists.Name)
-		if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(role), role); err != nil || len(role.Rules) > 0 || len(role.OwnerReferences) > 0 {
+		if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(role), role); err != nil || len(role.Rules) > 0 ||
+			len(role.OwnerReferences) > 0 {
 			t.Errorf("the role of another client is changed: %+v (%v)", role, err)
 		}
 	})
@@ -1019,7 +1226,9 @@ func TestPackagesOfUsersRunTheirControllers(t *testing.T) {
 		p.Spec.PermissionScope = "Cluster"
 		s.Create(t, p)
 		s.waitFor(t, p, corev1.ConditionTrue, "Available")
-		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "crossplane:package:" + managerNamespace + ":own-wide:system"}}
+		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{
+			Name: "crossplane:package:" + managerNamespace + ":own-wide:system",
+		}}
 		if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(role), role); err != nil {
 			t.Fatal(err)
 		}
@@ -1038,7 +1247,8 @@ func (s *suite) granted(t *testing.T, p *packagesv1alpha1.Package) []string {
 	for name, o := range map[string]client.Object{
 		"ServiceAccount": &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name}},
 		"Role":           &rbacv1.Role{ObjectMeta: role}, "RoleBinding": &rbacv1.RoleBinding{ObjectMeta: role},
-		"ClusterRole": &rbacv1.ClusterRole{ObjectMeta: wide}, "ClusterRoleBinding": &rbacv1.ClusterRoleBinding{ObjectMeta: wide},
+		"ClusterRole":        &rbacv1.ClusterRole{ObjectMeta: wide},
+		"ClusterRoleBinding": &rbacv1.ClusterRoleBinding{ObjectMeta: wide},
 	} {
 		switch err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(o), o); {
 		case err == nil:

@@ -17,10 +17,13 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/testing/publish"
 )
 
-// The package and the image of install.yaml are in the source of the install object, with its path, and the pull secrets of
-// the install object are those of the Deployment: for the whole cluster, and in one namespace.
+// The package and the image of install.yaml are in the source of the install object, with its path, and the pull
+// secrets of the install object are those of the Deployment: for the whole cluster, and in one namespace.
 func TestSourceAndPullSecretsApplyToThePackageAndItsController(t *testing.T) {
-	lane.Full(t, "test/firstgeneration.TestClusterPackageInstallMaintainsItsProviderAndRecord", "test/firstgeneration.TestPackageInstallNeedsSharedDefinitions")
+	lane.Full(
+		t, "test/firstgeneration.TestClusterPackageInstallMaintainsItsProviderAndRecord",
+		"test/firstgeneration.TestPackageInstallNeedsSharedDefinitions",
+	)
 	s := newSuite(t, nil)
 	team := s.newNamespace(t, "settings-team")
 	s.Push(t, "mirror/acme/controller", "v7", content("controller", "v7", "Cluster"))
@@ -34,8 +37,11 @@ func TestSourceAndPullSecretsApplyToThePackageAndItsController(t *testing.T) {
 				s.share(t, tc.name, ref)
 			}
 			s.EnsureCreated(t, &corev1.Secret{
-				ObjectMeta: metav1.ObjectMeta{Namespace: tc.namespace, Name: "settings-credentials"}, Type: corev1.SecretTypeDockerConfigJson,
-				Data: map[string][]byte{corev1.DockerConfigJsonKey: fmt.Appendf(nil, `{"auths":{%q:{"username":"user","password":"secret"}}}`, s.Registry)},
+				ObjectMeta: metav1.ObjectMeta{Namespace: tc.namespace, Name: "settings-credentials"},
+				Type:       corev1.SecretTypeDockerConfigJson,
+				Data: map[string][]byte{
+					corev1.DockerConfigJsonKey: fmt.Appendf(nil, `{"auths":{%q:{"username":"user","password":"secret"}}}`, s.Registry),
+				},
 			})
 			in := newInstall(tc.kind, tc.namespace, tc.name, "first/"+tc.name+":v1.0.0")
 			in.InstallSpec().Source = s.Registry + "/mirror"
@@ -56,10 +62,14 @@ func TestSourceAndPullSecretsApplyToThePackageAndItsController(t *testing.T) {
 			}
 			pod := s.deployment(t, tc.namespace, deployment).Spec.Template.Spec
 			image := s.Registry + "/mirror/acme/controller:v7@sha256:"
-			if !strings.HasPrefix(pod.Containers[0].Image, image) || !slices.Contains(pod.ImagePullSecrets, corev1.LocalObjectReference{Name: "settings-credentials"}) {
-				t.Errorf("the pod has the image %s and the pull secrets %v, want %s", pod.Containers[0].Image, pod.ImagePullSecrets, image)
+			if !strings.HasPrefix(pod.Containers[0].Image, image) ||
+				!slices.Contains(pod.ImagePullSecrets, corev1.LocalObjectReference{Name: "settings-credentials"}) {
+				t.Errorf(
+					"the pod has the image %s and the pull secrets %v, want %s", pod.Containers[0].Image, pod.ImagePullSecrets, image,
+				)
 			}
-			if raw := string(s.record(t, in).Spec.Controller.Deployment.Spec.Raw); !strings.Contains(raw, s.Registry+"/mirror/acme/controller:v7") || !strings.Contains(raw, "settings-credentials") {
+			if raw := string(s.record(t, in).Spec.Controller.Deployment.Spec.Raw); !strings.Contains(raw, s.Registry+
+				"/mirror/acme/controller:v7") || !strings.Contains(raw, "settings-credentials") {
 				t.Errorf("the record has the Deployment %s", raw)
 			}
 			s.Delete(t, in)
@@ -85,7 +95,9 @@ spec:
     metadata: {labels: {app: controller}}
     spec: {containers: [{name: controller, image: "acme/controller:v7"}]}
 `),
-		"resources/thing.crd.yaml": []byte(strings.TrimPrefix(publish.Definition(name+".example.org", "Thing", "one"), "---\n")),
+		"resources/thing.crd.yaml": []byte(strings.TrimPrefix(
+			publish.Definition(name+".example.org", "Thing", "one"), "---\n",
+		)),
 	})
 	return ref
 }

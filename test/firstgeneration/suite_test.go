@@ -1,5 +1,5 @@
-// Package firstgeneration proves that the install objects of the first generation of packages work on a real API server, and
-// that namespaces are isolated from each other.
+// Package firstgeneration proves that the install objects of the first generation of packages work on a real API
+// server, and that namespaces are isolated from each other.
 package firstgeneration
 
 import (
@@ -71,8 +71,12 @@ func newSuite(t *testing.T, change func(*suite, *controller.Options)) *suite {
 // managerAccount returns a client configuration with the permissions that the manifests of the manager grant.
 func (s *suite) managerAccount(t *testing.T) *rest.Config {
 	t.Helper()
-	o := bootstrap.Options{Version: "test", Namespace: managerNamespace, FirstGeneration: true, PackageGroups: []string{rbacv1.APIGroupAll}}
-	s.EnsureCreated(t, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: managerNamespace, Name: bootstrap.Name}})
+	o := bootstrap.Options{Version: "test", Namespace: managerNamespace, FirstGeneration: true, PackageGroups: []string{
+		rbacv1.APIGroupAll,
+	}}
+	s.EnsureCreated(t, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
+		Namespace: managerNamespace, Name: bootstrap.Name,
+	}})
 	for _, role := range bootstrap.RolesOf(o.Grants(), managerNamespace) {
 		s.EnsureCreated(t, role)
 	}
@@ -166,7 +170,8 @@ func (s *suite) waitFor(t *testing.T, o object, status corev1.ConditionStatus, r
 			return err.Error(), false
 		}
 		ready := o.GetCondition(v1.TypeReady)
-		return fmt.Sprintf("%+v", ready), (status == "" || ready.Status == status) && (reason == "" || string(ready.Reason) == reason) && ready.ObservedGeneration == o.GetGeneration()
+		return fmt.Sprintf("%+v", ready), (status == "" || ready.Status == status) &&
+			(reason == "" || string(ready.Reason) == reason) && ready.ObservedGeneration == o.GetGeneration()
 	})
 }
 
@@ -189,11 +194,13 @@ func (s *suite) record(t *testing.T, in packagesv1alpha1.Install) *packagesv1alp
 	return p
 }
 
-// checkAccount fails unless a record has the annotations of the ServiceAccount, where the document has them and where Crossplane
-// v0.12 has them.
+// checkAccount fails unless a record has the annotations of the ServiceAccount, where the document has them and where
+// Crossplane v0.12 has them.
 func checkAccount(t *testing.T, record *packagesv1alpha1.Package) {
 	t.Helper()
-	for _, a := range []*packagesv1alpha1.ServiceAccountOptions{record.Spec.ServiceAccount, record.Spec.Controller.ServiceAccount} {
+	for _, a := range []*packagesv1alpha1.ServiceAccountOptions{
+		record.Spec.ServiceAccount, record.Spec.Controller.ServiceAccount,
+	} {
 		if a == nil || a.Annotations["iam"] != "special" {
 			t.Errorf("the record has the settings %+v of the ServiceAccount", a)
 		}

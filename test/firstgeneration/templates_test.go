@@ -21,22 +21,29 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
 
-// publishTemplates pushes a package of the first generation with templates for the kind Thing of NAME.example.org, and its
-// controller. It returns the reference of the package.
+// publishTemplates pushes a package of the first generation with templates for the kind Thing of NAME.example.org, and
+// its controller. It returns the reference of the package.
 func (s *suite) publishTemplates(t *testing.T, name, scope string) string {
 	t.Helper()
 	s.Push(t, "acme/templating-controller", "v0.4.0", content("templating-controller", "v0.4.0", scope))
 	files := filesOf(name, scope)
-	files["behavior.yaml"] = fmt.Appendf(nil, "source: {path: helm-chart}\ncrd: {kind: Thing, apiVersion: %s.example.org/v1}\nengine: {type: helm3, controllerImage: acme/templating-controller:v0.4.0}\n", name)
+	files["behavior.yaml"] = fmt.Appendf(
+		nil,
+		"source: {path: helm-chart}\ncrd: {kind: Thing, apiVersion: %s.example.org/v1}\nengine: {type: helm3, controllerImage: acme/templating-controller:v0.4.0}\n",
+		name,
+	)
 	ref, _ := publish.FirstGeneration(t, s.Registry, "first/"+name, "v1.0.0", files)
 	return ref
 }
 
-// filesOf returns the files of a package of the first generation with the kind Thing of NAME.example.org, and without a controller.
+// filesOf returns the files of a package of the first generation with the kind Thing of NAME.example.org, and without a
+// controller.
 func filesOf(name, scope string) map[string][]byte {
 	replace := strings.NewReplacer("NAME", name, "SCOPE", scope)
 	return map[string][]byte{
-		"app.yaml": []byte(replace.Replace("title: Title of NAME\npackageType: Stack\npermissionScope: SCOPE\ndependsOn: [{crd: mysqlinstances.database.crossplane.io/v1alpha1}]\n")),
+		"app.yaml": []byte(replace.Replace(
+			"title: Title of NAME\npackageType: Stack\npermissionScope: SCOPE\ndependsOn: [{crd: mysqlinstances.database.crossplane.io/v1alpha1}]\n",
+		)),
 		"resources/thing.crd.yaml": []byte(replace.Replace(`apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata: {name: things.NAME.example.org}
@@ -53,19 +60,25 @@ spec:
 // definition returns the StackDefinition of a namespace in an API group.
 func definition(group, namespace, name string) *unstructured.Unstructured {
 	d := &unstructured.Unstructured{}
-	d.SetGroupVersionKind(schema.GroupVersionKind{Group: group, Version: "v1alpha1", Kind: packagesv1alpha1.StackDefinitionKind})
+	d.SetGroupVersionKind(schema.GroupVersionKind{
+		Group: group, Version: "v1alpha1", Kind: packagesv1alpha1.StackDefinitionKind,
+	})
 	d.SetNamespace(namespace)
 	d.SetName(name)
 	return d
 }
 
-// A package with templates is run by the templating controller that it names, for the whole cluster or in one namespace. The
-// controller finds its StackDefinition in the group of its version, and may read no other one.
+// A package with templates is run by the templating controller that it names, for the whole cluster or in one
+// namespace. The controller finds its StackDefinition in the group of its version, and may read no other one.
 func TestPackageWithTemplatesRunsItsTemplatingController(t *testing.T) {
-	lane.Full(t, "test/firstgeneration.TestClusterPackageInstallMaintainsItsProviderAndRecord", "test/firstgeneration.TestPackageInstallNeedsSharedDefinitions")
+	lane.Full(
+		t, "test/firstgeneration.TestClusterPackageInstallMaintainsItsProviderAndRecord",
+		"test/firstgeneration.TestPackageInstallNeedsSharedDefinitions",
+	)
 	s := newSuite(t, nil)
 	team := s.newNamespace(t, "templates-team")
-	wide, narrow := s.publishTemplates(t, "templates-wide", "Cluster"), s.publishTemplates(t, "templates-narrow", "Namespaced")
+	wide, narrow := s.publishTemplates(t, "templates-wide", "Cluster"),
+		s.publishTemplates(t, "templates-narrow", "Namespaced")
 	s.share(t, "templates-narrow", narrow)
 	for _, tc := range []struct{ kind, namespace, name, ref string }{
 		{packagesv1alpha1.ClusterPackageInstallKind, managerNamespace, "templates-wide", wide},
@@ -77,10 +90,12 @@ func TestPackageWithTemplatesRunsItsTemplatingController(t *testing.T) {
 			s.waitFor(t, in, corev1.ConditionTrue, "Available")
 			pod := s.deployment(t, tc.namespace, tc.name).Spec.Template.Spec
 			controller, templates := pod.Containers[0], pod.InitContainers[0]
-			if !strings.HasPrefix(controller.Image, s.Registry+"/acme/templating-controller:v0.4.0@sha256:") || !strings.HasPrefix(templates.Image, tc.ref+"@sha256:") {
+			if !strings.HasPrefix(controller.Image, s.Registry+"/acme/templating-controller:v0.4.0@sha256:") ||
+				!strings.HasPrefix(templates.Image, tc.ref+"@sha256:") {
 				t.Errorf("the images are %s and %s", controller.Image, templates.Image)
 			}
-			if !slices.Equal(templates.Command, []string{"cp", "-R", "helm-chart/.", "/behaviors"}) || !slices.Contains(controller.Args, "/behaviors") || pod.Volumes[0].EmptyDir == nil {
+			if !slices.Equal(templates.Command, []string{"cp", "-R", "helm-chart/.", "/behaviors"}) ||
+				!slices.Contains(controller.Args, "/behaviors") || pod.Volumes[0].EmptyDir == nil {
 				t.Errorf("the pod is %+v", pod)
 			}
 			runtime := env.NewClient(t, s.ServiceAccount(t, tc.namespace, tc.name))
@@ -121,12 +136,17 @@ func TestPackageWithTemplatesRunsItsTemplatingController(t *testing.T) {
 
 // A package that has no templates any more leaves no permissions of its templating controller.
 func TestWithoutTemplatesNoPermissionsStay(t *testing.T) {
-	lane.Full(t, "test/firstgeneration.TestClusterPackageInstallMaintainsItsProviderAndRecord", "test/firstgeneration.TestPackageInstallNeedsSharedDefinitions")
+	lane.Full(
+		t, "test/firstgeneration.TestClusterPackageInstallMaintainsItsProviderAndRecord",
+		"test/firstgeneration.TestPackageInstallNeedsSharedDefinitions",
+	)
 	s := newSuite(t, nil)
 	for _, scope := range []string{"Cluster", "Namespaced"} {
 		t.Run(scope, func(t *testing.T) {
 			name := "templates-until-" + strings.ToLower(scope)
-			in := newInstall(packagesv1alpha1.ClusterPackageInstallKind, managerNamespace, name, s.publishTemplates(t, name, scope))
+			in := newInstall(
+				packagesv1alpha1.ClusterPackageInstallKind, managerNamespace, name, s.publishTemplates(t, name, scope),
+			)
 			s.Create(t, in)
 			s.waitFor(t, in, corev1.ConditionTrue, "Available")
 			record := &packagesv1alpha1.Package{ObjectMeta: metav1.ObjectMeta{Namespace: managerNamespace, Name: name}}
@@ -134,7 +154,10 @@ func TestWithoutTemplatesNoPermissionsStay(t *testing.T) {
 				t.Errorf("the controller has %v", granted)
 			}
 			ref, _ := publish.FirstGeneration(t, s.Registry, "first/"+name, "v2.0.0", filesOf(name, scope))
-			env.Update(t, s.Env, in.(*packagesv1alpha1.ClusterPackageInstall), func(in *packagesv1alpha1.ClusterPackageInstall) { in.Spec.Package = ref })
+			env.Update(
+				t, s.Env, in.(*packagesv1alpha1.ClusterPackageInstall),
+				func(in *packagesv1alpha1.ClusterPackageInstall) { in.Spec.Package = ref },
+			)
 			wait.Until(t, env.Limit, "the controller has no permissions", func() (string, bool) {
 				left := s.granted(t, record)
 				return fmt.Sprint(left), len(left) == 0

@@ -1,5 +1,5 @@
-// Package gitops_test runs the appliers of Flux and Argo CD against the manager: after all have converged, none of them writes.
-// It is a module of its own, because the applier of Argo CD requires Kubernetes itself.
+// Package gitops_test runs the appliers of Flux and Argo CD against the manager: after all have converged, none of them
+// writes. It is a module of its own, because the applier of Argo CD requires Kubernetes itself.
 package gitops_test
 
 import (
@@ -39,8 +39,8 @@ import (
 
 const (
 	namespace = "crossplane-system"
-	// rounds is the number of reconciliations of each applier: those of ten minutes with an interval of ten seconds, without the
-	// pauses.
+	// rounds is the number of reconciliations of each applier: those of ten minutes with an interval of ten seconds,
+	// without the pauses.
 	rounds = 60
 	// durationVariable is the environment variable with a duration: then the appliers reconcile every ten seconds of it.
 	durationVariable = "XPKG_GITOPS_DURATION"
@@ -113,8 +113,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestAppliersWriteNothingAfterConvergence proves that the appliers of Flux and Argo CD, the manager and the API server agree on
-// each object: no reconciliation writes after the first ones.
+// TestAppliersWriteNothingAfterConvergence proves that the appliers of Flux and Argo CD, the manager and the API server
+// agree on each object: no reconciliation writes after the first ones.
 func TestAppliersWriteNothingAfterConvergence(t *testing.T) {
 	lane.Full(t, "internal/controller.TestRestartNeedsFewRequests")
 	if testing.Short() {
@@ -136,10 +136,11 @@ func TestAppliersWriteNothingAfterConvergence(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	clusterCache := cache.NewClusterCache(config, cache.SetLogr(logr.Discard()), cache.SetPopulateResourceInfoHandler(func(un *unstructured.Unstructured, _ bool) (any, bool) {
-		id := un.GetAnnotations()[trackingAnnotation]
-		return id, id != ""
-	}))
+	clusterCache := cache.NewClusterCache(config, cache.SetLogr(logr.Discard()),
+		cache.SetPopulateResourceInfoHandler(func(un *unstructured.Unstructured, _ bool) (any, bool) {
+			id := un.GetAnnotations()[trackingAnnotation]
+			return id, id != ""
+		}))
 	argo := argoApplier{engine.NewEngine(config, clusterCache, engine.WithLogr(logr.Discard()))}
 	stop, err := argo.engine.Run()
 	if err != nil {
@@ -147,14 +148,18 @@ func TestAppliersWriteNothingAfterConvergence(t *testing.T) {
 	}
 	defer stop()
 	appliers := map[string]applier{
-		"flux": fluxApplier{ssa.NewResourceManager(fluxClient, nil, ssa.Owner{Field: "kustomize-controller", Group: "kustomize.toolkit.fluxcd.io"})},
+		"flux": fluxApplier{ssa.NewResourceManager(fluxClient, nil, ssa.Owner{
+			Field: "kustomize-controller", Group: "kustomize.toolkit.fluxcd.io",
+		})},
 		"argo": argo,
 	}
 
 	all := map[string][]*unstructured.Unstructured{}
 	for name, a := range appliers {
 		publishPackages(t, s, name)
-		objects, err := utils.ReadObjects(strings.NewReader(strings.NewReplacer("NAME", name, "REGISTRY", s.Registry).Replace(manifests)))
+		objects, err := utils.ReadObjects(
+			strings.NewReader(strings.NewReplacer("NAME", name, "REGISTRY", s.Registry).Replace(manifests)),
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -205,7 +210,10 @@ func TestAppliersWriteNothingAfterConvergence(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d rounds of both appliers in %s: %d objects without a change, %d dry runs", done, time.Since(begin).Round(time.Second), len(before), dryRuns)
+	t.Logf(
+		"%d rounds of both appliers in %s: %d objects without a change, %d dry runs", done,
+		time.Since(begin).Round(time.Second), len(before), dryRuns,
+	)
 }
 
 // fluxApplier is the applier of the kustomize-controller of Flux.
@@ -225,7 +233,9 @@ func (a argoApplier) apply(ctx context.Context, objects []*unstructured.Unstruct
 		o.SetAnnotations(map[string]string{trackingAnnotation: "packages:" + o.GetKind() + "/" + o.GetName()})
 	}
 	isManaged := func(r *cache.Resource) bool { id, _ := r.Info.(string); return id != "" }
-	_, err := a.engine.Sync(ctx, objects, isManaged, "main", namespace, sync.WithPrune(true), sync.WithLogr(logr.Discard()))
+	_, err := a.engine.Sync(
+		ctx, objects, isManaged, "main", namespace, sync.WithPrune(true), sync.WithLogr(logr.Discard()),
+	)
 	return err
 }
 
@@ -245,7 +255,8 @@ func publishPackages(t *testing.T, s *env.Env, name string) {
 		"  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}\n"
 	const composition = "---\napiVersion: apiextensions.crossplane.io/v1\nkind: Composition\nmetadata: {name: NAME}\nspec:\n  compositeTypeRef: {apiVersion: NAME.test/v1, kind: XAny}\n" +
 		"  mode: Pipeline\n  pipeline:\n  - {step: one, functionRef: {name: any}}\n"
-	for pkg, content := range map[string]string{"provider": "Provider" + definition, "configuration": "Configuration" + composition, "function": "Function", "install": "Provider" + definition} {
+	for pkg, content := range map[string]string{"provider": "Provider" + definition, "configuration": "Configuration" +
+		composition, "function": "Function", "install": "Provider" + definition} {
 		kind, objects, _ := strings.Cut(content, "---\n")
 		stream := "apiVersion: meta.pkg.crossplane.io/v1\nkind: " + kind + "\nmetadata: {name: PACKAGE}\n"
 		if objects != "" {
@@ -304,15 +315,23 @@ func versions(t *testing.T, s *env.Env) map[string]string {
 	t.Helper()
 	out := map[string]string{}
 	for _, gvk := range []schema.GroupVersionKind{
-		{Group: "pkg.crossplane.io", Version: "v1", Kind: "Provider"}, {Group: "pkg.crossplane.io", Version: "v1", Kind: "ProviderRevision"},
-		{Group: "pkg.crossplane.io", Version: "v1", Kind: "Configuration"}, {Group: "pkg.crossplane.io", Version: "v1", Kind: "ConfigurationRevision"},
-		{Group: "pkg.crossplane.io", Version: "v1", Kind: "Function"}, {Group: "pkg.crossplane.io", Version: "v1", Kind: "FunctionRevision"},
-		{Group: "pkg.crossplane.io", Version: "v1beta1", Kind: "ImageConfig"}, {Group: "pkg.crossplane.io", Version: "v1beta1", Kind: "DeploymentRuntimeConfig"},
-		{Group: "pkg.crossplane.io", Version: "v1beta1", Kind: "Lock"}, {Group: "packages.crossplane.io", Version: "v1alpha1", Kind: "ClusterPackageInstall"},
-		{Group: "packages.crossplane.io", Version: "v1alpha1", Kind: "Package"}, {Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"},
-		{Group: "apiextensions.crossplane.io", Version: "v1", Kind: "Composition"}, {Group: "apps", Version: "v1", Kind: "Deployment"},
+		{Group: "pkg.crossplane.io", Version: "v1", Kind: "Provider"},
+		{Group: "pkg.crossplane.io", Version: "v1", Kind: "ProviderRevision"},
+		{Group: "pkg.crossplane.io", Version: "v1", Kind: "Configuration"},
+		{Group: "pkg.crossplane.io", Version: "v1", Kind: "ConfigurationRevision"},
+		{Group: "pkg.crossplane.io", Version: "v1", Kind: "Function"},
+		{Group: "pkg.crossplane.io", Version: "v1", Kind: "FunctionRevision"},
+		{Group: "pkg.crossplane.io", Version: "v1beta1", Kind: "ImageConfig"},
+		{Group: "pkg.crossplane.io", Version: "v1beta1", Kind: "DeploymentRuntimeConfig"},
+		{Group: "pkg.crossplane.io", Version: "v1beta1", Kind: "Lock"},
+		{Group: "packages.crossplane.io", Version: "v1alpha1", Kind: "ClusterPackageInstall"},
+		{Group: "packages.crossplane.io", Version: "v1alpha1", Kind: "Package"},
+		{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"},
+		{Group: "apiextensions.crossplane.io", Version: "v1", Kind: "Composition"},
+		{Group: "apps", Version: "v1", Kind: "Deployment"},
 		{Version: "v1", Kind: "Secret"}, {Version: "v1", Kind: "Service"}, {Version: "v1", Kind: "ServiceAccount"},
-		{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"}, {Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRoleBinding"},
+		{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"},
+		{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRoleBinding"},
 	} {
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))

@@ -1,5 +1,5 @@
-// Package guides_test executes the guides about the manager in a cluster, on an API server of its own. The package program
-// executes the others.
+// Package guides_test executes the guides about the manager in a cluster, on an API server of its own. The package
+// program executes the others.
 package guides_test
 
 import (
@@ -45,9 +45,11 @@ var guides = []*guide.Guide{
 		Served: []string{"xpkg manager"},
 	},
 	{
-		Name:     "move-from-crossplane",
-		Replaced: map[string]string{"xpkg migrate from-core": "xpkg migrate from-core --yes", "xpkg migrate to-core": "xpkg migrate to-core --yes"},
-		Exits:    map[string]int{"xpkg migrate from-core --dry-run": 2, "xpkg migrate to-core --dry-run": 2},
+		Name: "move-from-crossplane",
+		Replaced: map[string]string{
+			"xpkg migrate from-core": "xpkg migrate from-core --yes", "xpkg migrate to-core": "xpkg migrate to-core --yes",
+		},
+		Exits: map[string]int{"xpkg migrate from-core --dry-run": 2, "xpkg migrate to-core --dry-run": 2},
 		Skipped: map[string]string{
 			"xpkg bootstrap --beside-core --core-values": "there is no network with the chart of Crossplane",
 		},
@@ -73,7 +75,8 @@ func TestGuidesWorkFromTopToBottom(t *testing.T) {
 	if err := os.Symlink(kubectl, filepath.Join(bin, "kubectl")); err != nil {
 		t.Fatal(err)
 	}
-	helm := "#!/bin/sh\nexec go tool -C " + root + " -modfile=" + filepath.Join(root, "tools", "helm", "go.mod") + " helm \"$@\"\n"
+	helm := "#!/bin/sh\nexec go tool -C " + root + " -modfile=" + filepath.Join(root, "tools", "helm", "go.mod") +
+		" helm \"$@\"\n"
 	if err := os.WriteFile(filepath.Join(bin, "helm"), []byte(helm), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +84,8 @@ func TestGuidesWorkFromTopToBottom(t *testing.T) {
 	for _, g := range guides {
 		executed = append(executed, g.Name)
 		t.Run(g.Name, func(t *testing.T) {
-			r := &guide.Reader{Folder: t.TempDir(), Env: append(os.Environ(), "KUBECONFIG="+cluster.Kubeconfig(t), "HOME="+t.TempDir(), "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"))}
+			r := &guide.Reader{Folder: t.TempDir(), Env: append(os.Environ(), "KUBECONFIG="+cluster.Kubeconfig(t), "HOME="+
+				t.TempDir(), "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"))}
 			r.Env = append(r.Env, program.GoFolders(t)...)
 			if err := os.CopyFS(filepath.Join(r.Folder, "charts"), os.DirFS(filepath.Join(root, "charts"))); err != nil {
 				t.Fatal(err)
@@ -91,7 +95,9 @@ func TestGuidesWorkFromTopToBottom(t *testing.T) {
 			}
 			g.Run(t, r)
 			if g.Name == "run-the-manager" {
-				cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "helm"), "uninstall", "xpkg", "--namespace", namespace, "--wait")
+				cmd := exec.CommandContext(
+					t.Context(), filepath.Join(bin, "helm"), "uninstall", "xpkg", "--namespace", namespace, "--wait",
+				)
 				cmd.Env = r.Env
 				if out, err := cmd.CombinedOutput(); err != nil {
 					t.Errorf("helm uninstall: %v\n%s", err, out)

@@ -39,7 +39,9 @@ func TestFormerLeaderWritesNothing(t *testing.T) {
 	log.SetLogger(logr.Discard())
 	s := newSuite(t)
 	a, b := s.start(t), s.start(t)
-	wait.Until(t, env.Limit, "one of them leads", func() (string, bool) { return a.Log() + b.Log(), a.leads() || b.leads() })
+	wait.Until(
+		t, env.Limit, "one of them leads", func() (string, bool) { return a.Log() + b.Log(), a.leads() || b.leads() },
+	)
 	if !a.leads() {
 		a, b = b, a
 	}

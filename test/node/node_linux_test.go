@@ -49,9 +49,15 @@ func newNode(t *testing.T) *node {
 	if os.Getuid() != 0 {
 		prerequisite.Missing(t, "a node needs root")
 	}
-	for _, p := range []string{"containerd", "runc", "ctr", "docker-registry", "skopeo", "nsenter", "ip", "/usr/lib/cni/bridge"} {
+	for _, p := range []string{
+		"containerd", "runc", "ctr", "docker-registry", "skopeo", "nsenter", "ip", "/usr/lib/cni/bridge",
+	} {
 		if _, err := exec.LookPath(p); err != nil {
-			prerequisite.Missing(t, "%s is not installed: install containerd, runc, containernetworking-plugins, iproute2, docker-registry and skopeo", p)
+			prerequisite.Missing(
+				t,
+				"%s is not installed: install containerd, runc, containernetworking-plugins, iproute2, docker-registry and skopeo",
+				p,
+			)
 		}
 	}
 	bin, err := filepath.Abs("../../bin")
@@ -65,12 +71,16 @@ func newNode(t *testing.T) *node {
 	}
 	n := &node{newSandbox(t), program.Build(t), filepath.Join(bin, "kubectl")}
 	for source, target := range map[string]string{
-		"kubelet.yaml": "kubelet.yaml", "containerd.toml": "containerd.toml", "registry.yml": "registry.yml", "resolv.conf": "resolv.conf",
+		"kubelet.yaml": "kubelet.yaml", "containerd.toml": "containerd.toml", "registry.yml": "registry.yml",
+		"resolv.conf":   "resolv.conf",
 		"pods.conflist": "cni/pods.conflist", "hosts.toml": "hosts/" + registry + "/hosts.toml",
 	} {
 		n.write(t, source, target)
 	}
-	n.start(t, filepath.Join(bin, "xpkg-controlplane"), "--data-dir", n.path("plane"), "--address", "10.0.0.1", "--port", "443", "--throwaway", "--stay")
+	n.start(
+		t, filepath.Join(bin, "xpkg-controlplane"), "--data-dir", n.path("plane"), "--address", "10.0.0.1", "--port", "443",
+		"--throwaway", "--stay",
+	)
 	n.start(t, "docker-registry", "serve", n.path("registry.yml"))
 	n.start(t, "containerd", "--config", n.path("containerd.toml"))
 	n.until(t, "the control plane is healthy", func() (string, bool) {
@@ -78,9 +88,17 @@ func newNode(t *testing.T) *node {
 	})
 	n.until(t, "containerd serves", n.succeeds(t, "ctr", "--address", n.path("run", "containerd.sock"), "version"))
 	n.importPause(t)
-	n.start(t, filepath.Join(bin, "kube-scheduler"), "--kubeconfig", n.kubeconfig(), "--leader-elect=false", "--secure-port=0")
-	n.start(t, filepath.Join(bin, "kubelet"), "--config", n.path("kubelet.yaml"), "--kubeconfig", n.kubeconfig(), "--hostname-override", "10.99.0.1", "--node-ip", "10.99.0.1")
-	n.until(t, "the node is ready", n.prints(t, "True", "get", "nodes", "-o", `jsonpath={.items[*].status.conditions[?(@.type=="Ready")].status}`))
+	n.start(
+		t, filepath.Join(bin, "kube-scheduler"), "--kubeconfig", n.kubeconfig(), "--leader-elect=false", "--secure-port=0",
+	)
+	n.start(
+		t, filepath.Join(bin, "kubelet"), "--config", n.path("kubelet.yaml"), "--kubeconfig", n.kubeconfig(),
+		"--hostname-override", "10.99.0.1", "--node-ip", "10.99.0.1",
+	)
+	n.until(
+		t, "the node is ready",
+		n.prints(t, "True", "get", "nodes", "-o", `jsonpath={.items[*].status.conditions[?(@.type=="Ready")].status}`),
+	)
 	n.pushManager(t)
 	return n
 }
@@ -110,7 +128,9 @@ func (n *node) importPause(t *testing.T) {
 		t.Fatal(err)
 	}
 	config := imagev1.Config{Entrypoint: []string{"/pause"}, User: "65535:65535"}
-	if image, err = mutate.ConfigFile(image, &imagev1.ConfigFile{OS: "linux", Architecture: runtime.GOARCH, Config: config, RootFS: rootFS(t, image)}); err != nil {
+	if image, err = mutate.ConfigFile(image, &imagev1.ConfigFile{
+		OS: "linux", Architecture: runtime.GOARCH, Config: config, RootFS: rootFS(t, image),
+	}); err != nil {
 		t.Fatal(err)
 	}
 	tag, err := name.NewTag("xpkg.test/pause:v1")
@@ -120,25 +140,35 @@ func (n *node) importPause(t *testing.T) {
 	if err := tarball.WriteToFile(n.path("pause.tar"), tag, image); err != nil {
 		t.Fatal(err)
 	}
-	n.run(t, "ctr", "--address", n.path("run", "containerd.sock"), "--namespace", "k8s.io", "images", "import", n.path("pause.tar"))
+	n.run(
+		t, "ctr", "--address", n.path("run", "containerd.sock"), "--namespace", "k8s.io", "images", "import",
+		n.path("pause.tar"),
+	)
 }
 
 // pushManager builds the image of the manager, and pushes it to the registry of the node.
 func (n *node) pushManager(t *testing.T) {
 	t.Helper()
-	build := exec.CommandContext(t.Context(), "go", "run", ".", "-out", n.path("manager"), "-version", "v0.0.0-node", "-arch", runtime.GOARCH)
+	build := exec.CommandContext(
+		t.Context(), "go", "run", ".", "-out", n.path("manager"), "-version", "v0.0.0-node", "-arch", runtime.GOARCH,
+	)
 	build.Dir = filepath.Join("..", "..", "tools", "image")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build the image of the manager: %v\n%s", err, out)
 	}
-	n.run(t, "skopeo", "--insecure-policy", "copy", "--dest-tls-verify=false", "--all", "oci:"+n.path("manager")+":v0.0.0-node", "docker://"+manager+":v0.0.0-node")
+	n.run(t, "skopeo", "--insecure-policy", "copy", "--dest-tls-verify=false", "--all", "oci:"+n.path("manager")+
+		":v0.0.0-node", "docker://"+manager+":v0.0.0-node")
 }
 
 // publish builds an example with its runtime, and pushes it with a version.
 func (n *node) publish(t *testing.T, example, version string) string {
 	t.Helper()
-	folder, file, ref := filepath.Join("..", "..", "examples", example), n.path(example+"-"+version+".xpkg"), registry+"/examples/"+example+":"+version
-	cmd := exec.CommandContext(t.Context(), n.xpkg, "build", "-f", filepath.Join(folder, "package"), "--embed-go-program", filepath.Join(folder, "cmd", example), "-o", file)
+	folder, file, ref := filepath.Join("..", "..", "examples", example), n.path(example+"-"+version+".xpkg"), registry+
+		"/examples/"+example+":"+version
+	cmd := exec.CommandContext(
+		t.Context(), n.xpkg, "build", "-f", filepath.Join(folder, "package"), "--embed-go-program",
+		filepath.Join(folder, "cmd", example), "-o", file,
+	)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("build %s: %v\n%s", example, err, out)
 	}
@@ -198,7 +228,9 @@ type pod struct {
 func (n *node) pods(t *testing.T, selector string) []pod {
 	t.Helper()
 	var list struct{ Items []pod }
-	if err := json.Unmarshal([]byte(n.run(t, n.kubectl, "get", "pods", "--namespace", namespace, "--selector", selector, "-o", "json")), &list); err != nil {
+	if err := json.Unmarshal(
+		[]byte(n.run(t, n.kubectl, "get", "pods", "--namespace", namespace, "--selector", selector, "-o", "json")), &list,
+	); err != nil {
 		t.Fatal(err)
 	}
 	return list.Items
@@ -206,7 +238,9 @@ func (n *node) pods(t *testing.T, selector string) []pod {
 
 func compile(t *testing.T, out, folder string) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-gcflags=all=-dwarf=false", "-ldflags", "-s -w", "-o", out, folder)
+	cmd := exec.CommandContext(
+		t.Context(), "go", "build", "-trimpath", "-gcflags=all=-dwarf=false", "-ldflags", "-s -w", "-o", out, folder,
+	)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("go build %s: %v\n%s", folder, err, out)
@@ -215,7 +249,11 @@ func compile(t *testing.T, out, folder string) {
 
 func staticLayer(t *testing.T, content []byte) imagev1.Layer {
 	t.Helper()
-	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil })
+	layer, err := tarball.LayerFromOpener(func() (
+		io.ReadCloser, error,
+	) {
+		return io.NopCloser(bytes.NewReader(content)), nil
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,8 +17,8 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
 
-// sandbox is a set of namespaces (network, mounts and processes) of their own, in which the programs of a node run. When
-// its first process ends, the kernel ends all others and removes the mounts and interfaces.
+// sandbox is a set of namespaces (network, mounts and processes) of their own, in which the programs of a node run.
+// When its first process ends, the kernel ends all others and removes the mounts and interfaces.
 type sandbox struct {
 	init *exec.Cmd
 	// dir contains all files of the node. Its path is short, because sockets are in it.
@@ -26,8 +26,9 @@ type sandbox struct {
 	logs map[string]*buffer.Buffer
 }
 
-// setUp runs as the first process. Folders to which containerd and kubelet write at fixed paths are empty, and belong to
-// the sandbox. The addresses are those of the Service kubernetes, on which the API server itself listens, and of the node.
+// setUp runs as the first process. Folders to which containerd and kubelet write at fixed paths are empty, and belong
+// to the sandbox. The addresses are those of the Service kubernetes, on which the API server itself listens, and of the
+// node.
 const setUp = `set -e
 mount --make-rprivate /
 mount -t proc proc /proc

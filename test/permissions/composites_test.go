@@ -53,7 +53,8 @@ func rolesOf(o *unstructured.Unstructured) []rbacv1.ClusterRole {
 		return value
 	}
 	return rbac.DeriveComposite(rbac.Composite{
-		Name: o.GetName(), Group: text("spec", "group"), Plural: text("spec", "names", "plural"), Claim: text("spec", "claimNames", "plural"),
+		Name: o.GetName(), Group: text("spec", "group"), Plural: text("spec", "names", "plural"),
+		Claim: text("spec", "claimNames", "plural"),
 	})
 }
 
@@ -94,8 +95,8 @@ func everyXRD(group string) []*unstructured.Unstructured {
 	return out
 }
 
-// Every XRD has its roles, with and without a package, if it was created before the manager started, while it runs, or while it
-// was stopped. They follow the XRD, and no role that is right is written.
+// Every XRD has its roles, with and without a package, if it was created before the manager started, while it runs, or
+// while it was stopped. They follow the XRD, and no role that is right is written.
 func TestRolesFollowEveryXRD(t *testing.T) {
 	s := newSuite(t)
 	s.InstallPackageAPI(t)
@@ -179,7 +180,8 @@ func TestRolesOfComposites(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := "apiVersion: meta.pkg.crossplane.io/v1\nkind: Configuration\nmetadata: {name: composites}\nspec: {}\n---\n" + string(raw)
+	text := "apiVersion: meta.pkg.crossplane.io/v1\nkind: Configuration\nmetadata: {name: composites}\nspec: {}\n---\n" +
+		string(raw)
 	p := env.NewPackage(v1.ConfigurationKind, "composites", s.Push(t, "permissions/composites", "v1", text))
 	s.Create(t, p)
 	t.Cleanup(func() { s.Delete(t, p) })
@@ -192,8 +194,9 @@ func TestRolesOfComposites(t *testing.T) {
 	s.rolesGone(t, o)
 }
 
-// The roles that a restricted manager may not write are reported as an event of the XRD with the command that helps, and
-// written as soon as it may. Roles that Crossplane's RBAC manager has left, and that are right, are kept without an event.
+// The roles that a restricted manager may not write are reported as an event of the XRD with the command that helps,
+// and written as soon as it may. Roles that Crossplane's RBAC manager has left, and that are right, are kept without an
+// event.
 func TestRestrictedManagerReportsXRDs(t *testing.T) {
 	s := newSuite(t)
 	s.InstallPackageAPI(t)
@@ -210,7 +213,9 @@ func TestRestrictedManagerReportsXRDs(t *testing.T) {
 	s.CreateTemporary(t, granted, lacking, reserved)
 	s.rolesMatch(t, granted)
 	message := s.event(t, lacking, rbac.ErrPermissionMissing.Name)
-	for _, part := range []string{"XRD xlacking.lacking.example.org", "`xpkg bootstrap --apply --package-group lacking.example.org`", "`xpkg doctor`"} {
+	for _, part := range []string{
+		"XRD xlacking.lacking.example.org", "`xpkg bootstrap --apply --package-group lacking.example.org`", "`xpkg doctor`",
+	} {
 		if !strings.Contains(message, part) {
 			t.Errorf("the event lacks %q: %s", part, message)
 		}
@@ -222,7 +227,8 @@ func TestRestrictedManagerReportsXRDs(t *testing.T) {
 		}
 	}
 
-	// The XRD with right roles has been reconciled when a change of its roles has been noticed, which the manager may not restore.
+	// The XRD with right roles has been reconciled when a change of its roles has been noticed, which the manager may not
+	// restore.
 	role := &rolesOf(left)[3]
 	if events := s.eventsOf(t, left); len(events) > 0 {
 		t.Errorf("the XRD with right roles has the events %+v", events)

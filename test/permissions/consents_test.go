@@ -24,10 +24,12 @@ const coversCreations = "validate CREATE core/nothing"
 // bind gives a subject a ClusterRole until the test ends.
 func (s *suite) bind(t *testing.T, name string, subject rbacv1.Subject, rules ...rbacv1.PolicyRule) {
 	t.Helper()
-	s.CreateTemporary(t, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}, &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
-		Subjects: []rbacv1.Subject{subject},
-	})
+	s.CreateTemporary(t,
+		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}, &rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
+			Subjects:   []rbacv1.Subject{subject},
+		})
 }
 
 // waitsForWebhooks waits until a package has no consent to its webhooks, and returns the message.
@@ -49,13 +51,19 @@ func TestUsersOfPackagesCannotConsent(t *testing.T) {
 	s := newSuite(t)
 	s.run(t, s.Config, controller.Permissions{})
 	s.bind(t, "consents-tenant", rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "tenant"},
-		rbacv1.PolicyRule{APIGroups: []string{v1.Group}, Resources: []string{"providers"}, Verbs: []string{"get", "create", "update", "patch"}})
+		rbacv1.PolicyRule{APIGroups: []string{v1.Group}, Resources: []string{"providers"}, Verbs: []string{
+			"get", "create", "update", "patch",
+		}})
 	cfg := rest.CopyConfig(s.Config)
 	cfg.Impersonate = rest.ImpersonationConfig{UserName: "tenant", Groups: []string{"system:authenticated"}}
 	tenant := env.NewClient(t, cfg)
-	own := env.NewProvider("consents", s.Push(t, "permissions/consents", "v1", hook.Outside("consents", "consents.example.org", "nothing", "CREATE")))
+	own := env.NewProvider(
+		"consents",
+		s.Push(t, "permissions/consents", "v1", hook.Outside("consents", "consents.example.org", "nothing", "CREATE")),
+	)
 	own.Annotations = map[string]string{webhooks.AnnotationAllowed: "validate * */*"}
-	if err := tenant.Create(t.Context(), own.DeepCopy()); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "permission to update providerrevisions.pkg.crossplane.io") {
+	if err := tenant.Create(t.Context(), own.DeepCopy()); !apierrors.IsForbidden(err) ||
+		!strings.Contains(err.Error(), "permission to update providerrevisions.pkg.crossplane.io") {
 		t.Fatalf("the tenant has consented: %v", err)
 	}
 	own.Annotations = nil
@@ -74,8 +82,8 @@ func TestUsersOfPackagesCannotConsent(t *testing.T) {
 	s.hasConsent(t, own)
 }
 
-// A manager that cannot have the fence accepts no consent in annotations of packages: it says why, and accepts the one of the revision. Once
-// the fence exists, it accepts all.
+// A manager that cannot have the fence accepts no consent in annotations of packages: it says why, and accepts the one
+// of the revision. Once the fence exists, it accepts all.
 func TestConsentsDoNotCountWithoutTheirFence(t *testing.T) {
 	s := newSuite(t)
 	const account = "without-fence"
@@ -83,10 +91,13 @@ func TestConsentsDoNotCountWithoutTheirFence(t *testing.T) {
 	all := []string{"*"}
 	s.bind(t, account, rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: home, Name: account},
 		rbacv1.PolicyRule{Verbs: all, Resources: all, APIGroups: []string{
-			"", "apps", "apiextensions.k8s.io", "apiextensions.crossplane.io", "apiregistration.k8s.io", "authorization.k8s.io", "coordination.k8s.io",
+			"", "apps", "apiextensions.k8s.io", "apiextensions.crossplane.io", "apiregistration.k8s.io", "authorization.k8s.io",
+			"coordination.k8s.io",
 			"discovery.k8s.io", "events.k8s.io", "ops.crossplane.io", v1.Group, rbacv1.GroupName,
 		}},
-		rbacv1.PolicyRule{Verbs: all, APIGroups: []string{"admissionregistration.k8s.io"}, Resources: []string{"validatingwebhookconfigurations", "mutatingwebhookconfigurations"}},
+		rbacv1.PolicyRule{Verbs: all, APIGroups: []string{"admissionregistration.k8s.io"}, Resources: []string{
+			"validatingwebhookconfigurations", "mutatingwebhookconfigurations",
+		}},
 		rbacv1.PolicyRule{
 			Verbs: []string{"get", "list", "watch"}, APIGroups: []string{"admissionregistration.k8s.io"},
 			Resources: []string{"validatingadmissionpolicies", "validatingadmissionpolicybindings"},
@@ -98,14 +109,18 @@ func TestConsentsDoNotCountWithoutTheirFence(t *testing.T) {
 	s.run(t, cfg, controller.Permissions{})
 	s.InstallPackageAPI(t)
 	install := func(name string) *v1.Provider {
-		p := env.NewProvider(name, s.Push(t, "permissions/"+name, "v1", hook.Outside(name, name+".example.org", "nothing", "CREATE")))
+		p := env.NewProvider(
+			name, s.Push(t, "permissions/"+name, "v1", hook.Outside(name, name+".example.org", "nothing", "CREATE")),
+		)
 		p.Annotations = map[string]string{webhooks.AnnotationAllowed: coversCreations}
 		s.CreateTemporary(t, p)
 		return p
 	}
 	first := install("unfenced-first")
 	message := s.waitsForWebhooks(t, first)
-	for _, part := range []string{"does not count", fence.ConsentsName, "xpkg bootstrap", "xpkg approve provider/unfenced-first"} {
+	for _, part := range []string{
+		"does not count", fence.ConsentsName, "xpkg bootstrap", "xpkg approve provider/unfenced-first",
+	} {
 		if !strings.Contains(message, part) {
 			t.Errorf("the message has no %q: %s", part, message)
 		}
@@ -123,12 +138,14 @@ func TestConsentsDoNotCountWithoutTheirFence(t *testing.T) {
 	s.hasConsent(t, second)
 }
 
-// An approval of permissions is valid for the repository for which it was given, and a copy of the approved content does not pass it on.
+// An approval of permissions is valid for the repository for which it was given, and a copy of the approved content
+// does not pass it on.
 func TestApprovalsDoNotApplyToOtherRepositories(t *testing.T) {
 	s := newSuite(t)
 	s.run(t, s.Config, controller.Permissions{})
 	of := func(version string) string {
-		return provider("sources", "  annotations: {version: "+version+"}\n", requests(execsInPods), crd("things.sources.example.org", "Namespaced"))
+		return provider("sources", "  annotations: {version: "+version+
+			"}\n", requests(execsInPods), crd("things.sources.example.org", "Namespaced"))
 	}
 	p := s.install(t, "sources", of("first"))
 	s.waits(t, p, rbac.ErrPermissionEscalation.Name)

@@ -38,14 +38,16 @@ func TestEscalationWaitsForApproval(t *testing.T) {
 
 	p := s.install(t, "escalation", of(readsPods, execsInPods))
 	message := s.waits(t, p, rbac.ErrPermissionEscalation.Name)
-	if !strings.Contains(message, "run commands in every pod") || !strings.Contains(message, rbac.Fingerprint(plan.Permissions.NeedsApproval)) {
+	if !strings.Contains(message, "run commands in every pod") ||
+		!strings.Contains(message, rbac.Fingerprint(plan.Permissions.NeedsApproval)) {
 		t.Errorf("the manager waits for something else than the plan shows: %s", message)
 	}
 	first := p.Status.CurrentRevision
 	s.absent(t, &apiextensionsv1.CustomResourceDefinition{}, "things.escalation.example.org")
 	s.absent(t, &rbacv1.ClusterRole{}, "crossplane:provider:"+first+":system")
 
-	if said := approve(t, p); !strings.Contains(said, "+ create pods/exec in the core group") || strings.Contains(said, "get, list") {
+	if said := approve(t, p); !strings.Contains(said, "+ create pods/exec in the core group") ||
+		strings.Contains(said, "get, list") {
 		t.Errorf("xpkg approve does not show exactly the permissions that need approval:\n%s", said)
 	}
 	s.healthy(t, p)
@@ -55,7 +57,8 @@ func TestEscalationWaitsForApproval(t *testing.T) {
 	s.upgrade(t, p, "v2", of(execsInPods))
 	s.healthy(t, p)
 	s.upgrade(t, p, "v3", of(execsInPods, `{apiGroups: [""], resources: [nodes/proxy], verbs: [get]}`))
-	if message := s.waits(t, p, rbac.ErrPermissionEscalation.Name); !strings.Contains(message, "nodes/proxy") || strings.Contains(message, "pods/exec") {
+	if message := s.waits(t, p, rbac.ErrPermissionEscalation.Name); !strings.Contains(message, "nodes/proxy") ||
+		strings.Contains(message, "pods/exec") {
 		t.Errorf("the message does not name exactly the added permission: %s", message)
 	}
 }

@@ -61,12 +61,16 @@ func configMap(namespace, name string) *corev1.ConfigMap {
 }
 
 func lease(namespace, name string) *coordinationv1.Lease {
-	return &coordinationv1.Lease{ObjectMeta: at(namespace, name), Spec: coordinationv1.LeaseSpec{HolderIdentity: new("hostile")}}
+	return &coordinationv1.Lease{ObjectMeta: at(namespace, name), Spec: coordinationv1.LeaseSpec{
+		HolderIdentity: new("hostile"),
+	}}
 }
 
 // tokenOf returns a Secret that a token controller fills with a token of a ServiceAccount.
 func tokenOf(namespace, name string) *corev1.Secret {
-	return secret(namespace, name, corev1.SecretTypeServiceAccountToken, map[string]string{corev1.ServiceAccountNameKey: "default"})
+	return secret(namespace, name, corev1.SecretTypeServiceAccountToken, map[string]string{
+		corev1.ServiceAccountNameKey: "default",
+	})
 }
 
 // runtimeOf installs a provider without requests, and returns a client with the identity of its runtime.
@@ -91,11 +95,15 @@ var changes = map[string]func(t *testing.T, c client.Client, o client.Object) er
 		})
 	},
 	"patch": func(t *testing.T, c client.Client, o client.Object) error {
-		return c.Patch(t.Context(), o, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"hostile":"true"}}}`)))
+		return c.Patch(
+			t.Context(), o, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"hostile":"true"}}}`)),
+		)
 	},
 	"delete": func(t *testing.T, c client.Client, o client.Object) error { return c.Delete(t.Context(), o) },
 	"delete all": func(t *testing.T, c client.Client, o client.Object) error {
-		return c.DeleteAllOf(t.Context(), o, client.InNamespace(o.GetNamespace()), client.MatchingFields{"metadata.name": o.GetName()})
+		return c.DeleteAllOf(t.Context(), o, client.InNamespace(o.GetNamespace()), client.MatchingFields{
+			"metadata.name": o.GetName(),
+		})
 	},
 }
 
@@ -142,7 +150,9 @@ func TestRuntimeCannotTakeOverItsManager(t *testing.T) {
 	}
 	// A fence that names no permission policy may be in effect before this one.
 	wait.Until(t, env.Limit, "the fence is in effect", func() (string, bool) {
-		err := hostile.Update(t.Context(), existing["the permission policy"].DeepCopyObject().(client.Object), client.DryRunAll)
+		err := hostile.Update(
+			t.Context(), existing["the permission policy"].DeepCopyObject().(client.Object), client.DryRunAll,
+		)
 		return fmt.Sprint(err), isFenced(err)
 	})
 	for name, o := range existing {
@@ -160,12 +170,15 @@ func TestRuntimeCannotTakeOverItsManager(t *testing.T) {
 			}
 			after := before.DeepCopyObject().(client.Object)
 			err := admin.Get(t.Context(), client.ObjectKeyFromObject(o), after)
-			if err != nil || after.GetUID() != before.GetUID() || after.GetDeletionTimestamp() != nil || after.GetLabels()["hostile"] != "" {
+			if err != nil || after.GetUID() != before.GetUID() || after.GetDeletionTimestamp() != nil ||
+				after.GetLabels()["hostile"] != "" {
 				t.Errorf("%s %s has changed the object: %v", way, name, err)
 			}
 		}
 	}
-	generated := secret(home, "", corev1.SecretTypeServiceAccountToken, map[string]string{corev1.ServiceAccountNameKey: "default"})
+	generated := secret(home, "", corev1.SecretTypeServiceAccountToken, map[string]string{
+		corev1.ServiceAccountNameKey: "default",
+	})
 	generated.GenerateName = "generated-"
 	if err := hostile.Create(t.Context(), generated); !isFenced(err) {
 		t.Errorf("a token with a generated name: %v, want a denial by the fence", err)
@@ -189,9 +202,13 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: fence-te
 subjects: [{kind: ServiceAccount, namespace: `+home+`, name: installer}, {kind: ServiceAccount, namespace: `+elsewhere+`, name: other}]
 `)
 	t.Cleanup(func() {
-		s.Delete(t, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "fence-test"}}, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "fence-test"}})
+		s.Delete(t, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "fence-test"}}, &rbacv1.ClusterRole{
+			ObjectMeta: metav1.ObjectMeta{Name: "fence-test"},
+		})
 	})
-	s.EnsureCreated(t, &corev1.ServiceAccount{ObjectMeta: at(home, "installer")}, &corev1.ServiceAccount{ObjectMeta: at(elsewhere, "other")})
+	s.EnsureCreated(t, &corev1.ServiceAccount{ObjectMeta: at(home, "installer")}, &corev1.ServiceAccount{
+		ObjectMeta: at(elsewhere, "other"),
+	})
 	s.allowed(t, "installer", "create /secrets@"+home)
 	wait.Until(t, env.Limit, "the fence is in effect", func() (string, bool) {
 		err := program.Create(t.Context(), tokenOf(elsewhere, "probe"), client.DryRunAll)
@@ -199,14 +216,24 @@ subjects: [{kind: ServiceAccount, namespace: `+home+`, name: installer}, {kind: 
 	})
 	for name, objects := range map[string][]client.Object{
 		"runtime": {
-			lease(home, "own"), configMap(home, "own"), configMap(elsewhere, "own"), secret(home, "own", corev1.SecretTypeOpaque, nil),
-			secret(elsewhere, "own", corev1.SecretTypeOpaque, nil), secret(elsewhere, "own-tls-server", corev1.SecretTypeOpaque, nil),
+			lease(home, "own"), configMap(home, "own"), configMap(elsewhere, "own"),
+			secret(home, "own", corev1.SecretTypeOpaque, nil),
+			secret(elsewhere, "own", corev1.SecretTypeOpaque, nil),
+			secret(elsewhere, "own-tls-server", corev1.SecretTypeOpaque, nil),
 			secret(elsewhere, "release", "helm.sh/release.v1", nil),
 		},
-		"installer": {lease(elsewhere, "free"), configMap(system, "free"), secret(home, "free-tls-client", corev1.SecretTypeOpaque, nil), tokenOf(home, "free")},
-		"other":     {lease(system, "free"), configMap(home, "free"), secret(system, "free", corev1.SecretTypeOpaque, nil), tokenOf(elsewhere, "free")},
+		"installer": {
+			lease(elsewhere, "free"), configMap(system, "free"), secret(home, "free-tls-client", corev1.SecretTypeOpaque, nil),
+			tokenOf(home, "free"),
+		},
+		"other": {
+			lease(system, "free"), configMap(home, "free"), secret(system, "free", corev1.SecretTypeOpaque, nil),
+			tokenOf(elsewhere, "free"),
+		},
 	} {
-		c := map[string]client.Client{"runtime": program, "installer": s.as(t, home, "installer"), "other": s.as(t, elsewhere, "other")}[name]
+		c := map[string]client.Client{
+			"runtime": program, "installer": s.as(t, home, "installer"), "other": s.as(t, elsewhere, "other"),
+		}[name]
 		for _, o := range objects {
 			for _, way := range []string{"create", "update", "patch", "delete"} {
 				if err := changes[way](t, c, o); err != nil {
@@ -221,7 +248,9 @@ subjects: [{kind: ServiceAccount, namespace: `+home+`, name: installer}, {kind: 
 func TestDeletedFenceIsRestored(t *testing.T) {
 	s := newSuite(t)
 	s.run(t, s.Config, controller.Permissions{})
-	for _, o := range []client.Object{&admissionv1.ValidatingAdmissionPolicy{}, &admissionv1.ValidatingAdmissionPolicyBinding{}} {
+	for _, o := range []client.Object{
+		&admissionv1.ValidatingAdmissionPolicy{}, &admissionv1.ValidatingAdmissionPolicyBinding{},
+	} {
 		former := types.UID("")
 		exists := func() (string, bool) {
 			err := s.Client.Get(t.Context(), client.ObjectKey{Name: fence.RuntimesName}, o)

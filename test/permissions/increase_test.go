@@ -39,9 +39,13 @@ func TestAdditionalPermissionsWaitForApproval(t *testing.T) {
 	p := s.install(t, "increase", of(requests(readsPods)))
 	first := s.healthy(t, p)
 
-	s.upgrade(t, p, "v2", of(requests(readsPods, `{apiGroups: [""], resources: [nodes], verbs: [get]}`), crd("mores.increase.example.org", "Namespaced")))
+	s.upgrade(t, p, "v2", of(
+		requests(readsPods, `{apiGroups: [""], resources: [nodes], verbs: [get]}`),
+		crd("mores.increase.example.org", "Namespaced"),
+	))
 	message := s.waits(t, p, rbac.ErrPermissionIncrease.Name)
-	if !strings.Contains(message, "get nodes in the core group") || !strings.Contains(message, "mores") || strings.Contains(message, "pods") {
+	if !strings.Contains(message, "get nodes in the core group") || !strings.Contains(message, "mores") ||
+		strings.Contains(message, "pods") {
 		t.Errorf("the message does not name exactly what is added: %s", message)
 	}
 	s.absent(t, &apiextensionsv1.CustomResourceDefinition{}, "mores.increase.example.org")
@@ -57,7 +61,8 @@ func TestAdditionalPermissionsWaitForApproval(t *testing.T) {
 		}
 	}
 
-	if said := approve(t, p); !strings.Contains(said, "+ get nodes in the core group") || !strings.Contains(said, "provider/increase approved") {
+	if said := approve(t, p); !strings.Contains(said, "+ get nodes in the core group") ||
+		!strings.Contains(said, "provider/increase approved") {
 		t.Errorf("xpkg approve:\n%s", said)
 	}
 	s.healthy(t, p)
@@ -66,17 +71,25 @@ func TestAdditionalPermissionsWaitForApproval(t *testing.T) {
 	}
 	s.allowed(t, second, "get /nodes", "get increase.example.org/mores@"+elsewhere)
 
-	s.upgrade(t, p, "v3", of(requests(readsPods, `{apiGroups: [""], resources: [nodes], verbs: [get, list]}`), crd("mores.increase.example.org", "Namespaced")))
+	s.upgrade(t, p, "v3", of(
+		requests(readsPods, `{apiGroups: [""], resources: [nodes], verbs: [get, list]}`),
+		crd("mores.increase.example.org", "Namespaced"),
+	))
 	if message := s.waits(t, p, rbac.ErrPermissionIncrease.Name); !strings.Contains(message, "list nodes") {
 		t.Errorf("the message does not name what is added: %s", message)
 	}
 	// Neither a former request nor an annotation in the package is an approval.
-	fingerprint := permission.AnnotationApproved + ": " + rbac.Fingerprint([]rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"list"}}})
-	s.upgrade(t, p, "v3-again", provider("increase", "  annotations: {\""+strings.Replace(fingerprint, ": ", "\": \"", 1)+"\"}\n",
-		requests(readsPods, `{apiGroups: [""], resources: [nodes], verbs: [get, list]}`), crd("mores.increase.example.org", "Namespaced"), crd("things.increase.example.org", "Namespaced")))
+	fingerprint := permission.AnnotationApproved + ": " + rbac.Fingerprint([]rbacv1.PolicyRule{{
+		APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"list"},
+	}})
+	s.upgrade(t,
+		p, "v3-again", provider("increase", "  annotations: {\""+strings.Replace(fingerprint, ": ", "\": \"", 1)+"\"}\n",
+			requests(readsPods, `{apiGroups: [""], resources: [nodes], verbs: [get, list]}`),
+			crd("mores.increase.example.org", "Namespaced"), crd("things.increase.example.org", "Namespaced")))
 	third := p.Status.CurrentRevision
 	s.until(t, p, func(ready v1.Condition) bool {
-		return p.Status.CurrentRevision != third && string(ready.Reason) == rbac.ErrPermissionIncrease.Name && strings.Contains(ready.Message, fingerprint)
+		return p.Status.CurrentRevision != third && string(ready.Reason) == rbac.ErrPermissionIncrease.Name &&
+			strings.Contains(ready.Message, fingerprint)
 	})
 	s.upgrade(t, p, "v4", of("", crd("mores.increase.example.org", "Namespaced")))
 	fourth := s.healthy(t, p)

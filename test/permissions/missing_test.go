@@ -58,31 +58,43 @@ func toApply(t *testing.T, message string) string {
 func TestManagerGrantsOnlyPermissionsThatItHas(t *testing.T) {
 	s := newSuite(t)
 	s.bootstrapped(t, bootstrap.Options{PackageGroups: []string{"held.example.org"}})
-	held := s.install(t, "held", provider("held", "", "", crd("things.held.example.org", "Namespaced"), crd("configs.held.example.org", "Cluster")))
+	held := s.install(
+		t, "held",
+		provider("held", "", "", crd("things.held.example.org", "Namespaced"), crd("configs.held.example.org", "Cluster")),
+	)
 	program := s.healthy(t, held)
 	s.allowed(t, program, onTypes("held.example.org/things", "@"+elsewhere)...)
 
-	lacking := s.install(t, "lacking", provider("lacking", "", requests(readsPods), crd("things.lacking.example.org", "Namespaced")))
+	lacking := s.install(
+		t, "lacking", provider("lacking", "", requests(readsPods), crd("things.lacking.example.org", "Namespaced")),
+	)
 	message := s.waits(t, lacking, rbac.ErrPermissionMissing.Name)
 	s.absent(t, &apiextensionsv1.CustomResourceDefinition{}, "things.lacking.example.org")
 	s.absent(t, &rbacv1.ClusterRole{}, "crossplane:provider:"+lacking.Status.CurrentRevision+":aggregate-to-edit")
 	text := toApply(t, message)
-	if strings.Contains(text, "secrets") || !strings.Contains(text, "lacking.example.org") || !strings.Contains(text, "pods") {
+	if strings.Contains(text, "secrets") || !strings.Contains(text, "lacking.example.org") ||
+		!strings.Contains(text, "pods") {
 		t.Errorf("what is to be applied is not what is missing:\n%s", text)
 	}
 	s.apply(t, text)
 	program = s.healthy(t, lacking)
 	s.allowed(t, program, "get /pods@"+elsewhere, "update lacking.example.org/things@"+elsewhere)
-	s.denied(t, bootstrap.Name, "escalate rbac.authorization.k8s.io/clusterroles", "bind rbac.authorization.k8s.io/clusterroles", "get /nodes")
+	s.denied(
+		t, bootstrap.Name, "escalate rbac.authorization.k8s.io/clusterroles", "bind rbac.authorization.k8s.io/clusterroles",
+		"get /nodes",
+	)
 }
 
 // With "*" the manager may grant anything, with the verbs escalate and bind.
 func TestManagerGrantsAnyPermissionWithEscalate(t *testing.T) {
 	s := newSuite(t)
 	s.bootstrapped(t, bootstrap.Options{PackageGroups: []string{"*"}})
-	p := s.install(t, "anything", provider("anything", "", requests(readsPods), crd("things.anything.example.org", "Namespaced")))
+	p := s.install(
+		t, "anything", provider("anything", "", requests(readsPods), crd("things.anything.example.org", "Namespaced")),
+	)
 	program := s.healthy(t, p)
-	s.allowed(t, program, "get /pods@"+elsewhere, "update anything.example.org/things@"+elsewhere, "get /secrets@"+elsewhere)
+	s.allowed(t, program, "get /pods@"+elsewhere, "update anything.example.org/things@"+elsewhere, "get /secrets@"+
+		elsewhere)
 	s.denied(t, bootstrap.Name, "get /secrets@"+elsewhere, "get anything.example.org/things@"+elsewhere)
 }
 
@@ -91,17 +103,24 @@ func TestManagerGrantsAnyPermissionWithEscalate(t *testing.T) {
 func TestNamespacedMode(t *testing.T) {
 	s := newSuite(t)
 	s.bootstrapped(t, bootstrap.Options{Namespaced: true, PackageGroups: []string{"narrow.example.org"}})
-	p := s.install(t, "narrow", provider("narrow", "", requests(`{apiGroups: [narrow.example.org], resources: [others], verbs: [delete]}`),
-		crd("things.narrow.example.org", "Namespaced")))
+	p := s.install(t,
+		"narrow", provider("narrow", "", requests(`{apiGroups: [narrow.example.org], resources: [others], verbs: [delete]}`),
+			crd("things.narrow.example.org", "Namespaced")))
 	program := s.healthy(t, p)
 	s.allowed(t, program, onTypes("narrow.example.org/things", "@"+home)...)
-	s.allowed(t, program, "get /secrets@"+home, "create /events@"+home, "update coordination.k8s.io/leases@"+home, "delete narrow.example.org/others@"+home)
+	s.allowed(t, program, "get /secrets@"+home, "create /events@"+home, "update coordination.k8s.io/leases@"+
+		home, "delete narrow.example.org/others@"+home)
 	s.denied(t, program, onTypes("narrow.example.org/things", "@"+elsewhere)...)
-	s.denied(t, program, "get /secrets@"+elsewhere, "list /secrets", "get /configmaps@"+elsewhere, "list narrow.example.org/things", "delete narrow.example.org/others@"+elsewhere)
+	s.denied(t, program, "get /secrets@"+elsewhere, "list /secrets", "get /configmaps@"+
+		elsewhere, "list narrow.example.org/things", "delete narrow.example.org/others@"+elsewhere)
 	s.denied(t, program, escapes...)
-	s.denied(t, bootstrap.Name, "get /secrets@"+elsewhere, "list /secrets", "get narrow.example.org/things@"+elsewhere, "create rbac.authorization.k8s.io/roles@"+elsewhere)
+	s.denied(t, bootstrap.Name, "get /secrets@"+elsewhere, "list /secrets", "get narrow.example.org/things@"+
+		elsewhere, "create rbac.authorization.k8s.io/roles@"+elsewhere)
 
-	wide := s.install(t, "wide", provider("wide", "", "", crd("bits.narrow.example.org", "Namespaced"), crd("wides.narrow.example.org", "Cluster")))
+	wide := s.install(
+		t, "wide",
+		provider("wide", "", "", crd("bits.narrow.example.org", "Namespaced"), crd("wides.narrow.example.org", "Cluster")),
+	)
 	text := toApply(t, s.waits(t, wide, rbac.ErrPermissionMissing.Name))
 	if strings.Contains(text, "bits") {
 		t.Errorf("what is to be applied has to do with types of the namespace:\n%s", text)

@@ -42,11 +42,18 @@ func TestPlanShowsPermissions(t *testing.T) {
 	if err := os.WriteFile(policy, []byte("deny: [{name: no-nodes, resources: [nodes]}]"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p := s.install(t, "planned", provider("planned", "", requests(readsPods), crd("things.planned.example.org", "Namespaced")))
+	p := s.install(
+		t, "planned", provider("planned", "", requests(readsPods), crd("things.planned.example.org", "Namespaced")),
+	)
 	s.healthy(t, p)
 
-	second := s.Push(t, "permissions/planned", "v2", provider("planned", "", requests(`{apiGroups: [""], resources: [pods], verbs: [get, watch]}`), crd("things.planned.example.org", "Namespaced")))
-	code, text, stderr := xpkg(t, "plan", "update", "planned", second, "--cache-dir", t.TempDir(), "--permission-policy", policy)
+	second := s.Push(t, "permissions/planned", "v2", provider(
+		"planned", "", requests(`{apiGroups: [""], resources: [pods], verbs: [get, watch]}`),
+		crd("things.planned.example.org", "Namespaced"),
+	))
+	code, text, stderr := xpkg(
+		t, "plan", "update", "planned", second, "--cache-dir", t.TempDir(), "--permission-policy", policy,
+	)
 	if code != 2 || !strings.Contains(text, "+  watch pods in the core group\n  -  list pods in the core group\n") {
 		t.Errorf("exit code %d\n%s%s", code, text, stderr)
 	}
@@ -55,14 +62,25 @@ func TestPlanShowsPermissions(t *testing.T) {
 	if err := json.Unmarshal([]byte(raw), &plan); err != nil || plan.Permissions == nil {
 		t.Fatalf("%v: %s", err, raw)
 	}
-	s.upgrade(t, p, "v2", provider("planned", "", requests(`{apiGroups: [""], resources: [pods], verbs: [get, watch]}`), crd("things.planned.example.org", "Namespaced")))
-	if message := s.waits(t, p, rbac.ErrPermissionIncrease.Name); !strings.Contains(message, rbac.Fingerprint(plan.Permissions.Added)) {
+	s.upgrade(t, p, "v2", provider(
+		"planned", "", requests(`{apiGroups: [""], resources: [pods], verbs: [get, watch]}`),
+		crd("things.planned.example.org", "Namespaced"),
+	))
+	if message := s.waits(
+		t, p, rbac.ErrPermissionIncrease.Name,
+	); !strings.Contains(message, rbac.Fingerprint(plan.Permissions.Added)) {
 		t.Errorf("the manager asks for something else than was planned: %s", message)
 	}
 
-	third := s.Push(t, "permissions/planned", "v3", provider("planned", "", requests(`{apiGroups: [""], resources: [nodes], verbs: [get]}`)))
-	code, text, stderr = xpkg(t, "plan", "update", "planned", third, "--cache-dir", t.TempDir(), "--permission-policy", policy)
-	if code != errcode.Invalid.Exit || !strings.Contains(text, "no-nodes") || !strings.Contains(stderr, rbac.ErrPermissionDenied.Name) {
+	third := s.Push(
+		t, "permissions/planned", "v3",
+		provider("planned", "", requests(`{apiGroups: [""], resources: [nodes], verbs: [get]}`)),
+	)
+	code, text, stderr = xpkg(
+		t, "plan", "update", "planned", third, "--cache-dir", t.TempDir(), "--permission-policy", policy,
+	)
+	if code != errcode.Invalid.Exit || !strings.Contains(text, "no-nodes") ||
+		!strings.Contains(stderr, rbac.ErrPermissionDenied.Name) {
 		t.Errorf("beyond the policy: exit code %d\n%s%s", code, text, stderr)
 	}
 }
@@ -74,14 +92,19 @@ func TestPlanShowsPermissions(t *testing.T) {
 func TestReservedDefinitions(t *testing.T) {
 	s := newSuite(t)
 	s.run(t, s.Config, controller.Permissions{})
-	defined := []string{"compositions.apiextensions.crossplane.io", "providers.pkg.crossplane.io", "csidrivers.storage.k8s.io"}
+	defined := []string{
+		"compositions.apiextensions.crossplane.io", "providers.pkg.crossplane.io", "csidrivers.storage.k8s.io",
+	}
 	for _, group := range rbac.ReservedGroups() {
 		if !strings.HasSuffix(group, ".k8s.io") {
 			defined = append(defined, "things."+group)
 		}
 	}
 	wait.Until(t, env.Limit, "the manager has installed its CRDs", func() (string, bool) {
-		err := s.Client.Get(t.Context(), client.ObjectKey{Name: "compositions.apiextensions.crossplane.io"}, &apiextensionsv1.CustomResourceDefinition{})
+		err := s.Client.Get(
+			t.Context(), client.ObjectKey{Name: "compositions.apiextensions.crossplane.io"},
+			&apiextensionsv1.CustomResourceDefinition{},
+		)
 		return fmt.Sprint(err), err == nil
 	})
 	for _, name := range defined {
@@ -99,11 +122,13 @@ func TestReservedDefinitions(t *testing.T) {
 			s.waits(t, p, rbac.ErrReservedDefinition.Name)
 			if !existed {
 				s.absent(t, &apiextensionsv1.CustomResourceDefinition{}, name)
-			} else if err := s.Client.Get(t.Context(), ref, &after); err != nil || after.Generation != before.Generation || len(after.OwnerReferences) > 0 {
+			} else if err := s.Client.Get(t.Context(), ref, &after); err != nil || after.Generation != before.Generation ||
+				len(after.OwnerReferences) > 0 {
 				t.Errorf("%s was written: %v %v", name, err, after.OwnerReferences)
 			}
 			code, _, stderr := xpkg(t, "plan", "install", "provider", p.Spec.Package, "--cache-dir", t.TempDir())
-			if code != errcode.Invalid.Exit || !strings.Contains(stderr, rbac.ErrReservedDefinition.Name) || !strings.Contains(stderr, name) {
+			if code != errcode.Invalid.Exit || !strings.Contains(stderr, rbac.ErrReservedDefinition.Name) ||
+				!strings.Contains(stderr, name) {
 				t.Errorf("exit code %d: %s", code, stderr)
 			}
 		})
@@ -134,7 +159,9 @@ spec:
 	if code != errcode.Invalid.Exit || !strings.Contains(stderr, rbac.ErrReservedDefinition.Name) {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
-	p := &v1.Configuration{ObjectMeta: metav1.ObjectMeta{Name: "reserved-xrd"}, Spec: v1.ConfigurationSpec{PackageSpec: v1.PackageSpec{Package: ref}}}
+	p := &v1.Configuration{ObjectMeta: metav1.ObjectMeta{Name: "reserved-xrd"}, Spec: v1.ConfigurationSpec{
+		PackageSpec: v1.PackageSpec{Package: ref},
+	}}
 	s.EnsureCreated(t, p)
 	wait.Until(t, env.Limit, "the Configuration is refused", func() (string, bool) {
 		if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil {

@@ -19,22 +19,28 @@ import (
 
 func policyOf(t *testing.T, s *suite, name, text string) *corev1.ConfigMap {
 	t.Helper()
-	c := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: name}, Data: map[string]string{rbac.PolicyKey: text}}
+	c := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: name}, Data: map[string]string{
+		rbac.PolicyKey: text,
+	}}
 	s.EnsureCreated(t, c)
 	return c
 }
 
 const readsPods = `{apiGroups: [""], resources: [pods], verbs: [get, list]}`
 
-// A request above the maximum stops an install before its first write. When the maximum is raised,
-// the install continues. When it is lowered, granted permissions are removed, also of a paused revision. While it cannot be read,
+// A request above the maximum stops an install before its first write. When the maximum is raised, the install
+// continues. When it is lowered, granted permissions are removed, also of a paused revision. While it cannot be read,
 // nothing is granted.
 func TestPolicy(t *testing.T) {
 	s := newSuite(t)
 	policy := policyOf(t, s, "policy", "allow: [{name: deployments-only, apiGroups: [apps]}]")
 	s.run(t, s.Config, controller.Permissions{Policy: permission.PolicySource{ConfigMap: "policy"}})
-	p := s.install(t, "policy", provider("policy", "", requests(readsPods), crd("things.policy.example.org", "Namespaced")))
-	if message := s.waits(t, p, rbac.ErrPermissionDenied.Name); !strings.Contains(message, "get, list pods in the core group") {
+	p := s.install(
+		t, "policy", provider("policy", "", requests(readsPods), crd("things.policy.example.org", "Namespaced")),
+	)
+	if message := s.waits(
+		t, p, rbac.ErrPermissionDenied.Name,
+	); !strings.Contains(message, "get, list pods in the core group") {
 		t.Errorf("the refusal does not name the request: %s", message)
 	}
 	s.absent(t, &apiextensionsv1.CustomResourceDefinition{}, "things.policy.example.org")
@@ -62,7 +68,10 @@ func TestPolicy(t *testing.T) {
 	pause := func(value string) {
 		t.Helper()
 		rev := s.Revisions(t, p)[0]
-		if err := s.Client.Patch(t.Context(), rev, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+v1.AnnotationPaused+`":`+value+`}}}`))); err != nil {
+		if err := s.Client.Patch(
+			t.Context(), rev,
+			client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+v1.AnnotationPaused+`":`+value+`}}}`)),
+		); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -90,7 +99,9 @@ func TestPolicy(t *testing.T) {
 	if err := s.Client.Delete(t.Context(), policy); err != nil {
 		t.Fatal(err)
 	}
-	other := s.install(t, "policy-none", provider("policy-none", "", requests(readsPods), crd("others.policy.example.org", "Namespaced")))
+	other := s.install(
+		t, "policy-none", provider("policy-none", "", requests(readsPods), crd("others.policy.example.org", "Namespaced")),
+	)
 	s.waits(t, other, rbac.ErrPolicyUnreadable.Name)
 	s.absent(t, &apiextensionsv1.CustomResourceDefinition{}, "others.policy.example.org")
 }

@@ -27,7 +27,8 @@ var escapes = []string{
 	"create rbac.authorization.k8s.io/clusterrolebindings", "create rbac.authorization.k8s.io/rolebindings@" + home,
 	"impersonate /users", "impersonate /groups", "impersonate /serviceaccounts@" + home,
 	"create /serviceaccounts/token@" + home, "create /pods@" + home, "create /pods/exec@" + home,
-	"create apiextensions.k8s.io/customresourcedefinitions", "update pkg.crossplane.io/providers", "update pkg.crossplane.io/providerrevisions",
+	"create apiextensions.k8s.io/customresourcedefinitions", "update pkg.crossplane.io/providers",
+	"update pkg.crossplane.io/providerrevisions",
 	"create admissionregistration.k8s.io/validatingwebhookconfigurations", "get /nodes",
 }
 
@@ -46,8 +47,13 @@ func TestRuntimeHasOnlyThePermissionsThatItNeeds(t *testing.T) {
 	s := newSuite(t)
 	s.run(t, s.Config, controller.Permissions{})
 	other := s.install(t, "sar-other", provider("sar-other", "", "", crd("others.sar-other.example.org", "Namespaced")))
-	p := s.install(t, "sar", provider("sar", "", requests(readsPods), crd("things.sar.example.org", "Namespaced"), crd("configs.sar.example.org", "Cluster")))
-	minimal := s.install(t, "sar-minimal", provider("sar-minimal", "  annotations: {meta.xpkg.dev/permissions: \"minimal, secrets=namespace\"}\n", "", crd("leasts.sar-minimal.example.org", "Namespaced")))
+	p := s.install(t, "sar", provider("sar", "", requests(readsPods), crd(
+		"things.sar.example.org", "Namespaced",
+	), crd("configs.sar.example.org", "Cluster")))
+	minimal := s.install(t, "sar-minimal", provider(
+		"sar-minimal", "  annotations: {meta.xpkg.dev/permissions: \"minimal, secrets=namespace\"}\n", "",
+		crd("leasts.sar-minimal.example.org", "Namespaced"),
+	))
 	s.healthy(t, other)
 	program, least := s.healthy(t, p), s.healthy(t, minimal)
 
@@ -56,17 +62,22 @@ func TestRuntimeHasOnlyThePermissionsThatItNeeds(t *testing.T) {
 	s.allowed(t, program, "get /pods@"+elsewhere, "list /pods", "get /secrets@"+elsewhere, "create /configmaps@"+home,
 		"create /events@default", "patch events.k8s.io/events@"+elsewhere, "update coordination.k8s.io/leases@"+home)
 	s.denied(t, program, escapes...)
-	s.denied(t, program, "delete sar.example.org/things@"+home, "deletecollection sar.example.org/things", "patch sar.example.org/things/finalizers",
-		"delete /pods@"+home, "get /pods/log@"+home, "get sar-other.example.org/others@"+home, "update sar-other.example.org/others/status@"+home)
+	s.denied(t, program, "delete sar.example.org/things@"+home,
+		"deletecollection sar.example.org/things", "patch sar.example.org/things/finalizers",
+		"delete /pods@"+home, "get /pods/log@"+home, "get sar-other.example.org/others@"+home,
+		"update sar-other.example.org/others/status@"+home)
 
 	s.allowed(t, least, onTypes("sar-minimal.example.org/leasts", "@"+elsewhere)...)
 	s.allowed(t, least, "get /secrets@"+home, "create /events@"+elsewhere, "update coordination.k8s.io/leases@"+home)
 	s.denied(t, least, escapes...)
-	s.denied(t, least, "get /secrets@"+elsewhere, "list /secrets", "get /configmaps@"+home, "list /events", "get coordination.k8s.io/leases@"+elsewhere)
+	s.denied(t, least, "get /secrets@"+elsewhere, "list /secrets", "get /configmaps@"+
+		home, "list /events", "get coordination.k8s.io/leases@"+elsewhere)
 
 	// Each rule of each role in the cluster is granted to its subjects.
 	var role rbacv1.ClusterRole
-	if err := s.Client.Get(t.Context(), client.ObjectKey{Name: "crossplane:provider:" + program + ":system"}, &role); err != nil {
+	if err := s.Client.Get(
+		t.Context(), client.ObjectKey{Name: "crossplane:provider:" + program + ":system"}, &role,
+	); err != nil {
 		t.Fatal(err)
 	}
 	for _, rule := range role.Rules {
@@ -99,7 +110,9 @@ func TestPermissionsAreDeletedWithTheirRevision(t *testing.T) {
 	wait.Until(t, env.Limit, "the roles are gone", func() (string, bool) {
 		left := ""
 		for _, name := range []string{":system", ":aggregate-to-edit", ":aggregate-to-view"} {
-			err := s.Client.Get(t.Context(), client.ObjectKey{Name: "crossplane:provider:" + second + name}, &rbacv1.ClusterRole{})
+			err := s.Client.Get(
+				t.Context(), client.ObjectKey{Name: "crossplane:provider:" + second + name}, &rbacv1.ClusterRole{},
+			)
 			if !apierrors.IsNotFound(err) {
 				left += name
 			}
@@ -108,24 +121,34 @@ func TestPermissionsAreDeletedWithTheirRevision(t *testing.T) {
 	})
 }
 
-// A package without a runtime has only the roles for users, in the cluster and in plans: if the manager runs none, if the package
-// shares its CRDs with namespaces, and if its content has none. It loses the permissions of a runtime that it had.
+// A package without a runtime has only the roles for users, in the cluster and in plans: if the manager runs none, if
+// the package shares its CRDs with namespaces, and if its content has none. It loses the permissions of a runtime that
+// it had.
 func TestPackagesWithoutARuntimeHaveNoPermissions(t *testing.T) {
 	s := newSuite(t)
-	m := s.runWith(t, s.Config, controller.Permissions{Increase: controller.ApproveIncrease}, runtime.Everywhere(runtime.External))
+	m := s.runWith(
+		t, s.Config, controller.Permissions{Increase: controller.ApproveIncrease}, runtime.Everywhere(runtime.External),
+	)
 	none := "  annotations: {" + runtimedefaults.Annotation + ": '{\"none\": true}'}\n"
 	bare := provider("bare", none, requests(readsPods), crd("things.bare.example.org", "Namespaced"))
 	packages := map[string]*v1.Provider{
-		"stopped": s.install(t, "stopped", provider("stopped", "", requests(readsPods), crd("things.stopped.example.org", "Namespaced"))),
-		"shared":  s.install(t, "shared", provider("shared", "", requests(readsPods), crd("things.shared.example.org", "Namespaced"))),
-		"bare":    s.install(t, "bare", bare),
+		"stopped": s.install(
+			t, "stopped", provider("stopped", "", requests(readsPods), crd("things.stopped.example.org", "Namespaced")),
+		),
+		"shared": s.install(
+			t, "shared", provider("shared", "", requests(readsPods), crd("things.shared.example.org", "Namespaced")),
+		),
+		"bare": s.install(t, "bare", bare),
 	}
 	revisions := map[string]string{}
 	for name, p := range packages {
 		revisions[name] = s.healthy(t, p)
 	}
 	s.allowed(t, revisions["stopped"], "get /pods@"+elsewhere)
-	ref := s.Push(t, "permissions/planned", "v1", provider("planned", none, requests(readsPods), crd("things.planned.example.org", "Namespaced")))
+	ref := s.Push(
+		t, "permissions/planned", "v1",
+		provider("planned", none, requests(readsPods), crd("things.planned.example.org", "Namespaced")),
+	)
 	code, raw, stderr := xpkg(t, "plan", "install", "provider", ref, "--cache-dir", t.TempDir(), "-o", "json")
 	if code != 2 || !strings.Contains(raw, "things.planned.example.org") || strings.Contains(raw, `"permissions"`) {
 		t.Errorf("exit code %d: the plan lacks the definition, or has permissions: %s\n%s", code, stderr, raw)
@@ -151,8 +174,11 @@ func TestPackagesWithoutARuntimeHaveNoPermissions(t *testing.T) {
 					got = append(got, strings.TrimPrefix(r.Name, "crossplane:provider:"+rev+":"))
 				}
 			}
-			err := s.Client.Get(t.Context(), client.ObjectKey{Name: "crossplane:provider:" + rev + ":system"}, &rbacv1.ClusterRoleBinding{})
-			return fmt.Sprint(got, err), slices.Equal(got, []string{"aggregate-to-edit", "aggregate-to-view"}) && apierrors.IsNotFound(err)
+			err := s.Client.Get(
+				t.Context(), client.ObjectKey{Name: "crossplane:provider:" + rev + ":system"}, &rbacv1.ClusterRoleBinding{},
+			)
+			return fmt.Sprint(got, err),
+				slices.Equal(got, []string{"aggregate-to-edit", "aggregate-to-view"}) && apierrors.IsNotFound(err)
 		})
 	}
 }
@@ -166,7 +192,9 @@ func TestAFamilySharesItsTypes(t *testing.T) {
 	a := s.install(t, "family-a", provider("family-a", family, "", crd("as.family.example.org", "Namespaced")))
 	programA := s.healthy(t, a)
 	b := s.install(t, "family-b", provider("family-b", family, "", crd("bs.family.example.org", "Namespaced")))
-	stranger := s.installFrom(t, "strangers/family-c", "family-c", provider("family-c", family, "", crd("cs.family.example.org", "Namespaced")))
+	stranger := s.installFrom(
+		t, "strangers/family-c", "family-c", provider("family-c", family, "", crd("cs.family.example.org", "Namespaced")),
+	)
 	programB, programC := s.healthy(t, b), s.healthy(t, stranger)
 	s.allowed(t, programB, "get family.example.org/as@"+elsewhere)
 	s.allowed(t, programA, "get family.example.org/bs@"+elsewhere)
@@ -190,7 +218,9 @@ func TestRolesAreRestored(t *testing.T) {
 		t.Fatal(err)
 	}
 	was := role.Rules
-	role.Rules = append([]rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get"}}}, was...)
+	role.Rules = append(
+		[]rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get"}}}, was...,
+	)
 	if err := s.Client.Update(t.Context(), &role); err != nil {
 		t.Fatal(err)
 	}
@@ -200,7 +230,8 @@ func TestRolesAreRestored(t *testing.T) {
 	}
 	wait.Until(t, env.Limit, "the role is restored", func() (string, bool) {
 		err := s.Client.Get(t.Context(), client.ObjectKey{Name: name}, &role)
-		return fmt.Sprintf("%v: the role has %v, and had %v", err, role.Rules, was), err == nil && rbac.Missing(was, role.Rules) == nil
+		return fmt.Sprintf("%v: the role has %v, and had %v", err, role.Rules, was),
+			err == nil && rbac.Missing(was, role.Rules) == nil
 	})
 	s.allowed(t, program, "get drift.example.org/things@"+elsewhere)
 }

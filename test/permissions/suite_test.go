@@ -53,7 +53,9 @@ func (s *suite) run(t *testing.T, cfg *rest.Config, permissions controller.Permi
 }
 
 // runWith is like run, with a choice of runtimes.
-func (s *suite) runWith(t *testing.T, cfg *rest.Config, permissions controller.Permissions, runtimes runtime.Choice) *env.Manager {
+func (s *suite) runWith(
+	t *testing.T, cfg *rest.Config, permissions controller.Permissions, runtimes runtime.Choice,
+) *env.Manager {
 	t.Helper()
 	o := env.OpenContent(t, t.TempDir(), fetch.Options{}).Options()
 	o.Images, o.Config, o.Permissions, o.Runtimes = nil, cfg, &permissions, runtimes
@@ -113,7 +115,8 @@ func (s *suite) report(t *testing.T, name string) {
 	t.Helper()
 	var rev v1.ProviderRevision
 	err := s.Client.Get(t.Context(), client.ObjectKey{Name: name}, &rev)
-	if err == nil && rev.GetCondition(v1.TypeRuntimeHealthy).Status != corev1.ConditionTrue && rev.Spec.DesiredState == v1.RevisionActive {
+	if err == nil && rev.GetCondition(v1.TypeRuntimeHealthy).Status != corev1.ConditionTrue &&
+		rev.Spec.DesiredState == v1.RevisionActive {
 		rev.SetConditions(metav1.Now(), v1.RuntimeHealthy())
 		err = s.Client.Status().Update(t.Context(), &rev)
 	}
@@ -195,7 +198,10 @@ func (s *suite) identity(t *testing.T, name string) *rest.Config {
 
 // provider returns a package.yaml: metadata with annotations and permission requests, and CRDs.
 func provider(name, metadata, spec string, definitions ...string) string {
-	return fmt.Sprintf("apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata:\n  name: %s\n%sspec:\n  crossplane: {version: \">=1.0.0\"}\n%s", name, metadata, spec) +
+	return fmt.Sprintf(
+		"apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata:\n  name: %s\n%sspec:\n  crossplane: {version: \">=1.0.0\"}\n%s",
+		name, metadata, spec,
+	) +
 		strings.Join(definitions, "")
 }
 

@@ -40,7 +40,9 @@ func TestUpBecomesReadyAlthoughAPackageBlocksEveryWrite(t *testing.T) {
 	if err := corev1.AddToScheme(c.Scheme()); err != nil {
 		t.Fatal(err)
 	}
-	owner := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "blocks", Annotations: map[string]string{v1.AnnotationPaused: "true"}}}
+	owner := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "blocks", Annotations: map[string]string{
+		v1.AnnotationPaused: "true",
+	}}}
 	owner.Spec.Package = p.Registry + "/blocks/everything:v1.0.0"
 	if err := c.Create(t.Context(), owner); err != nil {
 		t.Fatal(err)
@@ -54,7 +56,8 @@ func TestUpBecomesReadyAlthoughAPackageBlocksEveryWrite(t *testing.T) {
 		return fmt.Sprint(err), err != nil && strings.Contains(err.Error(), "failed calling webhook")
 	})
 	// From now on it is one that the manager wrote, and deletes after several probes.
-	patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"`+plan.ContentDigestAnnotation+`":"sha256:1"}}}`))
+	patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"`+
+		plan.ContentDigestAnnotation+`":"sha256:1"}}}`))
 	if err := c.Patch(t.Context(), block, patch); err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +89,9 @@ func TestUpBecomesReadyAlthoughAPackageBlocksEveryWrite(t *testing.T) {
 
 // writeSomething writes in a dry run, for which the API server calls webhooks too.
 func writeSomething(ctx context.Context, c client.Client) error {
-	return c.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "probe"}}, client.DryRunAll)
+	return c.Create(
+		ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "probe"}}, client.DryRunAll,
+	)
 }
 
 func blocksEverything(owner *v1.Provider) *admissionregistrationv1.ValidatingWebhookConfiguration {

@@ -47,7 +47,9 @@ func TestConsentOnTerminal(t *testing.T) {
 		t.Run(fmt.Sprintf("%q", keys), func(t *testing.T) {
 			code, lines := p.answer(t, keys, "install", "provider", ref, name)
 			if code != want || p.installed(t, name) {
-				t.Errorf("exit code %d, installed %v, and on the screen:\n%s", code, p.installed(t, name), strings.Join(lines, "\n"))
+				t.Errorf(
+					"exit code %d, installed %v, and on the screen:\n%s", code, p.installed(t, name), strings.Join(lines, "\n"),
+				)
 			}
 		})
 	}

@@ -31,13 +31,18 @@ func buildCore(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "crossplane")
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", file, "github.com/xpkg-dev/xpkg/internal/testing/standincore")
+	cmd := exec.CommandContext(
+		t.Context(), "go", "build", "-o", file, "github.com/xpkg-dev/xpkg/internal/testing/standincore",
+	)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
 	write(t, filepath.Join(dir, "crds", "own.yaml"), definition("ops.crossplane.io", "examples"))
-	write(t, filepath.Join(dir, "crds", "packages.yaml"), strings.Replace(definition("pkg.crossplane.io", "providers"), "        type: object\n", "        type: object\n        description: Of core.\n", 1))
+	write(t, filepath.Join(dir, "crds", "packages.yaml"), strings.Replace(
+		definition("pkg.crossplane.io", "providers"), "        type: object\n",
+		"        type: object\n        description: Of core.\n", 1,
+	))
 	return file
 }
 
@@ -56,9 +61,9 @@ spec:
     schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object}}}}
 `
 
-// TestUpRunsCore proves that `xpkg up --with-core` runs an executable of core: after its initialization with its own CRDs
-// only, able to establish XRDs of packages and others, denied every write of packages, restarted when it is killed, fenced
-// again when another client removes the fence, and stopped with the control plane.
+// TestUpRunsCore proves that `xpkg up --with-core` runs an executable of core: after its initialization with its own
+// CRDs only, able to establish XRDs of packages and others, denied every write of packages, restarted when it is
+// killed, fenced again when another client removes the fence, and stopped with the control plane.
 func TestUpRunsCore(t *testing.T) {
 	w := newWorkshop(t)
 	dir := w.newData(t, "core")
@@ -83,7 +88,8 @@ func TestUpRunsCore(t *testing.T) {
 	found := map[string]bool{}
 	for _, crd := range crds {
 		found[crd.Name] = true
-		if schema := crd.Spec.Versions[0].Schema.OpenAPIV3Schema; crd.Name == "providers.pkg.crossplane.io" && strings.Contains(schema.Description, "Of core") {
+		if schema := crd.Spec.Versions[0].Schema.OpenAPIV3Schema; crd.Name == "providers.pkg.crossplane.io" &&
+			strings.Contains(schema.Description, "Of core") {
 			t.Error("the initialization of core replaced a CRD of the package API")
 		}
 	}
@@ -93,7 +99,10 @@ func TestUpRunsCore(t *testing.T) {
 
 	// A Configuration is healthy and its XRD established, because core does that.
 	folder := t.TempDir()
-	write(t, filepath.Join(folder, "crossplane.yaml"), "apiVersion: meta.pkg.crossplane.io/v1\nkind: Configuration\nmetadata: {name: boats}\n")
+	write(
+		t, filepath.Join(folder, "crossplane.yaml"),
+		"apiVersion: meta.pkg.crossplane.io/v1\nkind: Configuration\nmetadata: {name: boats}\n",
+	)
 	write(t, filepath.Join(folder, "definition.yaml"), boats)
 	p.xpkg(t, "install", "configuration", p.publish(t, folder, "core/boats"), "boats", "--wait", "1m")
 	until(t, "the Configuration is composed", func(ctx context.Context) (string, bool) {
@@ -107,7 +116,9 @@ func TestUpRunsCore(t *testing.T) {
 
 	// So is an XRD that no package contains: core may use its resources, because its roles follow it.
 	ships := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal([]byte(strings.NewReplacer("boat", "ship", "Boat", "Ship").Replace(boats)), &ships.Object); err != nil {
+	if err := yaml.Unmarshal(
+		[]byte(strings.NewReplacer("boat", "ship", "Boat", "Ship").Replace(boats)), &ships.Object,
+	); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.Create(t.Context(), ships); err != nil {
@@ -148,7 +159,9 @@ func TestUpRunsCore(t *testing.T) {
 	if log := p.xpkg(t, "logs", "crossplane", "--data-dir", dir); !strings.Contains(log, "arguments") {
 		t.Errorf("the log of core:\n%s", log)
 	}
-	if log := p.xpkg(t, "logs", "crossplane-init", "--data-dir", dir); !strings.Contains(log, "apply examples.ops.crossplane.io") || strings.Contains(log, "pkg.crossplane.io") {
+	if log := p.xpkg(
+		t, "logs", "crossplane-init", "--data-dir", dir,
+	); !strings.Contains(log, "apply examples.ops.crossplane.io") || strings.Contains(log, "pkg.crossplane.io") {
 		t.Errorf("the log of the initialization:\n%s", log)
 	}
 	if r := down(); r.err != nil {
@@ -180,8 +193,8 @@ func coreProcess(t *testing.T, dir string) int {
 	return pid
 }
 
-// TestUpRefusesWrongCores proves that a start with an image that cannot be a supported core ends at once, with the reason, and
-// leaves no process.
+// TestUpRefusesWrongCores proves that a start with an image that cannot be a supported core ends at once, with the
+// reason, and leaves no process.
 func TestUpRefusesWrongCores(t *testing.T) {
 	lane.Full(t, "test/program.TestScripts")
 	w := newWorkshop(t)
@@ -202,7 +215,10 @@ func TestUpRefusesWrongCores(t *testing.T) {
 			begin := time.Now()
 			r := w.run(t.Context(), "", append(upArgs(dir), "--with-core", c.core)...)
 			if r.code != c.exit || !strings.Contains(r.stderr, c.code) {
-				t.Errorf("exit code %d after %s, want %d and %s:\n%s", r.code, time.Since(begin).Round(time.Second), c.exit, c.code, r.stderr)
+				t.Errorf(
+					"exit code %d after %s, want %d and %s:\n%s", r.code, time.Since(begin).Round(time.Second), c.exit, c.code,
+					r.stderr,
+				)
 			}
 		})
 	}

@@ -37,7 +37,8 @@ func (o *output) String() string {
 	return o.text.String()
 }
 
-// TestDevInstallsEachChangeAndKeepsTheVersionBeforeABrokenOne runs `xpkg dev` on a Configuration until it is interrupted.
+// TestDevInstallsEachChangeAndKeepsTheVersionBeforeABrokenOne runs `xpkg dev` on a Configuration until it is
+// interrupted.
 func TestDevInstallsEachChangeAndKeepsTheVersionBeforeABrokenOne(t *testing.T) {
 	p := shared(t)
 	folder := t.TempDir()
@@ -84,7 +85,8 @@ spec:
 
 	write("definition.yaml", "kind: [")
 	until(t, "the broken version is reported", func(context.Context) (string, bool) {
-		return printed.String(), strings.Contains(printed.String(), "the installed version "+second[strings.LastIndex(second, ":")+1:]+" keeps running")
+		return printed.String(), strings.Contains(printed.String(), "the installed version "+
+			second[strings.LastIndex(second, ":")+1:]+" keeps running")
 	})
 	pkg := &v1.Configuration{}
 	if err := c.Get(t.Context(), client.ObjectKey{Name: "dev-skiffs"}, pkg); err != nil || pkg.Spec.Package != second {
@@ -105,8 +107,9 @@ spec:
 	p.xpkg(t, "uninstall", "configuration", "dev-skiffs", "--yes", "--wait", "2m")
 }
 
-// TestDevPrintsTheLogOfAVersionThatCrashes proves that the lines of a runtime are printed from its start: those of a version that
-// works, and those of a version that never becomes healthy, with its name and the command that prints the log again.
+// TestDevPrintsTheLogOfAVersionThatCrashes proves that the lines of a runtime are printed from its start: those of a
+// version that works, and those of a version that never becomes healthy, with its name and the command that prints the
+// log again.
 func TestDevPrintsTheLogOfAVersionThatCrashes(t *testing.T) {
 	lane.Full(t, "test/program.TestScripts")
 	w := newWorkshop(t)
@@ -125,9 +128,15 @@ func TestDevPrintsTheLogOfAVersionThatCrashes(t *testing.T) {
 	}
 	write("go.mod", "module barges\n\ngo 1.24\n")
 	write("package/crossplane.yaml", "apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: barges}\n")
-	write("main.go", "package main\n\nimport \"time\"\n\nfunc main() {\n\tprintln(\"barges: started\")\n\ttime.Sleep(time.Hour)\n}\n")
+	write(
+		"main.go",
+		"package main\n\nimport \"time\"\n\nfunc main() {\n\tprintln(\"barges: started\")\n\ttime.Sleep(time.Hour)\n}\n",
+	)
 	var printed output
-	cmd := exec.Command(p.program(), "dev", filepath.Join(folder, "package"), "--embed-go-program", folder, "--data-dir", p.DataDir, "--wait", "20s")
+	cmd := exec.Command(
+		p.program(), "dev", filepath.Join(folder, "package"), "--embed-go-program", folder, "--data-dir", p.DataDir, "--wait",
+		"20s",
+	)
 	cmd.Env, cmd.Stdout, cmd.Stderr = append(p.env, "GOFLAGS=-buildvcs=false"), &printed, &printed
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {
@@ -142,11 +151,19 @@ func TestDevPrintsTheLogOfAVersionThatCrashes(t *testing.T) {
 		})
 	}
 	prints("barges: started")
-	write("main.go", "package main\n\nimport \"os\"\n\nfunc main() {\n\tprintln(\"barges: cannot read the settings\")\n\tos.Exit(7)\n}\n")
-	prints("barges: cannot read the settings", "is installed and not healthy, and `xpkg logs provider/dev-barges --data-dir "+p.DataDir+"` prints the log of its runtime")
+	write(
+		"main.go",
+		"package main\n\nimport \"os\"\n\nfunc main() {\n\tprintln(\"barges: cannot read the settings\")\n\tos.Exit(7)\n}\n",
+	)
+	prints("barges: cannot read the settings",
+		"is installed and not healthy, and `xpkg logs provider/dev-barges --data-dir "+
+			p.DataDir+"` prints the log of its runtime")
 
 	// An interrupt while a version is waited for is no error. It reaches all processes, as from a terminal.
-	write("main.go", "package main\n\nimport \"os\"\n\nfunc main() {\n\tprintln(\"barges: cannot read the charts\")\n\tos.Exit(7)\n}\n")
+	write(
+		"main.go",
+		"package main\n\nimport \"os\"\n\nfunc main() {\n\tprintln(\"barges: cannot read the charts\")\n\tos.Exit(7)\n}\n",
+	)
 	prints("barges: cannot read the charts")
 	before := len(printed.String())
 	if err := syscall.Kill(-cmd.Process.Pid, syscall.SIGINT); err != nil {

@@ -19,8 +19,8 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/testing/publish"
 )
 
-// firstController is the program of a package of the first generation: it prints its arguments and variables, and runs until
-// it is stopped.
+// firstController is the program of a package of the first generation: it prints its arguments and variables, and runs
+// until it is stopped.
 const firstController = `package main
 
 import (
@@ -40,7 +40,8 @@ func main() {
 
 // TestFirstGenerationRunsAsAProcess proves that the image of a package of the first generation with a runtime runs as a
 // process of a local control plane, with the arguments and variables of its Deployment, from a Provider and from a
-// ClusterPackageInstall; and that a package with templates, which needs a node, is refused there, of which a plan warns.
+// ClusterPackageInstall; and that a package with templates, which needs a node, is refused there, of which a plan
+// warns.
 func TestFirstGenerationRunsAsAProcess(t *testing.T) {
 	lane.Full(t, "test/program.TestScripts")
 	w := newWorkshop(t)
@@ -74,7 +75,10 @@ spec:
 		}
 	}
 
-	tree := writeFirst(t, work, "templates", "behavior.yaml", "source: {path: chart}\ncrd: {kind: Thing, apiVersion: templates.first.test/v1}\nengine: {type: helm3, controllerImage: first/engine:v1.0.0}\n")
+	tree := writeFirst(
+		t, work, "templates", "behavior.yaml",
+		"source: {path: chart}\ncrd: {kind: Thing, apiVersion: templates.first.test/v1}\nengine: {type: helm3, controllerImage: first/engine:v1.0.0}\n",
+	)
 	p.publishFirst(t, tree, "first/engine")
 	ref := p.publishFirst(t, tree, "first/templates")
 	plan := p.run(t.Context(), p.Kubeconfig, "plan", "install", "provider", ref, "templates")
@@ -83,7 +87,8 @@ spec:
 	}
 	createFirst(t, c, "templates", ref)
 	untilReady(t, c, "templates", func(ready v1.Condition) bool {
-		return ready.Reason == "NotForProcesses" && strings.Contains(ready.Message, "has the init container") && strings.Contains(ready.Message, "xpkg bootstrap --first-generation")
+		return ready.Reason == "NotForProcesses" && strings.Contains(ready.Message, "has the init container") &&
+			strings.Contains(ready.Message, "xpkg bootstrap --first-generation")
 	})
 	untilReady(t, c, "installed", func(ready v1.Condition) bool { return ready.Status == corev1.ConditionTrue })
 	untilHealthy(t, c, "provided")
@@ -96,8 +101,8 @@ spec:
 	p.uninstallUsed(t, c, "provided")
 }
 
-// uninstallUsed checks the message of an uninstall of a Provider that a paused PackageInstall uses: the Provider is deleted, and may be
-// created again.
+// uninstallUsed checks the message of an uninstall of a Provider that a paused PackageInstall uses: the Provider is
+// deleted, and may be created again.
 func (p plane) uninstallUsed(t *testing.T, c client.Client, name string) {
 	t.Helper()
 	shared := v1.NewPackage(v1.ProviderKind)
@@ -128,19 +133,24 @@ func (p plane) uninstallUsed(t *testing.T, c client.Client, name string) {
 		t.Fatal(err)
 	}
 	r := p.run(t.Context(), p.Kubeconfig, "uninstall", "provider/"+name, "--yes", "--wait", "9s")
-	if r.code != 11 || !strings.Contains(r.stderr, "error: NotRemovedInTime: provider/"+name+" is deleted, and a PackageInstall still uses it: whether a manager creates it again is not known yet") ||
+	if r.code != 11 || !strings.Contains(r.stderr, "error: NotRemovedInTime: provider/"+name+
+		" is deleted, and a PackageInstall still uses it: whether a manager creates it again is not known yet") ||
 		!strings.Contains(r.stderr, "Run `xpkg list` later, or allow at least 20s with --wait.") {
 		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
 }
 
-// writeFirst writes a package of the first generation that defines the kind Thing of NAME.first.test, and returns its folder.
+// writeFirst writes a package of the first generation that defines the kind Thing of NAME.first.test, and returns its
+// folder.
 func writeFirst(t *testing.T, work, name, file, text string) string {
 	t.Helper()
 	dir := filepath.Join(work, name, ".registry")
 	write(t, filepath.Join(dir, "app.yaml"), "title: "+name+"\npackageType: Stack\npermissionScope: Cluster\n")
 	write(t, filepath.Join(dir, file), text)
-	write(t, filepath.Join(dir, "resources", "thing.crd.yaml"), strings.TrimPrefix(publish.Definition(name+".first.test", "Thing", "one"), "---\n"))
+	write(
+		t, filepath.Join(dir, "resources", "thing.crd.yaml"),
+		strings.TrimPrefix(publish.Definition(name+".first.test", "Thing", "one"), "---\n"),
+	)
 	return filepath.Dir(dir)
 }
 

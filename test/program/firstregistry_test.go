@@ -83,8 +83,9 @@ func closeFirst(ts *testscript.TestScript, neg bool, args []string) {
 	server.Close()
 }
 
-// flip layer|manifest REPOSITORY makes the registry $FIRST change the base layer, or the manifest, of the version v1.0.0 of a repository on its way to
-// clients. The registry of the control plane does not serve content that was changed on the disk.
+// flip layer|manifest REPOSITORY makes the registry $FIRST change the base layer, or the manifest, of the version
+// v1.0.0 of a repository on its way to clients. The registry of the control plane does not serve content that was
+// changed on the disk.
 func flip(ts *testscript.TestScript, neg bool, args []string) {
 	first, ok := ts.Value(firstKey{}).(*firstRegistry)
 	if neg || !ok || len(args) != 2 {
@@ -105,7 +106,9 @@ func flip(ts *testscript.TestScript, neg bool, args []string) {
 			return bytes.Replace(content, []byte(`"base"`), []byte(`"Base"`), 1)
 		}
 	case "layer":
-		at := slices.IndexFunc(manifest.Layers, func(d v1oci.Descriptor) bool { return d.Annotations["io.crossplane.xpkg"] == "base" })
+		at := slices.IndexFunc(
+			manifest.Layers, func(d v1oci.Descriptor) bool { return d.Annotations["io.crossplane.xpkg"] == "base" },
+		)
 		first.flips[repository+"/blobs/"+manifest.Layers[at].Digest.String()] = func(content []byte) []byte {
 			content[len(content)-1] ^= 0xff
 			return content

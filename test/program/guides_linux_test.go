@@ -48,11 +48,17 @@ func sharedGuides(t testing.TB, registry, dependencies string) []*guide.Guide {
 			Awaited: []string{"kubectl get lock"},
 			Replaced: map[string]string{
 				"xpkg.crossplane.io/": dependencies + "/", "registry.example.com/mirror": registry + "/guide-vendor",
-				"xpkg plan update platform": "xpkg plan update --dependency-upgrades Upgrade platform", "xpkg autoremove --wait": "xpkg autoremove --yes --wait",
-				"xpkg uninstall platform": "xpkg uninstall platform --yes",
+				"xpkg plan update platform": "xpkg plan update --dependency-upgrades Upgrade platform",
+				"xpkg autoremove --wait":    "xpkg autoremove --yes --wait",
+				"xpkg uninstall platform":   "xpkg uninstall platform --yes",
 			},
-			Exits:  map[string]int{"xpkg resolve xpkg": 9, "xpkg plan": 2, "xpkg plan update acme-wires": 9, "xpkg autoremove --dry-run": 2},
-			Before: map[string]string{"xpkg outdated": ". ../publish.sh && publish ../later", "xpkg plan update platform": ". ../publish.sh && publish ../next"},
+			Exits: map[string]int{
+				"xpkg resolve xpkg": 9, "xpkg plan": 2, "xpkg plan update acme-wires": 9, "xpkg autoremove --dry-run": 2,
+			},
+			Before: map[string]string{
+				"xpkg outdated":             ". ../publish.sh && publish ../later",
+				"xpkg plan update platform": ". ../publish.sh && publish ../next",
+			},
 		},
 		{
 			Name:     "first-generation",
@@ -76,8 +82,10 @@ func sharedGuides(t testing.TB, registry, dependencies string) []*guide.Guide {
 		{
 			Name: "package-cache",
 			Replaced: map[string]string{
-				"/var/lib/xpkg-cache": "cache", "xpkg cache add": "xpkg cache add --cache-dir cache", "xpkg cache ls": "xpkg cache ls --cache-dir cache",
-				"xpkg cache verify": "xpkg cache verify --cache-dir cache", "xpkg cache prune": "xpkg cache prune --cache-dir cache",
+				"/var/lib/xpkg-cache": "cache", "xpkg cache add": "xpkg cache add --cache-dir cache",
+				"xpkg cache ls":     "xpkg cache ls --cache-dir cache",
+				"xpkg cache verify": "xpkg cache verify --cache-dir cache",
+				"xpkg cache prune":  "xpkg cache prune --cache-dir cache",
 			},
 			Loose: []string{"xpkg cache ls", "xpkg cache verify"},
 		},
@@ -105,27 +113,34 @@ func sharedGuides(t testing.TB, registry, dependencies string) []*guide.Guide {
 		{
 			Name: "run-a-registry",
 			Replaced: map[string]string{
-				"127.0.0.1:5000": local, "xpkg registry serve --dir registry": "xpkg registry serve --dir registry --listen " + local,
-				"xpkg registry serve --dir front": "xpkg registry serve --dir front --listen " + local,
-				"--listen :8443":                  "--listen " + network, "--backend ghcr.io": "--backend " + registry,
-				"revoke 3f1c0a9d2b7e":       "revoke $(xpkg registry token list --dir registry | awk '/alice/ {print $1}')",
-				"registry.example.org/acme": registry + "/guide-serve/acme", "registry.example.org/index": registry + "/guide-serve/index",
-				"mirror.example.com": registry + "/guide-mirror",
+				"127.0.0.1:5000":                     local,
+				"xpkg registry serve --dir registry": "xpkg registry serve --dir registry --listen " + local,
+				"xpkg registry serve --dir front":    "xpkg registry serve --dir front --listen " + local,
+				"--listen :8443":                     "--listen " + network, "--backend ghcr.io": "--backend " + registry,
+				"revoke 3f1c0a9d2b7e":        "revoke $(xpkg registry token list --dir registry | awk '/alice/ {print $1}')",
+				"registry.example.org/acme":  registry + "/guide-serve/acme",
+				"registry.example.org/index": registry + "/guide-serve/index",
+				"mirror.example.com":         registry + "/guide-mirror",
 			},
 			Served: []string{"xpkg registry serve"},
 			Tools:  map[string]string{"curl": "curl"},
 			// The index follows a push.
-			Before: map[string]string{"xpkg search boat": "until xpkg search boat --index 127.0.0.1:5000/index:main; do sleep 0.1; done"},
+			Before: map[string]string{
+				"xpkg search boat": "until xpkg search boat --index 127.0.0.1:5000/index:main; do sleep 0.1; done",
+			},
 		},
 		{
-			Name:     "runtime",
-			Replaced: map[string]string{"hello-0123456789ab": "$(kubectl get provider.pkg guide-hello -o jsonpath='{.status.currentRevision}')"},
+			Name: "runtime",
+			Replaced: map[string]string{
+				"hello-0123456789ab": "$(kubectl get provider.pkg guide-hello -o jsonpath='{.status.currentRevision}')",
+			},
 		},
 		{
 			Name: "search-and-index",
 			Replaced: map[string]string{
-				"--registry registry.example.com": "--registry " + registry + "/guide-search", "registry.example.com/index:main": registry + "/guide/index:main",
-				"ghcr.io/acme/index:main": registry + "/guide/other:main", "search bucket": "search boat",
+				"--registry registry.example.com": "--registry " + registry + "/guide-search",
+				"registry.example.com/index:main": registry + "/guide/index:main",
+				"ghcr.io/acme/index:main":         registry + "/guide/other:main", "search bucket": "search boat",
 			},
 			Tools: map[string]string{
 				"openssl": "openssl",
@@ -141,7 +156,8 @@ func sharedGuides(t testing.TB, registry, dependencies string) []*guide.Guide {
 		{
 			Name: "upgrade",
 			Replaced: map[string]string{
-				"--wait 2m": "--wait 2m --yes", "--wait 5m": "--wait 5m --yes", "update --all": "update --all --yes", "registry.example.com/upgrade/": registry + "/guide/",
+				"--wait 2m": "--wait 2m --yes", "--wait 5m": "--wait 5m --yes", "update --all": "update --all --yes",
+				"registry.example.com/upgrade/": registry + "/guide/",
 			},
 			Exits: map[string]int{"xpkg update configuration/sloops": 9},
 			Skipped: map[string]string{
@@ -152,8 +168,8 @@ func sharedGuides(t testing.TB, registry, dependencies string) []*guide.Guide {
 	}
 }
 
-// ownGuides returns the guides that are executed one after the other on the control plane of their reader, which the first of
-// them starts.
+// ownGuides returns the guides that are executed one after the other on the control plane of their reader, which the
+// first of them starts.
 func ownGuides(api, registry, core string) []*guide.Guide {
 	return []*guide.Guide{
 		{
@@ -186,7 +202,9 @@ func TestGuidesWorkFromTopToBottom(t *testing.T) {
 				if err := c.DeleteAllOf(context.Background(), &v1beta1.ImageConfig{}); err != nil {
 					t.Error(err)
 				}
-				added := slices.DeleteFunc(strings.Fields(p.xpkg(t, "list", "-o", "name")), func(name string) bool { return slices.Contains(before, name) })
+				added := slices.DeleteFunc(
+					strings.Fields(p.xpkg(t, "list", "-o", "name")), func(name string) bool { return slices.Contains(before, name) },
+				)
 				if len(added) > 0 {
 					p.xpkg(t, append(append([]string{"uninstall"}, added...), "--yes", "--wait", limit.String())...)
 				}
@@ -195,7 +213,10 @@ func TestGuidesWorkFromTopToBottom(t *testing.T) {
 			if g.Name == "build-and-publish" {
 				folder = copyOfExamples(t)
 			}
-			r := &guide.Reader{Folder: folder, Env: append(slices.Clone(p.env), "KUBECONFIG="+p.Kubeconfig, "HOME="+t.TempDir(), "REGISTRY="+p.Registry)}
+			r := &guide.Reader{
+				Folder: folder,
+				Env:    append(slices.Clone(p.env), "KUBECONFIG="+p.Kubeconfig, "HOME="+t.TempDir(), "REGISTRY="+p.Registry),
+			}
 			r.Env = append(r.Env, program.GoFolders(t)...)
 			g.Run(t, r)
 		})
@@ -214,7 +235,9 @@ func TestGuidesWorkOnAControlPlaneOfTheirReader(t *testing.T) {
 	r := &guide.Reader{Folder: copyOfExamples(t), Env: append(slices.Clone(w.env), "HOME="+home, "REGISTRY="+registry)}
 	r.Env = append(r.Env, program.GoFolders(t)...)
 	t.Cleanup(func() {
-		for _, dir := range []string{filepath.Join(home, ".local", "share", "xpkg", "default"), filepath.Join(r.Folder, "backup")} {
+		for _, dir := range []string{
+			filepath.Join(home, ".local", "share", "xpkg", "default"), filepath.Join(r.Folder, "backup"),
+		} {
 			w.run(context.Background(), "", "down", "--data-dir", dir)
 		}
 	})

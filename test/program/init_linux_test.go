@@ -39,7 +39,9 @@ func TestNewPackagesAreHealthy(t *testing.T) {
 	}
 
 	thing := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"size": int64(3)}}}
-	thing.SetGroupVersionKind(schema.GroupVersionKind{Group: "provider.boats.example.org", Version: "v1alpha1", Kind: "Thing"})
+	thing.SetGroupVersionKind(schema.GroupVersionKind{
+		Group: "provider.boats.example.org", Version: "v1alpha1", Kind: "Thing",
+	})
 	thing.SetName("example")
 	c := newClient(t, p.Kubeconfig)
 	if err := c.Create(t.Context(), thing); err != nil {

@@ -38,7 +38,8 @@ func TestListWatch(t *testing.T) {
 	}
 	p.xpkg(t, "install", "provider", ref, "watched", "--wait", "2m")
 	expect(`^NAME +INSTALLED +HEALTHY +VERSION +PACKAGE +AGE +INSTALL REASON$`)
-	expect(`^provider/watched +True +True +v[0-9.]+ +` + regexp.QuoteMeta(p.Registry+"/program/watched") + ` +[0-9]+s +explicit$`)
+	expect(`^provider/watched +True +True +v[0-9.]+ +` + regexp.QuoteMeta(p.Registry+"/program/watched") +
+		` +[0-9]+s +explicit$`)
 	p.xpkg(t, "uninstall", "provider", "watched", "--wait", "2m", "--yes")
 	expect(`^provider/watched +Deleted +- `)
 	if err := cmd.Process.Signal(os.Interrupt); err != nil {

@@ -37,7 +37,9 @@ func TestManagerOnAnyCluster(t *testing.T) {
 	before := versions(t, c)
 
 	// A CRD of another package manager is not changed.
-	r := w.run(t.Context(), kubeconfig, "manager", "--package-runtime", "None", "--cache-dir", filepath.Join(t.TempDir(), "cache"))
+	r := w.run(
+		t.Context(), kubeconfig, "manager", "--package-runtime", "None", "--cache-dir", filepath.Join(t.TempDir(), "cache"),
+	)
 	if problem := checkRefusal(r.stderr, "ForeignControlPlane"); problem != "" || r.code != 9 {
 		t.Fatalf("exit code %d, %s", r.code, problem)
 	}
@@ -48,14 +50,18 @@ func TestManagerOnAnyCluster(t *testing.T) {
 	// With --take-over it is replaced, and the kinds of Crossplane are installed.
 	cache := filepath.Join(t.TempDir(), "cache")
 	m := w.manager(t, kubeconfig, "--take-over", "--cache-dir", cache)
-	if log := m.log.String(); !strings.Contains(log, "permissive CRDs") || !strings.Contains(log, "compositions.apiextensions.crossplane.io") {
+	if log := m.log.String(); !strings.Contains(log, "permissive CRDs") ||
+		!strings.Contains(log, "compositions.apiextensions.crossplane.io") {
 		t.Errorf("the log does not tell of the permissive definitions:\n%s", log)
 	}
-	if after := versions(t, c); after[theirs] == before[theirs] || after["compositions.apiextensions.crossplane.io"] == "" {
+	if after := versions(t, c); after[theirs] == before[theirs] ||
+		after["compositions.apiextensions.crossplane.io"] == "" {
 		t.Errorf("the cluster was not taken over: %v", after)
 	}
 	// A second manager is refused, with the commands that show the first one.
-	r = w.run(t.Context(), kubeconfig, "manager", "--package-runtime", "None", "--cache-dir", filepath.Join(t.TempDir(), "cache"))
+	r = w.run(
+		t.Context(), kubeconfig, "manager", "--package-runtime", "None", "--cache-dir", filepath.Join(t.TempDir(), "cache"),
+	)
 	if r.code != 9 || !strings.Contains(r.stderr, "error: AnotherManager: the manager ") ||
 		!strings.Contains(r.stderr, "`kubectl get lease --namespace crossplane-system xpkg-manager -o yaml`") {
 		t.Errorf("exit code %d\n%s", r.code, r.stderr)
@@ -64,7 +70,8 @@ func TestManagerOnAnyCluster(t *testing.T) {
 	p.xpkg(t, "install", "provider", ref, "anywhere", "--wait", "2m")
 	hello := p.publish(t, configurationFolder(t), "manager/composed")
 	p.xpkg(t, "install", "configuration", hello, "composed", "--wait", "2m")
-	if out := p.xpkg(t, "list"); !strings.Contains(out, "provider/anywhere") || !strings.Contains(out, "configuration/composed") {
+	if out := p.xpkg(t, "list"); !strings.Contains(out, "provider/anywhere") ||
+		!strings.Contains(out, "configuration/composed") {
 		t.Errorf("xpkg list:\n%s", out)
 	}
 	m.stop(t)
@@ -136,7 +143,9 @@ type manager struct {
 func (w workshop) manager(t *testing.T, kubeconfig string, args ...string) manager {
 	t.Helper()
 	address := port.Free(t)
-	args = append([]string{"manager", "--kubeconfig", kubeconfig, "--health-address", address, "--package-runtime", "None"}, args...)
+	args = append(
+		[]string{"manager", "--kubeconfig", kubeconfig, "--health-address", address, "--package-runtime", "None"}, args...,
+	)
 	m := manager{cmd: exec.Command(w.program(), args...), log: &buffer.Buffer{}}
 	m.cmd.Env, m.cmd.Stderr = w.env, m.log
 	if err := m.cmd.Start(); err != nil {

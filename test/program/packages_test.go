@@ -36,7 +36,9 @@ func definition(group, plural string) string {
 	kind := strings.ToUpper(singular[:1]) + singular[1:]
 	var fields strings.Builder
 	for i := range properties {
-		fmt.Fprintf(&fields, "              field%d: {type: string, description: Field %d of the thing., maxLength: %d}\n", i, i, 100+i)
+		fmt.Fprintf(
+			&fields, "              field%d: {type: string, description: Field %d of the thing., maxLength: %d}\n", i, i, 100+i,
+		)
 	}
 	return fmt.Sprintf(`apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition

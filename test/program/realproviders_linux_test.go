@@ -24,8 +24,8 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/up"
 )
 
-// Published providers work as processes: several with the same ports at once, with webhooks, an update and a rollback with a managed
-// resource, and an uninstall that deletes the managed resource and its external object.
+// Published providers work as processes: several with the same ports at once, with webhooks, an update and a rollback
+// with a managed resource, and an uninstall that deletes the managed resource and its external object.
 func TestRealProviders(t *testing.T) {
 	lane.Full(t, "test/program.TestScripts", "test/program.TestInstallPredictsRefusedRuntimes")
 	w := newWorkshop(t)
@@ -49,7 +49,9 @@ func TestRealProviders(t *testing.T) {
 
 	// Whatever the provider does with objects of the cluster, it does with the permissions of this ServiceAccount.
 	account := &v1beta1.DeploymentRuntimeConfig{ObjectMeta: metav1.ObjectMeta{Name: "kubernetes"}}
-	account.Spec.ServiceAccountTemplate = &v1beta1.ServiceAccountTemplate{Metadata: &v1beta1.ObjectMeta{Name: new("provider-kubernetes")}}
+	account.Spec.ServiceAccountTemplate = &v1beta1.ServiceAccountTemplate{Metadata: &v1beta1.ObjectMeta{
+		Name: new("provider-kubernetes"),
+	}}
 	create(t, c, account)
 	create(t, c, object(t, `
 apiVersion: rbac.authorization.k8s.io/v1
@@ -66,7 +68,8 @@ subjects: [{kind: ServiceAccount, namespace: `+bootstrap.DefaultNamespace+`, nam
 		nop := &v1.Provider{}
 		err := c.Get(ctx, client.ObjectKey{Name: "provider-nop"}, nop)
 		ready := nop.GetCondition(v1.TypeReady)
-		return fmt.Sprintf("%+v, %v", ready, err), err == nil && ready.Status == corev1.ConditionTrue && ready.Reason != v1.ReasonWebhooksNotInstalled
+		return fmt.Sprintf("%+v, %v", ready, err),
+			err == nil && ready.Status == corev1.ConditionTrue && ready.Reason != v1.ReasonWebhooksNotInstalled
 	})
 	resource := object(t, `
 apiVersion: nop.crossplane.io/v1alpha1
@@ -112,7 +115,8 @@ spec:
 // publishModule builds the package and the program of a provider from its Go module, and returns its reference.
 func (p plane) publishModule(t *testing.T, name, version string) string {
 	t.Helper()
-	download := exec.CommandContext(t.Context(), "go", "mod", "download", "-json", "github.com/crossplane-contrib/"+name+"@"+version)
+	download := exec.CommandContext(t.Context(), "go", "mod", "download", "-json", "github.com/crossplane-contrib/"+name+
+		"@"+version)
 	download.Dir = t.TempDir()
 	out, err := download.Output()
 	if err != nil {
@@ -135,7 +139,9 @@ func (p plane) publishModule(t *testing.T, name, version string) string {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	build := exec.CommandContext(t.Context(), p.program(), "build", "-f", "package", "--embed-go-program", "./cmd/provider", "-o", "built.xpkg")
+	build := exec.CommandContext(
+		t.Context(), p.program(), "build", "-f", "package", "--embed-go-program", "./cmd/provider", "-o", "built.xpkg",
+	)
 	build.Dir, build.Env = dir, append(os.Environ(), "GOFLAGS=-mod=mod")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v\n%s", build, err, out)
@@ -192,7 +198,8 @@ func untilManaged(t *testing.T, c client.Client, o *unstructured.Unstructured) {
 		for _, entry := range conditions {
 			condition := entry.(map[string]any)
 			observed, _ := condition["observedGeneration"].(int64)
-			reached[condition["type"]] = condition["status"] == "True" && (condition["type"] != "Synced" || observed == o.GetGeneration())
+			reached[condition["type"]] = condition["status"] == "True" &&
+				(condition["type"] != "Synced" || observed == o.GetGeneration())
 		}
 		return fmt.Sprint(conditions, err), reached["Synced"] && reached["Ready"]
 	})

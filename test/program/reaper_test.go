@@ -80,7 +80,10 @@ func reap(input io.Reader, folder string) int {
 	// The test binary, which reads this output, may have ended.
 	signal.Ignore(syscall.SIGPIPE)
 	_, err := io.Copy(io.Discard, input)
-	for _, pattern := range []string{planePrefix + "*", filepath.Join(homePrefix+"*", "xpkg", "default"), filepath.Join(homePrefix+"*", ".local", "share", "xpkg", "default")} {
+	for _, pattern := range []string{
+		planePrefix + "*", filepath.Join(homePrefix+"*", "xpkg", "default"),
+		filepath.Join(homePrefix+"*", ".local", "share", "xpkg", "default"),
+	} {
 		dirs, globErr := filepath.Glob(filepath.Join(folder, pattern))
 		err = errors.Join(err, globErr)
 		for _, dir := range dirs {

@@ -23,11 +23,17 @@ func TestInstallPredictsRefusedRuntimes(t *testing.T) {
 	w := newWorkshop(t)
 	p := w.withRuntimes(t, "refused")
 	ref := p.publish(t, filepath.Join("..", "..", "examples", "provider-hello", "package"), "examples/provider-hello")
-	p.expectRefusedInstall(t, ref, 4, "NoProgram", "has neither an entrypoint nor a command", "Rebuild the package with --embed-go-program, --embed-runtime-image", "`xpkg down` and `xpkg up --detach --package-runtime=Provider/hello=None`")
+	p.expectRefusedInstall(
+		t, ref, 4, "NoProgram", "has neither an entrypoint nor a command",
+		"Rebuild the package with --embed-go-program, --embed-runtime-image",
+		"`xpkg down` and `xpkg up --detach --package-runtime=Provider/hello=None`",
+	)
 
 	c := newClient(t, p.Kubeconfig)
 	config := &v1beta1.DeploymentRuntimeConfig{}
-	if err := c.Get(t.Context(), client.ObjectKey{Name: v1.DefaultRuntimeConfigName}, config); client.IgnoreNotFound(err) != nil {
+	if err := c.Get(
+		t.Context(), client.ObjectKey{Name: v1.DefaultRuntimeConfigName}, config,
+	); client.IgnoreNotFound(err) != nil {
 		t.Fatal(err)
 	}
 	config.Name = v1.DefaultRuntimeConfigName
@@ -43,7 +49,10 @@ func TestInstallPredictsRefusedRuntimes(t *testing.T) {
 	if err := write(t.Context(), config); err != nil {
 		t.Fatal(err)
 	}
-	p.expectRefusedInstall(t, ref, 13, "NotForProcesses", "the runtime configuration of provider/hello has the init container setup", "Remove this from the DeploymentRuntimeConfig")
+	p.expectRefusedInstall(
+		t, ref, 13, "NotForProcesses", "the runtime configuration of provider/hello has the init container setup",
+		"Remove this from the DeploymentRuntimeConfig",
+	)
 
 	hello := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "hello"}}
 	hello.Spec.Package = ref
@@ -55,7 +64,9 @@ func TestInstallPredictsRefusedRuntimes(t *testing.T) {
 			return err.Error(), false
 		}
 		for _, condition := range hello.Status.Conditions {
-			if strings.Contains(condition.Message, "NotForProcesses: the runtime configuration of provider/hello has the init container setup") {
+			if strings.Contains(
+				condition.Message, "NotForProcesses: the runtime configuration of provider/hello has the init container setup",
+			) {
 				return "", true
 			}
 		}

@@ -15,8 +15,8 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/testing/scratch"
 )
 
-// TestRenderRunsTheFunctionsOfALockFileWithoutARegistry renders a composite resource of the example with the function of the
-// example, first with a registry and then without.
+// TestRenderRunsTheFunctionsOfALockFileWithoutARegistry renders a composite resource of the example with the function
+// of the example, first with a registry and then without.
 func TestRenderRunsTheFunctionsOfALockFileWithoutARegistry(t *testing.T) {
 	w := newWorkshop(t)
 	executable, err := scratch.Compile("../../examples/function-greet/cmd/function-greet")
@@ -31,7 +31,10 @@ func TestRenderRunsTheFunctionsOfALockFileWithoutARegistry(t *testing.T) {
 	host := strings.TrimPrefix(registry.URL, "http://")
 	for _, kind := range []string{"Function", "Provider"} {
 		name := map[string]string{"Function": "function-greet", "Provider": "provider-hello"}[kind]
-		publish.Program(t, host, "examples/"+name, "v0.1.0", []byte("apiVersion: meta.pkg.crossplane.io/v1\nkind: "+kind+"\nmetadata: {name: "+name+"}\n"), executable)
+		publish.Program(
+			t, host, "examples/"+name, "v0.1.0",
+			[]byte("apiVersion: meta.pkg.crossplane.io/v1\nkind: "+kind+"\nmetadata: {name: "+name+"}\n"), executable,
+		)
 	}
 	work := t.TempDir()
 	if err := copyExamples(work, host); err != nil {

@@ -108,7 +108,8 @@ func manifestDigest(t *testing.T, ref string) string {
 	t.Helper()
 	host, rest, _ := strings.Cut(ref, "/")
 	repository, tag, _ := strings.Cut(rest, ":")
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodHead, "http://"+host+"/v2/"+repository+"/manifests/"+tag, nil)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodHead, "http://"+host+"/v2/"+repository+
+		"/manifests/"+tag, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

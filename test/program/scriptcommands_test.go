@@ -44,13 +44,15 @@ var scriptCommands = map[string]func(*testscript.TestScript, bool, []string){
 }
 
 // told matches the lines that a command may print before it fails: progress and warnings.
-var told = regexp.MustCompile(`^(note: as in the last start: |installing|waiting for|trying again: |planning|checking|the plan cannot be computed here|deleting|starting|pushing|changed since the plan: |provider/|configuration/|function/)|: warning [A-Z]`)
+var told = regexp.MustCompile(
+	`^(note: as in the last start: |installing|waiting for|trying again: |planning|checking|the plan cannot be computed here|deleting|starting|pushing|changed since the plan: |provider/|configuration/|function/)|: warning [A-Z]`,
+)
 
 // advice matches a command in the advice of an error.
 var advice = regexp.MustCompile("`(xpkg [^`]+)`")
 
-// advised WORD… runs the first command of the advice on standard error, with more words, as a user who copies it does. It
-// must succeed.
+// advised WORD… runs the first command of the advice on standard error, with more words, as a user who copies it does.
+// It must succeed.
 func advised(ts *testscript.TestScript, neg bool, args []string) {
 	found := advice.FindStringSubmatch(ts.ReadFile("stderr"))
 	if neg || found == nil {
@@ -127,8 +129,8 @@ func formats(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// awaits PATTERN COMMAND… repeats a command, which reads a state that the manager reaches later, until its standard output matches a
-// pattern, or with ! until it no longer does.
+// awaits PATTERN COMMAND… repeats a command, which reads a state that the manager reaches later, until its standard
+// output matches a pattern, or with ! until it no longer does.
 func awaits(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) < 2 {
 		ts.Fatalf("usage: awaits PATTERN COMMAND…")

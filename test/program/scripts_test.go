@@ -34,7 +34,8 @@ func TestScripts(t *testing.T) {
 		prerequisite.Missing(t, "bin/kubectl is not built: make build-kubectl")
 	}
 	testscript.RunT(session.InTurn(t), testscript.Params{
-		Files: session.Scripts(t, "testdata", "main-job", "kubectl", "lock", "plan", "refused-installs", "refused-packages", "removals",
+		Files: session.Scripts(t,
+			"testdata", "main-job", "kubectl", "lock", "plan", "refused-installs", "refused-packages", "removals",
 			"repeat", "sync", "tampered"),
 		RequireExplicitExec: true,
 		Cmds:                scriptCommands,
@@ -66,7 +67,8 @@ func TestScripts(t *testing.T) {
 func copyExamples(to, registry string) error {
 	from := filepath.Join("..", "..", "examples")
 	folders := map[string]string{
-		"provider-hello": "provider-hello/package", "function-greet": "function-greet/package", "configuration-hello": "configuration-hello",
+		"provider-hello": "provider-hello/package", "function-greet": "function-greet/package",
+		"configuration-hello": "configuration-hello",
 	}
 	for name, folder := range folders {
 		target := filepath.Join(to, name)

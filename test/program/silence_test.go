@@ -22,7 +22,8 @@ func TestBrokenConnectionPrintsNoLogLines(t *testing.T) {
 	t.Cleanup(server.Close)
 	w := newWorkshop(t)
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	err := os.WriteFile(kubeconfig, []byte("apiVersion: v1\nkind: Config\nclusters: [{name: a, cluster: {server: '"+server.URL+"'}}]\ncontexts: [{name: a, context: {cluster: a}}]\ncurrent-context: a\n"), 0o600)
+	err := os.WriteFile(kubeconfig, []byte("apiVersion: v1\nkind: Config\nclusters: [{name: a, cluster: {server: '"+
+		server.URL+"'}}]\ncontexts: [{name: a, context: {cluster: a}}]\ncurrent-context: a\n"), 0o600)
 	if err != nil {
 		t.Fatal(err)
 	}

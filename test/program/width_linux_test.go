@@ -10,8 +10,8 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/testing/pty"
 )
 
-// The commands that read a cluster write no line that is wider than the terminal, also with long names. Those that need none are checked
-// by the scripts of the commands.
+// The commands that read a cluster write no line that is wider than the terminal, also with long names. Those that need
+// none are checked by the scripts of the commands.
 func TestLinesFitTheTerminal(t *testing.T) {
 	p := shared(t)
 	folder := t.TempDir()
@@ -19,9 +19,13 @@ func TestLinesFitTheTerminal(t *testing.T) {
 	needs := ""
 	for i := range 5 {
 		name := fmt.Sprintf("provider-with-a-name-that-fills-lines-%d", i)
-		ref := p.publish(t, providerFolder(t, name, fmt.Sprintf("width%d.program.example.org", i), 2), "width/of/terminals/"+name)
+		ref := p.publish(t, providerFolder(t, name, fmt.Sprintf("width%d.program.example.org", i), 2), "width/of/terminals/"+
+			name)
 		refs = append(refs, ref)
-		needs += fmt.Sprintf("  - {apiVersion: pkg.crossplane.io/v1, kind: Provider, package: %s, version: \">=v1.0.0\"}\n", strings.TrimSuffix(ref, ":v1.0.0"))
+		needs += fmt.Sprintf(
+			"  - {apiVersion: pkg.crossplane.io/v1, kind: Provider, package: %s, version: \">=v1.0.0\"}\n",
+			strings.TrimSuffix(ref, ":v1.0.0"),
+		)
 	}
 	const name = "configuration-with-a-name-that-fills-lines"
 	write(t, filepath.Join(folder, "crossplane.yaml"),
@@ -36,15 +40,21 @@ func TestLinesFitTheTerminal(t *testing.T) {
 	missing := p.Registry + "/width/of/terminals/missing-provider-with-a-name-that-fills-lines:v1.0.0"
 	_ = p.run(t.Context(), p.Kubeconfig, "install", "provider", missing, "missing-with-a-name-that-fills-lines")
 	t.Cleanup(func() {
-		p.run(context.WithoutCancel(t.Context()), p.Kubeconfig, "uninstall", "provider/missing-with-a-name-that-fills-lines", "--yes")
+		p.run(
+			context.WithoutCancel(t.Context()), p.Kubeconfig, "uninstall", "provider/missing-with-a-name-that-fills-lines",
+			"--yes",
+		)
 	})
 	lock := filepath.Join(t.TempDir(), "xpkg.lock")
 	p.xpkg(t, "resolve", ref, "--lock", lock)
 	of := "configuration/" + name
 	for _, line := range []string{
-		"list ", "tree ", "tree " + of, "describe " + of, "describe provider/missing-with-a-name-that-fills-lines", "history " + of, "outdated --all",
-		"why " + strings.TrimSuffix(refs[0], ":v1.0.0"), "versions " + refs[0], "doctor ", "status --data-dir " + p.DataDir, "resolve " + ref,
-		"plan install provider " + refs[0] + " second", "plan update " + of + " " + ref, "plan uninstall " + of, "plan rollback " + of, "plan autoremove ", "plan sync --lock " + lock,
+		"list ", "tree ", "tree " + of, "describe " + of, "describe provider/missing-with-a-name-that-fills-lines",
+		"history " + of, "outdated --all",
+		"why " + strings.TrimSuffix(refs[0], ":v1.0.0"), "versions " + refs[0], "doctor ", "status --data-dir " + p.DataDir,
+		"resolve " + ref,
+		"plan install provider " + refs[0] + " second", "plan update " + of + " " + ref, "plan uninstall " + of,
+		"plan rollback " + of, "plan autoremove ", "plan sync --lock " + lock,
 		"inspect " + ref, "autoremove --dry-run", "registry token list --dir " + t.TempDir(), "config view",
 	} {
 		for _, columns := range []int{80, 120} {

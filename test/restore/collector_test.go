@@ -66,7 +66,8 @@ func holdGarbageCollector(t *testing.T, c *cluster, f fixture) (release func()) 
 // compositionDefinition returns a CRD that every cluster with a package manager has.
 func compositionDefinition() client.Object {
 	o := &metav1.PartialObjectMetadata{}
-	o.APIVersion, o.Kind, o.Name = "apiextensions.k8s.io/v1", "CustomResourceDefinition", "compositions.apiextensions.crossplane.io"
+	o.APIVersion, o.Kind, o.Name = "apiextensions.k8s.io/v1", "CustomResourceDefinition",
+		"compositions.apiextensions.crossplane.io"
 	return o
 }
 
@@ -76,7 +77,9 @@ func waitGarbageCollection(t *testing.T, c *cluster) {
 	t.Helper()
 	orphan := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "default", GenerateName: "orphan-",
-		OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "never-was", UID: "00000000-0000-0000-0000-000000000000"}},
+		OwnerReferences: []metav1.OwnerReference{{
+			APIVersion: "v1", Kind: "ConfigMap", Name: "never-was", UID: "00000000-0000-0000-0000-000000000000",
+		}},
 	}}
 	c.Create(t, orphan)
 	until(t, "the garbage collector runs", func() (string, bool) {

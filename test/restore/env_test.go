@@ -45,7 +45,9 @@ func (c *cluster) planner(t *testing.T) *planner.Planner {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &planner.Planner{Reader: c.Client, Cluster: live, Source: c.content.Source, Namespace: controller.DefaultNamespace}
+	return &planner.Planner{
+		Reader: c.Client, Cluster: live, Source: c.content.Source, Namespace: controller.DefaultNamespace,
+	}
 }
 
 func until(t *testing.T, state string, holds func() (string, bool)) {

@@ -19,8 +19,10 @@ import (
 // Function, and custom resources.
 func (f fixture) populate(t *testing.T, c *cluster) []v1.Package {
 	t.Helper()
-	first := f.push(t, c, "upgraded", "v1", meta("Provider", "upgraded")+f.definition("Kept", "one")+f.definition("Dropped", "one"))
-	second := f.push(t, c, "upgraded", "v2", meta("Provider", "upgraded")+f.definition("Kept", "two")+f.definition("Added", "two"))
+	first := f.push(t, c, "upgraded", "v1", meta("Provider", "upgraded")+f.definition("Kept", "one")+
+		f.definition("Dropped", "one"))
+	second := f.push(t, c, "upgraded", "v2", meta("Provider", "upgraded")+f.definition("Kept", "two")+
+		f.definition("Added", "two"))
 	upgraded := f.provider(first, nil)
 	f.install(t, c, upgraded)
 	f.resource(t, c, "Dropped", "any")
@@ -37,13 +39,15 @@ func (f fixture) populate(t *testing.T, c *cluster) []v1.Package {
 	env.Update(t, c.Env, manual, func(p *v1.Provider) { p.Spec.Package = waiting })
 	untilInstalled(t, c, manual, corev1.ConditionFalse)
 
-	labeled := f.provider(f.push(t, c, "labeled", "latest", meta("Provider", "labeled")+f.definition("Labeled", "one")), func(p *v1.Provider) {
-		p.Spec.CommonLabels = map[string]string{"team": "a"}
-	})
+	labeled := f.provider(f.push(t, c, "labeled", "latest", meta("Provider", "labeled")+f.definition("Labeled", "one")),
+		func(p *v1.Provider) {
+			p.Spec.CommonLabels = map[string]string{"team": "a"}
+		})
 	f.install(t, c, labeled)
 
 	configuration := &v1.Configuration{ObjectMeta: metav1.ObjectMeta{Name: f.name + "-configuration"}}
-	configuration.Spec.Package = f.push(t, c, "configuration", "v1", meta("Configuration", "configuration")+f.composition("kept", "one")+f.composition("dropped", "one"))
+	configuration.Spec.Package = f.push(t, c, "configuration", "v1", meta("Configuration", "configuration")+
+		f.composition("kept", "one")+f.composition("dropped", "one"))
 	f.install(t, c, configuration)
 	next := f.push(t, c, "configuration", "v2", meta("Configuration", "configuration")+f.composition("kept", "two"))
 	upgrade(t, c, configuration, next)
@@ -57,7 +61,10 @@ func (f fixture) populate(t *testing.T, c *cluster) []v1.Package {
 // moveTags makes every tag refer to other content.
 func (f fixture) moveTags(t *testing.T, c *cluster) {
 	t.Helper()
-	for name, kind := range map[string]string{"upgraded": "Provider", "manual": "Provider", "labeled": "Provider", "configuration": "Configuration", "function": "Function"} {
+	for name, kind := range map[string]string{
+		"upgraded": "Provider", "manual": "Provider", "labeled": "Provider", "configuration": "Configuration",
+		"function": "Function",
+	} {
 		stream := meta(kind, name)
 		if kind == "Provider" {
 			stream += f.definition("Unwanted", name)
@@ -83,7 +90,9 @@ func upgrade[P v1.Package](t *testing.T, c *cluster, p P, ref string) {
 func activate(t *testing.T, c *cluster, name string) {
 	t.Helper()
 	patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"desiredState":"Active"}}`))
-	if err := c.Client.Patch(t.Context(), &v1.ProviderRevision{ObjectMeta: metav1.ObjectMeta{Name: name}}, patch); err != nil {
+	if err := c.Client.Patch(
+		t.Context(), &v1.ProviderRevision{ObjectMeta: metav1.ObjectMeta{Name: name}}, patch,
+	); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -100,7 +109,8 @@ func untilInstalled(t *testing.T, c *cluster, p v1.Package, want corev1.Conditio
 	t.Helper()
 	c.WaitPackage(t, p, fmt.Sprintf("has Installed=%s", want), func() bool {
 		installed := p.GetCondition(v1.TypeInstalled)
-		return installed.Status == want && installed.Reason != v1.ReasonUnpacking && installed.ObservedGeneration == p.GetGeneration() &&
+		return installed.Status == want && installed.Reason != v1.ReasonUnpacking &&
+			installed.ObservedGeneration == p.GetGeneration() &&
 			p.PackageStatus().CurrentIdentifier == p.PackageSpec().Package && revisionsReady(t, c, p)
 	})
 }

@@ -69,8 +69,9 @@ func (f fixture) push(t *testing.T, c *cluster, pkg, tag, stream string) string 
 
 func (f fixture) provider(ref string, how func(*v1.Provider)) *v1.Provider {
 	p := &v1.Provider{
-		ObjectMeta: metav1.ObjectMeta{Name: f.name + "-" + lastPart(ref), Labels: map[string]string{"argocd.argoproj.io/instance": "any"}},
-		Spec:       v1.ProviderSpec{PackageSpec: v1.PackageSpec{Package: ref}},
+		ObjectMeta: metav1.ObjectMeta{Name: f.name + "-" +
+			lastPart(ref), Labels: map[string]string{"argocd.argoproj.io/instance": "any"}},
+		Spec: v1.ProviderSpec{PackageSpec: v1.PackageSpec{Package: ref}},
 	}
 	if how != nil {
 		how(p)

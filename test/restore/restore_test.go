@@ -86,7 +86,9 @@ func onNewMachine(t *testing.T, old *cluster) *cluster {
 }
 
 // restore writes a backup in the given order, and starts the manager at the given moment.
-func (f fixture) restore(t *testing.T, c *cluster, saved []*unstructured.Unstructured, owners bool, in order, start moment) {
+func (f fixture) restore(
+	t *testing.T, c *cluster, saved []*unstructured.Unstructured, owners bool, in order, start moment,
+) {
 	t.Helper()
 	all := slices.Clone(saved)
 	seed := rand.Uint64()

@@ -63,7 +63,8 @@ func everything(t *testing.T, registry string) []expected {
 	fail(misspelt, "misspelt", registry+"/-wrong-#:v1", corev1.PullIfNotPresent, oci.ErrInvalidReference)
 	fail(notCached, "not-cached", "never-put-there-#", corev1.PullNever, cache.ErrNotInCache)
 	fail(withoutTag, "without-tag", registry+"/scale/without-#:v1", corev1.PullIfNotPresent, remote.ErrRepositoryNotFound)
-	fail(unreachable, "unreachable", refused+"/scale/unreachable-#:v1", corev1.PullIfNotPresent, remote.ErrRegistryUnavailable)
+	fail(unreachable, "unreachable", refused+
+		"/scale/unreachable-#:v1", corev1.PullIfNotPresent, remote.ErrRegistryUnavailable)
 	good := func(kind, name, stream string) *expected {
 		ref := publish.Stream(t, registry, "scale/"+name, "v1.0.0", []byte(stream))
 		out = append(out, expected{pkg: named(kind, name, ref.String())})
@@ -72,7 +73,8 @@ func everything(t *testing.T, registry string) []expected {
 	for i := range pairs {
 		for _, one := range [][2]string{{"a", "b"}, {"b", "a"}} {
 			name := fmt.Sprintf("pair-%d-%s", i, one[0])
-			good(v1.ProviderKind, name, meta(v1.ProviderKind, name)+definition(fmt.Sprintf("pair%d", i))).rival = fmt.Sprintf("pair-%d-%s", i, one[1])
+			good(v1.ProviderKind, name, meta(v1.ProviderKind, name)+definition(fmt.Sprintf("pair%d", i))).
+				rival = fmt.Sprintf("pair-%d-%s", i, one[1])
 		}
 	}
 	for i := range providers {

@@ -128,7 +128,8 @@ func settle(t *testing.T, c client.Client, packages []expected, started time.Tim
 			}
 			after[name] = time.Since(started)
 		}
-		return fmt.Sprintf("%d are left; %s", len(waiting), strings.Join(waiting[:min(5, len(waiting))], "; ")), len(waiting) == 0
+		return fmt.Sprintf("%d are left; %s", len(waiting), strings.Join(waiting[:min(5, len(waiting))], "; ")),
+			len(waiting) == 0
 	}))
 	var good, bad []time.Duration
 	for _, e := range packages {
@@ -147,7 +148,10 @@ func spread(times []time.Duration) string {
 	}
 	slices.Sort(times)
 	round := func(i int) time.Duration { return times[i].Round(10 * time.Millisecond) }
-	return fmt.Sprintf("%d, the first after %s, half after %s, the last after %s", len(times), round(0), round(len(times)/2), round(len(times)-1))
+	return fmt.Sprintf(
+		"%d, the first after %s, half after %s, the last after %s", len(times), round(0), round(len(times)/2),
+		round(len(times)-1),
+	)
 }
 
 // installed returns all packages of the cluster by their names.
@@ -184,7 +188,8 @@ func (e expected) differs(now map[string]v1.Package) string {
 }
 
 func isHealthy(p v1.Package) bool {
-	return p.GetCondition(v1.TypeHealthy).Status == corev1.ConditionTrue && p.GetCondition(v1.TypeReady).Status == corev1.ConditionTrue
+	return p.GetCondition(v1.TypeHealthy).Status == corev1.ConditionTrue &&
+		p.GetCondition(v1.TypeReady).Status == corev1.ConditionTrue
 }
 
 func isNot(p v1.Package) string {
@@ -240,7 +245,10 @@ func memory(t *testing.T, m *program.Manager, when string) {
 		t.Logf("memory was not measured: %v", err)
 		return
 	}
-	t.Logf("the manager holds %d MiB %s, and held %d MiB at most; it used %s of processor time", u.Resident>>20, when, u.Peak>>20, u.CPU)
+	t.Logf(
+		"the manager holds %d MiB %s, and held %d MiB at most; it used %s of processor time", u.Resident>>20, when,
+		u.Peak>>20, u.CPU,
+	)
 	if u.Peak > mostMemory {
 		t.Errorf("the manager held %d MiB, want at most %d", u.Peak>>20, mostMemory>>20)
 	}

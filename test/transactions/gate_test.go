@@ -15,8 +15,8 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/testing/env"
 )
 
-// A gate forwards the requests of one process to the API server. It can strike at one of them, and it can be closed, as by a network that
-// has failed: requests get no response then.
+// A gate forwards the requests of one process to the API server. It can strike at one of them, and it can be closed, as
+// by a network that has failed: requests get no response then.
 type gate struct {
 	kubeconfig string
 	server     *httptest.Server

@@ -1,4 +1,5 @@
-// Package transactions_test attacks changes of several packages: commands and managers are processes that are killed, replaced and cut off.
+// Package transactions_test attacks changes of several packages: commands and managers are processes that are killed,
+// replaced and cut off.
 package transactions_test
 
 import (
@@ -46,8 +47,8 @@ const (
 	longestPartition = time.Minute
 )
 
-// Whatever happens to commands and managers, the packages are as the transactions that have succeeded left them, in the order in which they
-// ended. No edit of another client is lost, and nothing is left behind.
+// Whatever happens to commands and managers, the packages are as the transactions that have succeeded left them, in the
+// order in which they ended. No edit of another client is lost, and nothing is left behind.
 //
 // hardening: J1
 func TestChangesAreWholeWhateverFails(t *testing.T) {
@@ -72,7 +73,8 @@ func TestChangesAreWholeWhateverFails(t *testing.T) {
 		}
 	}
 	t.Logf("%d rounds: %v", rounds, s.counts)
-	if lane.IsFull() && (s.counts["struck"] < rounds/2 || s.counts[string(v1alpha1.Succeeded)] < rounds/2 || s.counts[string(v1alpha1.Returned)] == 0) {
+	if lane.IsFull() && (s.counts["struck"] < rounds/2 || s.counts[string(v1alpha1.Succeeded)] < rounds/2 ||
+		s.counts[string(v1alpha1.Returned)] == 0) {
 		t.Error("the rounds prove too little")
 	}
 }
@@ -84,7 +86,8 @@ type suite struct {
 	program  string
 	versions map[string][]lockfile.Package
 	managers []*manager
-	// state is the version of each package that the transactions have left, and ended the transactions that are part of it.
+	// state is the version of each package that the transactions have left, and ended the transactions that are part of
+	// it.
 	state  map[string]string
 	ended  map[string]bool
 	counts map[string]int
@@ -97,17 +100,24 @@ type manager struct {
 
 func newSuite(t *testing.T, random *rand.Rand) *suite {
 	t.Helper()
-	s := &suite{Env: env.New(t), random: random, program: program.Build(t), versions: map[string][]lockfile.Package{}, state: map[string]string{}, ended: map[string]bool{}, counts: map[string]int{}}
+	s := &suite{
+		Env: env.New(t), random: random, program: program.Build(t), versions: map[string][]lockfile.Package{},
+		state: map[string]string{}, ended: map[string]bool{}, counts: map[string]int{},
+	}
 	for _, name := range []string{"deck", "hull", "mast", "rope"} {
 		for _, version := range []string{"v1.0.0", "v2.0.0", "v3.0.0"} {
 			p := lockfile.Package{Repository: s.Registry + "/acme/" + name, Version: version, Kind: xpkg.Configuration}
-			content := fmt.Sprintf("apiVersion: meta.pkg.crossplane.io/v1\nkind: Configuration\nmetadata: {name: %s, annotations: {version: %s}}\n", name, version)
+			content := fmt.Sprintf(
+				"apiVersion: meta.pkg.crossplane.io/v1\nkind: Configuration\nmetadata: {name: %s, annotations: {version: %s}}\n",
+				name, version,
+			)
 			if name == "deck" {
 				p.Dependencies = []dependency.Dependency{{Package: s.Registry + "/acme/hull", Constraint: ">=v1.0.0"}}
 				content += fmt.Sprintf("spec: {dependsOn: [{configuration: %s/acme/hull, version: '>=v1.0.0'}]}\n", s.Registry)
 			}
 			var err error
-			if p.Digest, err = publish.Package(t.Context(), p.Repository+":"+version, []byte(content+xrd(name, version))); err != nil {
+			if p.Digest, err = publish.Package(t.Context(), p.Repository+":"+
+				version, []byte(content+xrd(name, version))); err != nil {
 				t.Fatal(err)
 			}
 			s.versions[name] = append(s.versions[name], p)
@@ -134,7 +144,9 @@ spec:
 func (s *suite) startManager(t *testing.T) *manager {
 	t.Helper()
 	g := newGate(t, s.Config)
-	return &manager{program.Start(t, s.program, g.kubeconfig, t.TempDir(), "--leader-election", "--namespace", namespace), g}
+	return &manager{
+		program.Start(t, s.program, g.kubeconfig, t.TempDir(), "--leader-election", "--namespace", namespace), g,
+	}
 }
 
 // leader returns the manager that leads.
@@ -188,10 +200,13 @@ func (s *suite) randomCommand(t *testing.T) *command {
 	installed := slices.Sorted(maps.Keys(s.state))
 	s.random.Shuffle(len(installed), func(i, k int) { installed[i], installed[k] = installed[k], installed[i] })
 	switch n := s.random.IntN(4); {
-	case n == 0 && len(installed) > 2 && (!slices.Contains(installed, "acme-deck") || !slices.Contains(installed[:2], "acme-hull")):
+	case n == 0 && len(installed) > 2 &&
+		(!slices.Contains(installed, "acme-deck") || !slices.Contains(installed[:2], "acme-hull")):
 		return s.command(t, append([]string{"uninstall", installed[0], installed[1]}, limit...)...)
 	case n == 1 && len(installed) > 1:
-		return s.command(t, append([]string{"update", s.target(installed[0]), s.target(installed[1]), "--atomic"}, limit...)...)
+		return s.command(
+			t, append([]string{"update", s.target(installed[0]), s.target(installed[1]), "--atomic"}, limit...)...,
+		)
 	}
 	var file lockfile.File
 	for _, name := range slices.Sorted(maps.Keys(s.versions)) {
@@ -285,7 +300,9 @@ func (s *suite) edit(t *testing.T, round int) (name string) {
 	t.Helper()
 	for name := range s.state {
 		p := env.NewPackage(v1.ConfigurationKind, name, "")
-		patch := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"metadata":{"annotations":{"example.com/edit":"%d"}}}`, round))
+		patch := client.RawPatch(
+			"application/merge-patch+json", fmt.Appendf(nil, `{"metadata":{"annotations":{"example.com/edit":"%d"}}}`, round),
+		)
 		if s.Client.Patch(t.Context(), p, patch, client.FieldOwner("kubectl")) == nil {
 			return name
 		}
@@ -303,7 +320,9 @@ func (s *suite) verify(t *testing.T, round int, commands []*command, edited stri
 			return err.Error(), false
 		}
 		all = slices.DeleteFunc(list.Items, func(x v1alpha1.Transaction) bool { return s.ended[x.Name] })
-		open := slices.DeleteFunc(slices.Clone(all), func(x v1alpha1.Transaction) bool { return x.Status.Phase.IsFinal() && len(x.Finalizers) == 0 })
+		open := slices.DeleteFunc(
+			slices.Clone(all), func(x v1alpha1.Transaction) bool { return x.Status.Phase.IsFinal() && len(x.Finalizers) == 0 },
+		)
 		seen := fmt.Sprintf("round %d:\n%s", round, describe(open, commands))
 		for _, m := range s.managers {
 			seen += "\n" + m.Log()[max(0, len(m.Log())-2000):]
@@ -330,7 +349,10 @@ func (s *suite) verify(t *testing.T, round int, commands []*command, edited stri
 			isHeld := p.GetCondition(v1.TypeInTransaction).Reason != ""
 			isLost := name == edited && err == nil && !removed && p.GetAnnotations()["example.com/edit"] != fmt.Sprint(round)
 			ready := is == "" || env.IsReady(p)
-			return fmt.Sprintf("round %d: %q, want %q, held %t, ready %t, edit lost %t\n%s", round, is, s.state[name], isHeld, ready, isLost, describe(all, commands)),
+			return fmt.Sprintf(
+					"round %d: %q, want %q, held %t, ready %t, edit lost %t\n%s", round, is, s.state[name], isHeld, ready, isLost,
+					describe(all, commands),
+				),
 				is == s.state[name] && !isHeld && ready && !isLost
 		})
 	}
@@ -358,7 +380,9 @@ func (s *suite) apply(t *testing.T, x v1alpha1.Transaction) (removed bool) {
 			t.Errorf("%s has failed: %+v", x.Name, x.Status)
 		}
 		for _, p := range x.Spec.Remove { // What it has removed until then is kept.
-			if client.IgnoreNotFound(s.Client.Get(context.Background(), client.ObjectKey{Name: p.Name}, v1.NewPackage(p.Kind))) == nil {
+			if client.IgnoreNotFound(s.Client.Get(
+				context.Background(), client.ObjectKey{Name: p.Name}, v1.NewPackage(p.Kind),
+			)) == nil {
 				delete(s.state, p.Name)
 			}
 		}

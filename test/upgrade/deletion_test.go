@@ -75,7 +75,8 @@ func (s *suite) untilWaits(p *v1.Provider) {
 	s.Helper()
 	s.WaitPackage(s, p, "names the CRD that it waits for", func() bool {
 		ready := p.GetCondition(v1.TypeReady)
-		return p.DeletionTimestamp != nil && ready.Status == corev1.ConditionFalse && strings.Contains(ready.Message, "things.upgrade.test")
+		return p.DeletionTimestamp != nil && ready.Status == corev1.ConditionFalse &&
+			strings.Contains(ready.Message, "things.upgrade.test")
 	})
 }
 
@@ -91,7 +92,9 @@ func (s *suite) untilThing(name, what string, holds func(metav1.Object) bool) {
 // tidy lets the runtime remove its finalizer.
 func (s *suite) tidy(name string) {
 	s.Helper()
-	patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"upgrade.test/tidy":"true"}}}`))
+	patch := client.RawPatch(
+		"application/merge-patch+json", []byte(`{"metadata":{"annotations":{"upgrade.test/tidy":"true"}}}`),
+	)
 	if err := s.Client.Patch(s.Context(), newThing(name), patch); err != nil {
 		s.Fatal(err)
 	}

@@ -112,7 +112,9 @@ func (c *callers) endpoint(ctx context.Context, function string) (string, error)
 // ask calls the function at an endpoint, and returns the output of the client.
 func (c *callers) ask(ctx context.Context, endpoint string) (string, error) {
 	call := exec.CommandContext(ctx, c.program, "--target", endpoint, "--tls-certs-dir", c.certificates)
-	call.Stdin = bytes.NewBufferString(`{"input": {"resource": "greeting", "nameFrom": "spec.guest"}, "observed": {"composite": {"resource": {"spec": {"guest": "world"}}}}}`)
+	call.Stdin = bytes.NewBufferString(
+		`{"input": {"resource": "greeting", "nameFrom": "spec.guest"}, "observed": {"composite": {"resource": {"spec": {"guest": "world"}}}}}`,
+	)
 	out, err := call.CombinedOutput()
 	return string(out), err
 }
@@ -126,7 +128,9 @@ func TestFunctionAnswersThroughUpgrades(t *testing.T) {
 	s.Create(s, p)
 	s.WaitReady(s, p)
 	certificates := &corev1.Secret{}
-	if err := s.Client.Get(t.Context(), client.ObjectKey{Namespace: "crossplane-system", Name: "caller-tls-client"}, certificates); err != nil {
+	if err := s.Client.Get(
+		t.Context(), client.ObjectKey{Namespace: "crossplane-system", Name: "caller-tls-client"}, certificates,
+	); err != nil {
 		t.Fatal(err)
 	}
 	executable, err := scratch.Compile("../../examples/function-greet/cmd/function-greet")
@@ -134,7 +138,10 @@ func TestFunctionAnswersThroughUpgrades(t *testing.T) {
 		t.Fatal(err)
 	}
 	push := func(version string) string {
-		meta := fmt.Sprintf("apiVersion: meta.pkg.crossplane.io/v1\nkind: Function\nmetadata:\n  name: answers\n  annotations: {version: %s}\n", version)
+		meta := fmt.Sprintf(
+			"apiVersion: meta.pkg.crossplane.io/v1\nkind: Function\nmetadata:\n  name: answers\n  annotations: {version: %s}\n",
+			version,
+		)
 		return publish.Program(t, s.Registry, "upgrade/function", version, []byte(meta), executable).String()
 	}
 	fn := &v1.Function{}
@@ -170,6 +177,7 @@ func (s *suite) untilAnswers(fn *v1.Function, before string) {
 			return err.Error(), false
 		}
 		c := fn.GetCondition(v1.TypeHealthy)
-		return fmt.Sprintf("%+v", fn.Status), c.Status == corev1.ConditionTrue && c.ObservedGeneration == fn.Generation && fn.Status.CurrentRevision != before
+		return fmt.Sprintf("%+v", fn.Status),
+			c.Status == corev1.ConditionTrue && c.ObservedGeneration == fn.Generation && fn.Status.CurrentRevision != before
 	})
 }

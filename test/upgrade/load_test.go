@@ -58,7 +58,9 @@ func startLoad(s *suite) (l *load, stop func()) {
 func (l *load) write(name string, number int64) {
 	t := newThing(name)
 	t.Object["spec"] = map[string]any{"number": number}
-	err := l.suite.Client.Apply(context.Background(), client.ApplyConfigurationFromUnstructured(t), client.FieldOwner("load"), client.ForceOwnership)
+	err := l.suite.Client.Apply(
+		context.Background(), client.ApplyConfigurationFromUnstructured(t), client.FieldOwner("load"), client.ForceOwnership,
+	)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.writes++

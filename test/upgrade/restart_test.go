@@ -24,10 +24,12 @@ func TestKilledRuntimeIsRestarted(t *testing.T) {
 	}
 	s.WaitPackage(s, p, "reports the end of its runtime", func() bool {
 		c := p.GetCondition(v1.TypeHealthy)
-		return c.Status == corev1.ConditionFalse && c.Message == `the runtime was started and ended: it was ended by the signal "killed"`
+		return c.Status == corev1.ConditionFalse &&
+			c.Message == `the runtime was started and ended: it was ended by the signal "killed"`
 	})
 	s.WaitReady(s, p)
-	if after, _ := s.supervisor.Status(p.Status.CurrentRevision); !after.Running || after.PID == before.PID || after.Restarts != before.Restarts+1 {
+	if after, _ := s.supervisor.Status(p.Status.CurrentRevision); !after.Running || after.PID == before.PID ||
+		after.Restarts != before.Restarts+1 {
 		t.Errorf("before %+v, after %+v", before, after)
 	}
 	if p.Status.Rollback != nil || !p.Status.Activation.Healthy {
@@ -37,7 +39,8 @@ func TestKilledRuntimeIsRestarted(t *testing.T) {
 	empty := provider("empty", publish.Stream(t, s.Registry, "upgrade/empty", "v1", stream("empty", "")).String())
 	s.Create(s, empty)
 	s.WaitPackage(s, empty, "reports the missing runtime", func() bool {
-		return empty.GetCondition(v1.TypeReady).Reason == "NoProgram" && empty.GetCondition(v1.TypeStalled).Status == corev1.ConditionTrue
+		return empty.GetCondition(v1.TypeReady).Reason == "NoProgram" &&
+			empty.GetCondition(v1.TypeStalled).Status == corev1.ConditionTrue
 	})
 
 	for _, o := range []*v1.Provider{p, empty} {

@@ -109,7 +109,9 @@ func (r *rotation) count(ctx context.Context, err error) {
 
 // rotate requests a new CA, and waits until it is the only one.
 func (r *rotation) rotate(ctx context.Context) {
-	root := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: controller.DefaultNamespace, Name: certificates.RootSecret}}
+	root := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+		Namespace: controller.DefaultNamespace, Name: certificates.RootSecret,
+	}}
 	var was string
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		if err := r.suite.Client.Get(ctx, client.ObjectKeyFromObject(root), root); err != nil {

@@ -71,7 +71,9 @@ func (s *suite) start() {
 	if err != nil {
 		s.Fatal(err)
 	}
-	s.supervisor, err = sandbox.New(sandbox.Options{Dir: filepath.Join(dir, "runtime"), Images: roots, Log: slog.New(slog.DiscardHandler)})
+	s.supervisor, err = sandbox.New(sandbox.Options{
+		Dir: filepath.Join(dir, "runtime"), Images: roots, Log: slog.New(slog.DiscardHandler),
+	})
 	if err != nil {
 		s.Fatal(err)
 	}

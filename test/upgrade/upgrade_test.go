@@ -66,18 +66,22 @@ webhooks:
 // push publishes a version whose runtime has the given mode.
 func (s *suite) push(version, mode, spec string) string {
 	s.Helper()
-	return publish.Program(s, s.Registry, "upgrade/provider", version, stream(version, spec), s.executable, mode, version).String()
+	return publish.Program(s, s.Registry, "upgrade/provider", version, stream(version, spec), s.executable, mode, version).
+		String()
 }
 
 // configure makes all runtimes listen on the same address.
 func (s *suite) configure() {
 	s.Helper()
 	config := &v1beta1.DeploymentRuntimeConfig{ObjectMeta: metav1.ObjectMeta{Name: "upgrade"}}
-	config.Spec.DeploymentTemplate = &v1beta1.DeploymentTemplate{Spec: &appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{}, Template: corev1.PodTemplateSpec{
-		Spec: corev1.PodSpec{Containers: []corev1.Container{{
-			Name: manifests.Container, Env: []corev1.EnvVar{{Name: "HOLD_ADDRESS", Value: s.overlaps.hold}, {Name: "REPORT_URL", Value: s.overlaps.report}},
-		}}},
-	}}}
+	config.Spec.DeploymentTemplate = &v1beta1.DeploymentTemplate{
+		Spec: &appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{}, Template: corev1.PodTemplateSpec{
+			Spec: corev1.PodSpec{Containers: []corev1.Container{{
+				Name: manifests.Container, Env: []corev1.EnvVar{{Name: "HOLD_ADDRESS", Value: s.overlaps.hold}, {
+					Name: "REPORT_URL", Value: s.overlaps.report,
+				}},
+			}}},
+		}}}
 	s.Create(s, config)
 	s.Cleanup(func() { s.Delete(s, config) })
 }
@@ -102,7 +106,8 @@ func (s *suite) untilBack(p *v1.Provider, why string) {
 	s.Helper()
 	s.WaitPackage(s, p, "is back from "+p.Spec.Package, func() bool {
 		healthy, b := p.GetCondition(v1.TypeHealthy), p.Status.Rollback
-		return healthy.Reason == v1.ReasonRolledBack && healthy.ObservedGeneration == p.Generation && b != nil && b.Generation == p.Generation &&
+		return healthy.Reason == v1.ReasonRolledBack && healthy.ObservedGeneration == p.Generation && b != nil &&
+			b.Generation == p.Generation &&
 			strings.Contains(healthy.Message, why) && s.runs(b.To)
 	})
 }
@@ -129,7 +134,8 @@ func (s *suite) runs(revision string) bool {
 		s.Fatal(err)
 	}
 	status, _ := s.supervisor.Status(revision)
-	return status.Running && rev.Spec.DesiredState == v1.RevisionActive && rev.GetCondition(v1.TypeReady).Status == corev1.ConditionTrue
+	return status.Running && rev.Spec.DesiredState == v1.RevisionActive &&
+		rev.GetCondition(v1.TypeReady).Status == corev1.ConditionTrue
 }
 
 // Every upgrade ends with a working version without help: the new one, or the former one if the new

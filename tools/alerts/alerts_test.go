@@ -1,5 +1,5 @@
-// Package alerts checks the alert rules and the dashboard of the chart with the parsers of Prometheus. It is a module of its
-// own, so that xpkg does not depend on Prometheus.
+// Package alerts checks the alert rules and the dashboard of the chart with the parsers of Prometheus. It is a module
+// of its own, so that xpkg does not depend on Prometheus.
 package alerts
 
 import (
@@ -21,7 +21,9 @@ func TestPrometheusAcceptsTheAlertRules(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	groups, errs := rulefmt.Parse(raw, false, model.LegacyValidation, parser.NewParser(parser.Options{}), slog.New(slog.DiscardHandler))
+	groups, errs := rulefmt.Parse(
+		raw, false, model.LegacyValidation, parser.NewParser(parser.Options{}), slog.New(slog.DiscardHandler),
+	)
 	if len(errs) > 0 {
 		t.Fatal(errs)
 	}

@@ -50,7 +50,9 @@ func assemble(program []byte, version, arch string) (v1.Image, error) {
 		if err != nil {
 			return nil, err
 		}
-		if image, err = mutate.Append(image, mutate.Addendum{Layer: layer, History: v1.History{CreatedBy: "tools/image"}}); err != nil {
+		if image, err = mutate.Append(image, mutate.Addendum{Layer: layer, History: v1.History{
+			CreatedBy: "tools/image",
+		}}); err != nil {
 			return nil, err
 		}
 	}
@@ -82,7 +84,9 @@ func pack(files []file) (v1.Layer, error) {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
 	for _, f := range files {
-		header := &tar.Header{Typeflag: tar.TypeReg, Name: f.name, Mode: f.mode, Size: int64(len(f.data)), ModTime: time.Unix(0, 0)}
+		header := &tar.Header{
+			Typeflag: tar.TypeReg, Name: f.name, Mode: f.mode, Size: int64(len(f.data)), ModTime: time.Unix(0, 0),
+		}
 		if f.name[len(f.name)-1] == '/' {
 			header.Typeflag = tar.TypeDir
 		}

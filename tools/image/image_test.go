@@ -193,7 +193,8 @@ func copySources(t *testing.T, from, to string) {
 		t.Skipf("git does not know the sources: %v", err)
 	}
 	for _, name := range strings.Fields(string(list)) {
-		if strings.HasPrefix(name, "controlplane/") || strings.HasSuffix(name, "_test.go") || strings.Contains(name, "testdata/") {
+		if strings.HasPrefix(name, "controlplane/") || strings.HasSuffix(name, "_test.go") ||
+			strings.Contains(name, "testdata/") {
 			continue
 		}
 		data, err := os.ReadFile(filepath.Join(from, name))
@@ -260,7 +261,8 @@ func TestContentOfTheImage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if config.Config.User != user || !slices.Equal(config.Config.Entrypoint, []string{entrypoint}) || config.Architecture != "arm64" || config.OS != "linux" {
+	if config.Config.User != user || !slices.Equal(config.Config.Entrypoint, []string{entrypoint}) ||
+		config.Architecture != "arm64" || config.OS != "linux" {
 		t.Errorf("configuration %+v", config)
 	}
 	again, err := assemble(program, version, "arm64")

@@ -103,7 +103,10 @@ func tarball(files []file, at time.Time) ([]byte, error) {
 	}
 	w := tar.NewWriter(compressed)
 	for _, f := range sorted(files) {
-		header := &tar.Header{Typeflag: tar.TypeReg, Name: f.name, Mode: int64(f.mode()), Size: int64(len(f.content)), ModTime: at, Format: tar.FormatPAX}
+		header := &tar.Header{
+			Typeflag: tar.TypeReg, Name: f.name, Mode: int64(f.mode()), Size: int64(len(f.content)), ModTime: at,
+			Format: tar.FormatPAX,
+		}
 		if err := w.WriteHeader(header); err != nil {
 			return nil, err
 		}

@@ -17,7 +17,8 @@ func (o *options) writeBill(p platform, path string) error {
 		return err
 	}
 	main := cyclonedx.Component{
-		Type: cyclonedx.ComponentTypeApplication, Name: "xpkg", Version: o.version, BOMRef: "pkg:golang/" + info.Main.Path + "@" + o.version,
+		Type: cyclonedx.ComponentTypeApplication, Name: "xpkg", Version: o.version,
+		BOMRef:     "pkg:golang/" + info.Main.Path + "@" + o.version,
 		PackageURL: "pkg:golang/" + info.Main.Path + "@" + o.version,
 		Licenses:   &cyclonedx.Licenses{{License: &cyclonedx.License{ID: "Apache-2.0"}}},
 	}

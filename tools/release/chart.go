@@ -91,7 +91,8 @@ func (o *options) layout(content []byte, metadata map[string]any, version string
 	manifest, err := addJSON(dir, specs.MediaTypeImageManifest, specs.Manifest{
 		Versioned: schema, MediaType: specs.MediaTypeImageManifest, Config: config, Layers: []specs.Descriptor{layer},
 		Annotations: map[string]string{
-			specs.AnnotationTitle: "xpkg", specs.AnnotationVersion: version, specs.AnnotationCreated: o.time.Format(time.RFC3339),
+			specs.AnnotationTitle: "xpkg", specs.AnnotationVersion: version,
+			specs.AnnotationCreated: o.time.Format(time.RFC3339),
 		},
 	})
 	if err != nil {
@@ -99,7 +100,9 @@ func (o *options) layout(content []byte, metadata map[string]any, version string
 	}
 	manifest.Annotations = map[string]string{specs.AnnotationRefName: version}
 	for name, value := range map[string]any{
-		specs.ImageIndexFile:  specs.Index{Versioned: schema, MediaType: specs.MediaTypeImageIndex, Manifests: []specs.Descriptor{manifest}},
+		specs.ImageIndexFile: specs.Index{
+			Versioned: schema, MediaType: specs.MediaTypeImageIndex, Manifests: []specs.Descriptor{manifest},
+		},
 		specs.ImageLayoutFile: specs.ImageLayout{Version: specs.ImageLayoutVersion},
 	} {
 		raw, err := json.Marshal(value)

@@ -23,8 +23,14 @@ func main() {
 	flag.StringVar(&o.root, "root", "../..", "folder of the repository")
 	flag.StringVar(&o.out, "out", "", "folder for the files, which is created")
 	flag.StringVar(&o.version, "version", "", "version of the release, such as v1.2.3")
-	flag.StringVar(&o.url, "url", "https://github.com/xpkg-dev/xpkg/releases/download", "address below which the files of each version are published")
-	platforms := flag.String("platforms", "linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64,windows/arm64", "platforms of the program")
+	flag.StringVar(
+		&o.url, "url", "https://github.com/xpkg-dev/xpkg/releases/download",
+		"address below which the files of each version are published",
+	)
+	platforms := flag.String(
+		"platforms", "linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64,windows/arm64",
+		"platforms of the program",
+	)
 	planes := flag.String("control-planes", "linux/amd64,linux/arm64", "platforms of the control plane")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -147,8 +153,8 @@ func commitTime(ctx context.Context, root string) (time.Time, error) {
 	return time.Unix(seconds, 0).UTC(), nil
 }
 
-// documents returns the files of each archive besides the program: documents, and the completions and manual pages, which a
-// program of this machine writes.
+// documents returns the files of each archive besides the program: documents, and the completions and manual pages,
+// which a program of this machine writes.
 func (o *options) documents(ctx context.Context, work string) ([]file, error) {
 	var out []file
 	for _, name := range []string{"LICENSE", "README.md", "CHANGELOG.md"} {
@@ -199,7 +205,8 @@ var extensions = map[string]string{"bash": "bash", "zsh": "zsh", "fish": "fish",
 // compile builds the program without paths, build ID and state of the repository. The zero platform is this machine.
 func (o *options) compile(ctx context.Context, path string, p platform) error {
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-gcflags=all=-dwarf=false",
-		"-ldflags", "-s -w -buildid= -X github.com/xpkg-dev/xpkg/internal/version.Version="+o.version, "-o", path, "./cmd/xpkg")
+		"-ldflags", "-s -w -buildid= -X github.com/xpkg-dev/xpkg/internal/version.Version="+o.version, "-o", path,
+		"./cmd/xpkg")
 	cmd.Dir = o.root
 	cmd.Env = environment(p)
 	_, err := output(cmd)
@@ -221,7 +228,8 @@ func output(cmd *exec.Cmd) ([]byte, error) {
 	cmd.Stderr = &messages
 	out, err := cmd.Output()
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w: %s", filepath.Base(cmd.Path), err, cmp.Or(strings.TrimSpace(messages.String()), "no message"))
+		return nil,
+			fmt.Errorf("%s: %w: %s", filepath.Base(cmd.Path), err, cmp.Or(strings.TrimSpace(messages.String()), "no message"))
 	}
 	return out, nil
 }

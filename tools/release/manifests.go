@@ -48,7 +48,9 @@ func (o *options) plugin(archives map[platform]artifact) map[string]any {
 		platforms = append(platforms, map[string]any{
 			"selector": map[string]any{"matchLabels": map[string]any{"os": p.os, "arch": p.arch}},
 			"uri":      o.address(a), "sha256": a.sha256, "bin": p.executable("xpkg"),
-			"files": []any{map[string]any{"from": p.executable("xpkg"), "to": "."}, map[string]any{"from": "LICENSE", "to": "."}},
+			"files": []any{map[string]any{"from": p.executable("xpkg"), "to": "."}, map[string]any{
+				"from": "LICENSE", "to": ".",
+			}},
 		})
 	}
 	return map[string]any{
@@ -77,7 +79,8 @@ func (o *options) formula(archives map[platform]artifact) ([]byte, error) {
 	}
 	var out bytes.Buffer
 	err = t.Execute(&out, map[string]any{
-		"Description": description, "Homepage": homepage, "Version": strings.TrimPrefix(o.version, "v"), "Darwin": systems["darwin"], "Linux": systems["linux"],
+		"Description": description, "Homepage": homepage, "Version": strings.TrimPrefix(o.version, "v"),
+		"Darwin": systems["darwin"], "Linux": systems["linux"],
 	})
 	return out.Bytes(), err
 }

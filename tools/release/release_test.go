@@ -111,7 +111,10 @@ func TestRelease(t *testing.T) {
 	base := "xpkg_1.2.3_" + runtime.GOOS + "_" + runtime.GOARCH
 	archive := files[base+".tar.gz"]
 	members := unpack(t, archive)
-	for _, name := range []string{"LICENSE", "README.md", "CHANGELOG.md", "completions/xpkg.bash", "completions/xpkg.zsh", "completions/xpkg.fish", "completions/xpkg.ps1", "man/man1/xpkg.1", "man/man1/xpkg-install.1"} {
+	for _, name := range []string{
+		"LICENSE", "README.md", "CHANGELOG.md", "completions/xpkg.bash", "completions/xpkg.zsh", "completions/xpkg.fish",
+		"completions/xpkg.ps1", "man/man1/xpkg.1", "man/man1/xpkg-install.1",
+	} {
 		if len(members[name]) == 0 {
 			t.Errorf("%s is missing or empty", name)
 		}
@@ -120,7 +123,8 @@ func TestRelease(t *testing.T) {
 	if err := os.WriteFile(program, members["xpkg"], 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.CommandContext(t.Context(), program, "version").Output(); err != nil || !strings.Contains(string(out), version) {
+	if out, err := exec.CommandContext(t.Context(), program, "version").Output(); err != nil ||
+		!strings.Contains(string(out), version) {
 		t.Errorf("xpkg version: %q and %v", out, err)
 	}
 	checkBill(t, program, files[base+".cdx.json"])
@@ -160,7 +164,8 @@ func checkBill(t *testing.T, program string, raw []byte) {
 	}
 }
 
-// checkChart checks that the archive of the chart and the layer of the OCI layout are the same, with the version of the release.
+// checkChart checks that the archive of the chart and the layer of the OCI layout are the same, with the version of the
+// release.
 func checkChart(t *testing.T, files map[string][]byte) {
 	t.Helper()
 	chart := unpack(t, files["xpkg-chart-1.2.3.tgz"])
@@ -168,7 +173,8 @@ func checkChart(t *testing.T, files map[string][]byte) {
 	if err := yaml.Unmarshal(chart["xpkg/Chart.yaml"], &metadata); err != nil {
 		t.Fatal(err)
 	}
-	if metadata.Name != "xpkg" || metadata.Version != "1.2.3" || metadata.AppVersion != version || chart["xpkg/values.yaml"] == nil {
+	if metadata.Name != "xpkg" || metadata.Version != "1.2.3" || metadata.AppVersion != version ||
+		chart["xpkg/values.yaml"] == nil {
 		t.Errorf("metadata %+v with the files %d", metadata, len(chart))
 	}
 	var index specs.Index
@@ -187,7 +193,8 @@ func checkChart(t *testing.T, files map[string][]byte) {
 	if err := json.Unmarshal(blob(index.Manifests[0]), &manifest); err != nil || len(manifest.Layers) != 1 {
 		t.Fatalf("%+v, %v", manifest, err)
 	}
-	if !bytes.Equal(blob(manifest.Layers[0]), files["xpkg-chart-1.2.3.tgz"]) || !bytes.Contains(blob(manifest.Config), []byte(`"version":"1.2.3"`)) {
+	if !bytes.Equal(blob(manifest.Layers[0]), files["xpkg-chart-1.2.3.tgz"]) ||
+		!bytes.Contains(blob(manifest.Config), []byte(`"version":"1.2.3"`)) {
 		t.Errorf("the OCI layout has the config %s and a layer of %d bytes", blob(manifest.Config), manifest.Layers[0].Size)
 	}
 }
@@ -195,7 +202,9 @@ func checkChart(t *testing.T, files map[string][]byte) {
 // Manifests name every platform, and the formula has the downloads of both systems.
 // The programs and the control planes can have the same platforms.
 func TestListsOfPlatformsAreIndependent(t *testing.T) {
-	for list, want := range map[string][]platform{"linux/amd64": {{"linux", "amd64"}}, "linux/amd64,linux/arm64": {{"linux", "amd64"}, {"linux", "arm64"}}, "": nil} {
+	for list, want := range map[string][]platform{
+		"linux/amd64": {{"linux", "amd64"}}, "linux/amd64,linux/arm64": {{"linux", "amd64"}, {"linux", "arm64"}}, "": nil,
+	} {
 		o := options{version: version, out: "out"}
 		if err := o.parse(list, list); err != nil || !slices.Equal(o.platforms, want) || !slices.Equal(o.planes, want) {
 			t.Errorf("%q: programs for %v, control planes for %v, %v", list, o.platforms, o.planes, err)
@@ -214,7 +223,9 @@ func TestManifestsOfAllPlatforms(t *testing.T) {
 	archives := map[platform]artifact{}
 	for i, p := range o.platforms {
 		var err error
-		if archives[p], err = o.archive("xpkg", p, []file{{name: p.executable("xpkg"), content: fmt.Append(nil, i), executable: true}}); err != nil {
+		if archives[p], err = o.archive("xpkg", p, []file{{
+			name: p.executable("xpkg"), content: fmt.Append(nil, i), executable: true,
+		}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -235,7 +246,8 @@ func TestManifestsOfAllPlatforms(t *testing.T) {
 		t.Errorf("%+v", plugin)
 	}
 	for i, p := range plugin.Spec.Platforms {
-		if want := archives[o.platforms[i]]; p.URI != "https://example.org/download/v1.2.3/"+want.name || p.SHA256 != want.sha256 || p.Bin != o.platforms[i].executable("xpkg") {
+		if want := archives[o.platforms[i]]; p.URI != "https://example.org/download/v1.2.3/"+want.name ||
+			p.SHA256 != want.sha256 || p.Bin != o.platforms[i].executable("xpkg") {
 			t.Errorf("%+v, want %+v", p, want)
 		}
 	}
@@ -245,7 +257,9 @@ func TestManifestsOfAllPlatforms(t *testing.T) {
 			t.Errorf("%s in the formula:\n%s", p, formula)
 		}
 	}
-	if want := "  on_macos do\n    on_intel do\n      url \"https://example.org/download/v1.2.3/xpkg_1.2.3_darwin_amd64.tar.gz\"\n"; !strings.Contains(formula, want) {
+	if want := "  on_macos do\n    on_intel do\n      url \"https://example.org/download/v1.2.3/xpkg_1.2.3_darwin_amd64.tar.gz\"\n"; !strings.Contains(
+		formula, want,
+	) {
 		t.Errorf("%q is missing in\n%s", want, formula)
 	}
 	if strings.Count(formula, " do\n") != strings.Count(formula, "  end\n")-1 { // The method install has an end too.
@@ -274,7 +288,9 @@ func TestOptionsAreChecked(t *testing.T) {
 // copySources copies the files that git tracks, so that a build in the copy has another path and other times.
 func copySources(t *testing.T, from, to string) {
 	t.Helper()
-	list, err := exec.CommandContext(t.Context(), "git", "-C", from, "ls-files", "-z", "--cached", "--others", "--exclude-standard").Output()
+	list, err := exec.CommandContext(
+		t.Context(), "git", "-C", from, "ls-files", "-z", "--cached", "--others", "--exclude-standard",
+	).Output()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,7 +24,9 @@ func build(t *testing.T) fs.FS {
 		t.Skip("compiles Hugo: skipped with -short")
 	}
 	folder := t.TempDir()
-	out, err := exec.CommandContext(t.Context(), "go", "tool", "hugo", "--panicOnWarning", "--quiet", "--destination", folder).CombinedOutput()
+	out, err := exec.CommandContext(
+		t.Context(), "go", "tool", "hugo", "--panicOnWarning", "--quiet", "--destination", folder,
+	).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -214,7 +216,8 @@ func TestMenuListsEveryDocument(t *testing.T) {
 			return err
 		}
 		relative, err := filepath.Rel(docs, name)
-		if entry := "- " + strings.TrimSuffix(filepath.ToSlash(relative), ".md") + "\n"; strings.Count(string(menu), entry) != 1 {
+		if entry := "- " + strings.TrimSuffix(filepath.ToSlash(relative), ".md") +
+			"\n"; strings.Count(string(menu), entry) != 1 {
 			t.Errorf("tools/site/data/menu.yaml does not contain docs/%s once", relative)
 		}
 		return err

@@ -1,8 +1,7 @@
-// Command trim shortens generated CustomResourceDefinitions. Types that contain
-// whole pod templates repeat Kubernetes' own documentation of them, which is
-// two thirds of the bytes that every API server would keep in memory. trim
-// keeps the descriptions of the fields of xpkg and drops the descriptions of Kubernetes types. It also drops the rules of types in lists, which
-// exceed the budget of an API server there.
+// Command trim shortens generated CustomResourceDefinitions. Types that contain whole pod templates repeat Kubernetes'
+// own documentation of them, which is two thirds of the bytes that every API server would keep in memory. trim keeps
+// the descriptions of the fields of xpkg and drops the descriptions of Kubernetes types. It also drops the rules of
+// types in lists, which exceed the budget of an API server there.
 //
 //	trim DEPTH FILE [FILE]...
 //

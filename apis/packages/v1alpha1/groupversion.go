@@ -9,8 +9,8 @@ import (
 // Group is the API group of the types in this package.
 const Group = "packages.crossplane.io"
 
-// EarlierGroup is the API group that the same kinds had before: StackInstall for PackageInstall, ClusterStackInstall for
-// ClusterPackageInstall, and Stack for Package.
+// EarlierGroup is the API group that the same kinds had before: StackInstall for PackageInstall, ClusterStackInstall
+// for ClusterPackageInstall, and Stack for Package.
 const EarlierGroup = "stacks.crossplane.io"
 
 // GroupVersion is the group and version of the types in this package.
@@ -32,7 +32,8 @@ func Kinds() []string { return append(InstallKinds(), PackageKind) }
 
 // AddToScheme registers the types of this package.
 func AddToScheme(s *runtime.Scheme) error {
-	s.AddKnownTypes(GroupVersion, &ClusterPackageInstall{}, &ClusterPackageInstallList{}, &PackageInstall{}, &PackageInstallList{},
+	s.AddKnownTypes(GroupVersion,
+		&ClusterPackageInstall{}, &ClusterPackageInstallList{}, &PackageInstall{}, &PackageInstallList{},
 		&Package{}, &PackageList{}, &StackDefinition{}, &StackDefinitionList{})
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil

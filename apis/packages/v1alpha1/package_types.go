@@ -134,8 +134,8 @@ type Contributor struct {
 
 // ControllerSpec is the program of a package.
 type ControllerSpec struct {
-	// ServiceAccount changes the ServiceAccount of the program, as in Crossplane v0.12. An annotation in spec.serviceAccount takes
-	// precedence.
+	// ServiceAccount changes the ServiceAccount of the program, as in Crossplane v0.12. An annotation in
+	// spec.serviceAccount takes precedence.
 	// +optional
 	ServiceAccount *ServiceAccountOptions `json:"serviceAccount,omitempty"`
 	// Deployment of the program.

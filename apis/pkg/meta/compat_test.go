@@ -42,7 +42,8 @@ func TestCompatibility(t *testing.T) {
 	}
 	used := map[string]bool{}
 	for _, version := range []string{"HEAD", "v2.3.4", "v1.20.11", "v1.14.0"} {
-		pattern := filepath.Join(corpus.Dir(t), "core-crds", "crossplane__crossplane@"+version+"*", "cluster", "meta", "*.yaml")
+		pattern := filepath.Join(corpus.Dir(t), "core-crds", "crossplane__crossplane@"+version+
+			"*", "cluster", "meta", "*.yaml")
 		files, _ := filepath.Glob(pattern)
 		if len(files) == 0 {
 			t.Errorf("the corpus has no metadata definitions of Crossplane %s", version)
@@ -67,7 +68,10 @@ func TestCompatibility(t *testing.T) {
 	}
 }
 
-func compare(t *testing.T, used map[string]bool, version string, gvk schema.GroupVersionKind, theirs *apiextensionsv1.JSONSchemaProps, mine reflect.Type) {
+func compare(
+	t *testing.T, used map[string]bool, version string, gvk schema.GroupVersionKind,
+	theirs *apiextensionsv1.JSONSchemaProps, mine reflect.Type,
+) {
 	t.Helper()
 	a, b := map[string]string{}, map[string]string{}
 	ofSchema(a, "", theirs, false)

@@ -17,8 +17,8 @@ type Configuration struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	Spec ConfigurationSpec `json:"spec,omitempty"`
-	// Status is the observed state of a Configuration. Before it is first written, its observedGeneration is -1, because GitOps tools take an object
-	// without conditions and observedGeneration for ready.
+	// Status is the observed state of a Configuration. Before it is first written, its observedGeneration is -1, because
+	// GitOps tools take an object without conditions and observedGeneration for ready.
 	// +kubebuilder:default={"observedGeneration":-1}
 	Status ConfigurationStatus `json:"status,omitempty"`
 }

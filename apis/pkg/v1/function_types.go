@@ -17,8 +17,8 @@ type Function struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	Spec FunctionSpec `json:"spec,omitempty"`
-	// Status is the observed state of a Function. Before it is first written, its observedGeneration is -1, because GitOps tools take an object
-	// without conditions and observedGeneration for ready.
+	// Status is the observed state of a Function. Before it is first written, its observedGeneration is -1, because GitOps
+	// tools take an object without conditions and observedGeneration for ready.
 	// +kubebuilder:default={"observedGeneration":-1}
 	Status FunctionStatus `json:"status,omitempty"`
 }

@@ -12,7 +12,9 @@ import (
 
 // TestPackages drives every kind through the interfaces and looks at the wire.
 func TestPackages(t *testing.T) {
-	runtimes := map[string]string{ProviderKind: `,"runtimeConfigRef":{"name":"x"}`, FunctionKind: `,"runtimeConfigRef":{"name":"x"}`}
+	runtimes := map[string]string{
+		ProviderKind: `,"runtimeConfigRef":{"name":"x"}`, FunctionKind: `,"runtimeConfigRef":{"name":"x"}`,
+	}
 	for _, kind := range PackageKinds() {
 		t.Run(kind, func(t *testing.T) {
 			p := NewPackage(kind)
@@ -55,7 +57,8 @@ func TestRevisions(t *testing.T) {
 			if diff := cmp.Diff(want, wire(t, r)); diff != "" {
 				t.Error(diff)
 			}
-			if (r.RuntimeSpec() == nil) != (kind == ConfigurationKind) || (r.RuntimeStatus() == nil) != (kind == ConfigurationKind) {
+			if (r.RuntimeSpec() == nil) != (kind == ConfigurationKind) ||
+				(r.RuntimeStatus() == nil) != (kind == ConfigurationKind) {
 				t.Error("exactly configurations have no runtime")
 			}
 			if r.PackageKind() != kind {

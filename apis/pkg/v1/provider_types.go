@@ -17,8 +17,8 @@ type Provider struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	Spec ProviderSpec `json:"spec,omitempty"`
-	// Status is the observed state of a Provider. Before it is first written, its observedGeneration is -1, because GitOps tools take an object
-	// without conditions and observedGeneration for ready.
+	// Status is the observed state of a Provider. Before it is first written, its observedGeneration is -1, because GitOps
+	// tools take an object without conditions and observedGeneration for ready.
 	// +kubebuilder:default={"observedGeneration":-1}
 	Status ProviderStatus `json:"status,omitempty"`
 }

@@ -7,9 +7,9 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 )
 
-// A Transaction is a change of several packages that the package manager makes as a whole: it plans the change, refuses it before the
-// first write if it cannot succeed, carries it out in order, and waits until all packages are healthy. If one of them fails, the manager
-// returns all of them to their former state.
+// A Transaction is a change of several packages that the package manager makes as a whole: it plans the change, refuses
+// it before the first write if it cannot succeed, carries it out in order, and waits until all packages are healthy. If
+// one of them fails, the manager returns all of them to their former state.
 //
 // A Transaction is carried out once. Its spec does not change, and its status keeps what was done.
 //
@@ -59,20 +59,21 @@ type TransactionSpec struct {
 	// +kubebuilder:validation:MaxItems=200
 	Remove []RemovedPackage `json:"remove"`
 
-	// OnFailure selects what happens to the packages if one of them fails: Return returns all of them to their former state, Keep
-	// leaves them as they are. Default is Return.
+	// OnFailure selects what happens to the packages if one of them fails: Return returns all of them to their former
+	// state, Keep leaves them as they are. Default is Return.
 	// +optional
 	// +kubebuilder:default=Return
 	OnFailure FailurePolicy `json:"onFailure,omitempty"`
 
-	// Deadline is the time in which all packages must be healthy, or gone, from the start of the transaction. Default is 5m. With 0s, the
-	// transaction ends when the packages are written, and is refused if it cannot be planned within seconds.
+	// Deadline is the time in which all packages must be healthy, or gone, from the start of the transaction. Default is
+	// 5m. With 0s, the transaction ends when the packages are written, and is refused if it cannot be planned within
+	// seconds.
 	// +optional
 	// +kubebuilder:default="5m"
 	Deadline *metav1.Duration `json:"deadline,omitempty"`
 
-	// Plan is the digest of the plan that was agreed to. A transaction with another plan is refused. Without it, a transaction is refused
-	// if its plan needs consent: it would break dependents, or delete custom resources.
+	// Plan is the digest of the plan that was agreed to. A transaction with another plan is refused. Without it, a
+	// transaction is refused if its plan needs consent: it would break dependents, or delete custom resources.
 	// +optional
 	// +kubebuilder:validation:MaxLength=100
 	Plan string `json:"plan,omitempty"`
@@ -171,8 +172,8 @@ type TransactionStatus struct {
 	// CompletionTime is the time at which the last phase was reached.
 	// +optional
 	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
-	// Holds are the packages that the transaction may change, as Kind/name, and the repositories of those that it installs. Other
-	// transactions that concern them, their dependents or their dependencies wait.
+	// Holds are the packages that the transaction may change, as Kind/name, and the repositories of those that it
+	// installs. Other transactions that concern them, their dependents or their dependencies wait.
 	// +optional
 	Holds []string `json:"holds,omitempty"`
 	// Packages are the packages of the transaction, in the order of its steps.
@@ -191,8 +192,8 @@ const (
 	Planning Phase = "Planning"
 	// Applying the change.
 	Applying Phase = "Applying"
-	// Watching the packages, which are all written, until they are healthy or gone. A transaction with the failure policy Keep changes
-	// nothing any more, and no other one waits for it.
+	// Watching the packages, which are all written, until they are healthy or gone. A transaction with the failure policy
+	// Keep changes nothing any more, and no other one waits for it.
 	Watching Phase = "Watching"
 	// Returning the packages to their former state after a failure.
 	Returning Phase = "Returning"

@@ -40,7 +40,9 @@ func Open(path string) (*Dir, error) {
 	}
 	lock, err := lockFile(filepath.Join(path, LockFile))
 	if errors.Is(err, errLocked) {
-		return nil, report.Fail(report.DataDirInUse, nil, "data directory %s is used by another control plane, process %s", path, holder(path))
+		return nil, report.Fail(
+			report.DataDirInUse, nil, "data directory %s is used by another control plane, process %s", path, holder(path),
+		)
 	}
 	if err != nil {
 		return nil, report.Fail(report.DataDirUnusable, err, "cannot lock the data directory")

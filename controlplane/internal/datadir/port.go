@@ -22,7 +22,8 @@ func (d *Dir) Listen(address string, port int) (*net.TCPListener, error) {
 	}
 	listener, err := listen(address, port)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, report.Fail(report.PortInUse, nil, "port %d of %s, for the API server, is used by another program", port, address)
+		return nil,
+			report.Fail(report.PortInUse, nil, "port %d of %s, for the API server, is used by another program", port, address)
 	}
 	if err != nil {
 		return nil, report.Fail(report.StartFailed, err, "cannot open a port for the API server")

@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// releaseExecutable returns the pages of the executable to the operating system, which reads those that are used again from the file: a
-// start uses much code and data that are never used again. The kernel does so only for a user that owns the
-// executable or may write it, and fails with EINVAL before Linux 5.4.
+// releaseExecutable returns the pages of the executable to the operating system, which reads those that are used again
+// from the file: a start uses much code and data that are never used again. The kernel does so only for a user that
+// owns the executable or may write it, and fails with EINVAL before Linux 5.4.
 func releaseExecutable() error {
 	file, err := os.Readlink("/proc/self/exe")
 	if err != nil {

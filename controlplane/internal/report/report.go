@@ -1,5 +1,5 @@
-// Package report defines the reports of the control plane to its parent process, lines of JSON on standard output: that it
-// serves or why it could not start, and after the former a second line when all health checks have passed. All other
+// Package report defines the reports of the control plane to its parent process, lines of JSON on standard output: that
+// it serves or why it could not start, and after the former a second line when all health checks have passed. All other
 // output goes to standard error.
 package report
 

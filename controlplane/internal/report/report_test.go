@@ -9,7 +9,9 @@ import (
 
 func TestReadyLine(t *testing.T) {
 	var out strings.Builder
-	err := WriteReady(&out, Ready{Server: "https://127.0.0.1:16443", Kubeconfig: "/d/kubeconfig", Kubernetes: "v1.37.1", PID: 7})
+	err := WriteReady(&out, Ready{
+		Server: "https://127.0.0.1:16443", Kubeconfig: "/d/kubeconfig", Kubernetes: "v1.37.1", PID: 7,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

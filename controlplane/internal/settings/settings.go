@@ -53,7 +53,10 @@ func Parse(args []string, help io.Writer) (Settings, error) {
 	flags.StringVar(&s.Address, "address", "127.0.0.1", "IP `address` to listen on")
 	flags.IntVar(&s.Port, "port", 0, "`port` of the API server; 0 takes the port of the last start, or a free one")
 	flags.BoolVar(&s.Throwaway, "throwaway", false, "write without fsync, and remove the state at the end; for tests")
-	flags.BoolVar(&s.CRDOpenAPI, "crd-openapi", false, "publish the schemas of custom resources in OpenAPI; costs much memory when there are many,\nbut without it \"kubectl explain\" and client-side validation do not know custom resources")
+	flags.BoolVar(
+		&s.CRDOpenAPI, "crd-openapi", false,
+		"publish the schemas of custom resources in OpenAPI; costs much memory when there are many,\nbut without it \"kubectl explain\" and client-side validation do not know custom resources",
+	)
 	flags.BoolVar(&s.Stay, "stay", false, "keep running when standard input ends")
 	flags.BoolVar(&s.Version, "version", false, "print the versions and stop")
 	flags.IntVar(&s.Verbosity, "v", 0, "`level` of the log; 0 has warnings and errors only")

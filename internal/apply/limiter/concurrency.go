@@ -52,8 +52,8 @@ type Result struct {
 	Took time.Duration
 	// Failed reports whether the call was not carried out, or its result is unknown.
 	Failed bool
-	// Throttled reports whether the server asked for fewer requests, and After is the delay before the next one; zero if it stated
-	// none.
+	// Throttled reports whether the server asked for fewer requests, and After is the delay before the next one; zero if
+	// it stated none.
 	Throttled bool
 	After     time.Duration
 }

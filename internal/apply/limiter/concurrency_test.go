@@ -90,10 +90,12 @@ func TestConcurrencyStaysWithinItsBounds(t *testing.T) {
 		for range rapid.IntRange(1, 500).Draw(t, "answers") {
 			now = now.Add(time.Duration(rapid.Int64Range(0, int64(time.Second)).Draw(t, "passes")))
 			p.record(now, Result{
-				Class: rapid.SampledFrom([]Class{WriteObject, WriteMetadata, Read}).Draw(t, "sort"), epoch: p.epoch - rapid.IntRange(0, 1).Draw(t, "late"),
+				Class:     rapid.SampledFrom([]Class{WriteObject, WriteMetadata, Read}).Draw(t, "sort"),
+				epoch:     p.epoch - rapid.IntRange(0, 1).Draw(t, "late"),
 				saturated: rapid.Bool().Draw(t, "saturated"), Size: rapid.IntRange(0, 3<<20).Draw(t, "size"),
 				Took: time.Duration(rapid.Int64Range(0, int64(2*MaxPause)).Draw(t, "took")), Failed: rapid.Bool().Draw(t, "failed"),
-				Throttled: rapid.IntRange(0, 9).Draw(t, "throttled") == 0, After: time.Duration(rapid.Int64Range(-1, int64(time.Hour)).Draw(t, "after")),
+				Throttled: rapid.IntRange(0, 9).Draw(t, "throttled") == 0,
+				After:     time.Duration(rapid.Int64Range(-1, int64(time.Hour)).Draw(t, "after")),
 			})
 			if p.limit < minLimit || p.limit > MaxLimit {
 				t.Fatalf("the limit is %d", p.limit)
@@ -129,7 +131,9 @@ func TestConcurrencyFollowsResults(t *testing.T) {
 		"one throttled":                           {times(1, with(func(a *Result) { a.Throttled = true })), 5},
 		"a read throttled":                        {times(1, with(func(a *Result) { a.Throttled, a.Class = true, Read })), 5},
 		"several throttled at once":               {times(4, with(func(a *Result) { a.Throttled = true })), 5},
-		"costs are relative to the size":          {append(times(9, good), with(func(a *Result) { a.Size, a.Took = 20*usualSize, 19*usualCost })), 11},
+		"costs are relative to the size": {
+			append(times(9, good), with(func(a *Result) { a.Size, a.Took = 20*usualSize, 19*usualCost })), 11,
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -1,5 +1,5 @@
-// Package limiter limits the concurrent calls to an API server: it admits as many as the server carries out without delay, which it learns
-// from the results of earlier ones.
+// Package limiter limits the concurrent calls to an API server: it admits as many as the server carries out without
+// delay, which it learns from the results of earlier ones.
 package limiter
 
 import (

@@ -34,7 +34,10 @@ type simulated struct {
 }
 
 func newSimulation(seed uint64, capacity float64) *simulation {
-	return &simulation{concurrency: newConcurrency(), now: time.Unix(0, 0), rng: rand.New(rand.NewPCG(seed, 0)), capacity: capacity, slowness: 1}
+	return &simulation{
+		concurrency: newConcurrency(), now: time.Unix(0, 0), rng: rand.New(rand.NewPCG(seed, 0)), capacity: capacity,
+		slowness: 1,
+	}
 }
 
 // run continues until a number of further calls is answered.

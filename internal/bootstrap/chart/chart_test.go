@@ -89,7 +89,10 @@ func TestTheChartRefusesReservedGroups(t *testing.T) {
 		t.Errorf("reserved groups (-want +got):\n%s", diff)
 	}
 	form := regexp.MustCompile(items.Pattern)
-	for group, right := range map[string]bool{"*": true, "s3.aws.upbound.io": true, "a-b.c": true, "apps": false, "": false, "A.b": false, "*.b": false, "a.b/c": false} {
+	for group, right := range map[string]bool{
+		"*": true, "s3.aws.upbound.io": true, "a-b.c": true, "apps": false, "": false, "A.b": false, "*.b": false,
+		"a.b/c": false,
+	} {
 		if form.MatchString(group) != right {
 			t.Errorf("%q: want %t", group, right)
 		}
@@ -115,31 +118,44 @@ func TestTheChartIsWhatBootstrapPrints(t *testing.T) {
 		},
 		"PrivateImage": {
 			bootstrap.Options{
-				Image: "registry.example.org/xpkg:v2@sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855", ImagePullSecrets: []string{"a", "b"},
-				NoNetworkPolicy: true, CacheSize: "8Gi", CacheLimit: "4Gi",
+				Image:            "registry.example.org/xpkg:v2@sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+				ImagePullSecrets: []string{"a", "b"},
+				NoNetworkPolicy:  true, CacheSize: "8Gi", CacheLimit: "4Gi",
 			},
 			`{"image": {"repository": "registry.example.org/xpkg", "tag": "v2@sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},
 			  "imagePullSecrets": ["a", "b"], "networkPolicy": {"enabled": false}, "packageCache": {"sizeLimit": "8Gi", "limit": "4Gi"}}`,
 		},
 		"PackageGroups": {
-			bootstrap.Options{Version: version, PackageGroups: []string{"b.example.org", "a.example.org"}, PermissionPolicy: "policy"},
+			bootstrap.Options{
+				Version: version, PackageGroups: []string{"b.example.org", "a.example.org"}, PermissionPolicy: "policy",
+			},
 			`{"permissions": {"packageGroups": ["b.example.org", "a.example.org"], "policy": "policy"}}`,
 		},
 		"Orphans": {bootstrap.Options{Version: version, RemoveOrphans: true}, `{"dependencyRemoval": "Orphans"}`},
 		"NamespacedOrphans": {
-			bootstrap.Options{Version: version, PackageGroups: []string{"a.example.org"}, PermissionPolicy: "policy", Namespaced: true, RemoveOrphans: true},
+			bootstrap.Options{
+				Version: version, PackageGroups: []string{"a.example.org"}, PermissionPolicy: "policy", Namespaced: true,
+				RemoveOrphans: true,
+			},
 			`{"permissions": {"packageGroups": ["a.example.org"], "policy": "policy"}, "namespaced": true, "dependencyRemoval": "Orphans"}`,
 		},
 		"BesideCore": {
-			bootstrap.Options{Version: version, CoreAccounts: []types.NamespacedName{{Namespace: bootstrap.DefaultNamespace, Name: "crossplane"}}},
+			bootstrap.Options{Version: version, CoreAccounts: []types.NamespacedName{{
+				Namespace: bootstrap.DefaultNamespace, Name: "crossplane",
+			}}},
 			`{"besideCore": {"enabled": true}}`,
 		},
 		"BesideCoreOfAnotherNamespace": {
-			bootstrap.Options{Version: version, Namespace: "packages", CoreAccounts: []types.NamespacedName{{Namespace: "core", Name: "composer"}}},
+			bootstrap.Options{Version: version, Namespace: "packages", CoreAccounts: []types.NamespacedName{{
+				Namespace: "core", Name: "composer",
+			}}},
 			`{"besideCore": {"enabled": true, "namespace": "core", "serviceAccount": "composer"}}`,
 		},
 		"FirstGeneration": {
-			bootstrap.Options{Version: version, FirstGeneration: true, Indexes: []string{"registry.example.org/index:v1,10", "registry.example.org/other@sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"}},
+			bootstrap.Options{Version: version, FirstGeneration: true, Indexes: []string{
+				"registry.example.org/index:v1,10",
+				"registry.example.org/other@sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+			}},
 			`{"firstGeneration": true, "indexes": ["registry.example.org/index:v1,10", "registry.example.org/other@sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"]}`,
 		},
 		"FirstGenerationAnyPackage": {
@@ -147,11 +163,17 @@ func TestTheChartIsWhatBootstrapPrints(t *testing.T) {
 			`{"firstGeneration": true, "permissions": {"packageGroups": ["*"]}}`,
 		},
 		"SignedIndexes": {
-			bootstrap.Options{Version: version, Indexes: []string{"registry.example.org/index:v1"}, IndexKeys: "-----BEGIN PUBLIC KEY-----\nMCow\n-----END PUBLIC KEY-----\n"},
+			bootstrap.Options{
+				Version: version, Indexes: []string{"registry.example.org/index:v1"},
+				IndexKeys: "-----BEGIN PUBLIC KEY-----\nMCow\n-----END PUBLIC KEY-----\n",
+			},
 			`{"indexes": ["registry.example.org/index:v1"], "indexKeys": "-----BEGIN PUBLIC KEY-----\nMCow\n-----END PUBLIC KEY-----\n"}`,
 		},
 		"IndexesAndArguments": {
-			bootstrap.Options{Version: version, Indexes: []string{"registry.example.org/index:v1"}, RemoveOrphans: true, Args: []string{"--verbose"}},
+			bootstrap.Options{
+				Version: version, Indexes: []string{"registry.example.org/index:v1"}, RemoveOrphans: true,
+				Args: []string{"--verbose"},
+			},
 			`{"indexes": ["registry.example.org/index:v1"], "dependencyRemoval": "Orphans", "args": ["--verbose"]}`,
 		},
 		"AnyPackage": {
@@ -159,7 +181,9 @@ func TestTheChartIsWhatBootstrapPrints(t *testing.T) {
 			`{"permissions": {"packageGroups": ["a.example.org", "*"]}}`,
 		},
 		"Namespaced": {
-			bootstrap.Options{Version: version, PackageGroups: []string{"a.example.org"}, PermissionPolicy: "policy", Namespaced: true},
+			bootstrap.Options{
+				Version: version, PackageGroups: []string{"a.example.org"}, PermissionPolicy: "policy", Namespaced: true,
+			},
 			`{"permissions": {"packageGroups": ["a.example.org"], "policy": "policy"}, "namespaced": true}`,
 		},
 		"NamespacedAnyPackage": {
@@ -168,12 +192,18 @@ func TestTheChartIsWhatBootstrapPrints(t *testing.T) {
 		},
 		"Scheduled": {
 			bootstrap.Options{
-				Version: version, PriorityClassName: "system-cluster-critical", NodeSelector: map[string]string{"kubernetes.io/os": "linux"},
-				Tolerations: []corev1.Toleration{{Key: "dedicated", Operator: corev1.TolerationOpExists}},
-				Affinity: &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
-					NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "zone", Operator: corev1.NodeSelectorOpIn, Values: []string{"a"}}}}},
-				}}},
-				Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("2Gi")}},
+				Version: version, PriorityClassName: "system-cluster-critical",
+				NodeSelector: map[string]string{"kubernetes.io/os": "linux"},
+				Tolerations:  []corev1.Toleration{{Key: "dedicated", Operator: corev1.TolerationOpExists}},
+				Affinity: &corev1.Affinity{
+					NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+						NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{
+							Key: "zone", Operator: corev1.NodeSelectorOpIn, Values: []string{"a"},
+						}}}},
+					}}},
+				Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{
+					corev1.ResourceMemory: resource.MustParse("2Gi"),
+				}},
 			},
 			`{"priorityClassName": "system-cluster-critical", "nodeSelector": {"kubernetes.io/os": "linux"},
 			  "tolerations": [{"key": "dedicated", "operator": "Exists"}],
@@ -192,7 +222,10 @@ func TestTheChartIsWhatBootstrapPrints(t *testing.T) {
 				t.Fatal(err)
 			}
 			helm(t, "lint", "--strict", "--namespace", namespace, "-f", values, folder)
-			got := parse(t, helm(t, "template", "xpkg", folder, "--namespace", namespace, "--kube-version", "v1.31.0", "--include-crds", "-f", values))
+			got := parse(t, helm(
+				t, "template", "xpkg", folder, "--namespace", namespace, "--kube-version", "v1.31.0", "--include-crds", "-f",
+				values,
+			))
 			if diff := cmp.Diff(printed(t, tc.options), got, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("the chart differs (-bootstrap +chart):\n%s", diff)
 			}
@@ -209,7 +242,9 @@ func TestValuesAddMonitoringAndSettings(t *testing.T) {
 		t.Fatal(err)
 	}
 	helm(t, "lint", "--strict", "--namespace", "packages", "-f", values, folder)
-	got := parse(t, helm(t, "template", "xpkg", folder, "--namespace", "packages", "--kube-version", "v1.31.0", "-f", values))
+	got := parse(
+		t, helm(t, "template", "xpkg", folder, "--namespace", "packages", "--kube-version", "v1.31.0", "-f", values),
+	)
 	for key, path := range map[string][]string{
 		"ServiceMonitor packages/xpkg":      {"metadata", "labels", "release"},
 		"PrometheusRule packages/xpkg":      {"spec", "groups"},
@@ -228,7 +263,8 @@ func TestValuesAddMonitoringAndSettings(t *testing.T) {
 	}
 }
 
-// TestValuesOfThePods proves that the fields of the pods can be set: files from volumes, labels, the image, and what a platform prescribes.
+// TestValuesOfThePods proves that the fields of the pods can be set: files from volumes, labels, the image, and what a
+// platform prescribes.
 func TestValuesOfThePods(t *testing.T) {
 	const digest = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 	out := string(render(t, folder, `{
@@ -237,8 +273,10 @@ func TestValuesOfThePods(t *testing.T) {
 		"podSecurityContext": {"runAsNonRoot": true}, "topologySpreadConstraints": [{"maxSkew": 2, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}]
 	}`))
 	for text, want := range map[string]int{
-		`image: "ghcr.io/xpkg-dev/xpkg:v1@` + digest + `"`: 1, "imagePullPolicy: Always\n": 1, "team: x\n": 1, "app.kubernetes.io/name: other": 0,
-		"name: registry-ca\n": 1, "mountPath: /ca\n": 1, "runAsUser: 65532": 0, "topologyKey: zone\n": 1, "topologyKey: kubernetes.io/hostname": 0,
+		`image: "ghcr.io/xpkg-dev/xpkg:v1@` + digest + `"`: 1, "imagePullPolicy: Always\n": 1, "team: x\n": 1,
+		"app.kubernetes.io/name: other": 0,
+		"name: registry-ca\n":           1, "mountPath: /ca\n": 1, "runAsUser: 65532": 0, "topologyKey: zone\n": 1,
+		"topologyKey: kubernetes.io/hostname": 0,
 	} {
 		if got := strings.Count(out, text); got != want {
 			t.Errorf("%q occurs %d times, want %d", text, got, want)
@@ -246,20 +284,30 @@ func TestValuesOfThePods(t *testing.T) {
 	}
 }
 
-// TestValuesReplaceVariablesAndAnnotations proves that each variable and annotation occurs once. Kubernetes cannot merge two variables
-// of one name in an upgrade.
+// TestValuesReplaceVariablesAndAnnotations proves that each variable and annotation occurs once. Kubernetes cannot
+// merge two variables of one name in an upgrade.
 func TestValuesReplaceVariablesAndAnnotations(t *testing.T) {
-	out := string(render(t, folder, `{"env": [{"name": "GOMEMLIMIT", "value": "400MiB"}, {"name": "HOME", "value": "/home"}], "podAnnotations": {"prometheus.io/scrape": "false"}}`))
-	for text, want := range map[string]int{"name: GOMEMLIMIT\n": 1, "name: HOME\n": 1, "value: 400MiB\n": 1, "value: /home\n": 1, `prometheus.io/scrape: "false"`: 1, "prometheus.io/scrape:": 1, "prometheus.io/port:": 1} {
+	out := string(render(
+		t, folder,
+		`{"env": [{"name": "GOMEMLIMIT", "value": "400MiB"}, {"name": "HOME", "value": "/home"}], "podAnnotations": {"prometheus.io/scrape": "false"}}`,
+	))
+	for text, want := range map[string]int{
+		"name: GOMEMLIMIT\n": 1, "name: HOME\n": 1, "value: 400MiB\n": 1, "value: /home\n": 1,
+		`prometheus.io/scrape: "false"`: 1, "prometheus.io/scrape:": 1, "prometheus.io/port:": 1,
+	} {
 		if got := strings.Count(out, text); got != want {
 			t.Errorf("%q occurs %d times, want %d", text, got, want)
 		}
 	}
 }
 
-// TestValuesOfAnEarlierChart proves that a release whose values lack those that were added can be upgraded with --reuse-values.
+// TestValuesOfAnEarlierChart proves that a release whose values lack those that were added can be upgraded with
+// --reuse-values.
 func TestValuesOfAnEarlierChart(t *testing.T) {
-	render(t, folder, `{"metrics": null, "serviceAccount": null, "env": null, "podAnnotations": null, "podLabels": null, "extraVolumes": null, "extraVolumeMounts": null, "podSecurityContext": null, "topologySpreadConstraints": null, "indexes": null, "indexKeys": null, "firstGeneration": null}`)
+	render(
+		t, folder,
+		`{"metrics": null, "serviceAccount": null, "env": null, "podAnnotations": null, "podLabels": null, "extraVolumes": null, "extraVolumeMounts": null, "podSecurityContext": null, "topologySpreadConstraints": null, "indexes": null, "indexKeys": null, "firstGeneration": null}`,
+	)
 	render(t, folder, `{"metrics": {"serviceMonitor": {"enabled": true}, "prometheusRule": null, "dashboard": null}}`)
 }
 
@@ -319,7 +367,9 @@ func TestMonitoringUsesMetricsThatExist(t *testing.T) {
 // A mistake in the values is reported, not ignored.
 func TestValuesAreChecked(t *testing.T) {
 	values := filepath.Join(t.TempDir(), "values.yaml")
-	for content, want := range map[string]string{`{"replica": 3}`: "replica", `{"env": [{"name": "POD_NAMESPACE", "value": "x"}]}`: "/env/0/name"} {
+	for content, want := range map[string]string{
+		`{"replica": 3}`: "replica", `{"env": [{"name": "POD_NAMESPACE", "value": "x"}]}`: "/env/0/name",
+	} {
 		if err := os.WriteFile(values, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -336,7 +386,10 @@ func command(t *testing.T, args ...string) *exec.Cmd {
 	if testing.Short() {
 		t.Skip("builds Helm: skipped with -short")
 	}
-	cmd := exec.CommandContext(t.Context(), "go", append([]string{"tool", "-modfile=" + filepath.Join(root, "tools", "helm", "go.mod"), "helm"}, args...)...)
+	cmd := exec.CommandContext(
+		t.Context(), "go",
+		append([]string{"tool", "-modfile=" + filepath.Join(root, "tools", "helm", "go.mod"), "helm"}, args...)...,
+	)
 	dir := t.TempDir()
 	cmd.Env = append(os.Environ(), "HELM_CACHE_HOME="+dir, "HELM_CONFIG_HOME="+dir, "HELM_DATA_HOME="+dir)
 	return cmd

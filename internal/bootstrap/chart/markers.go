@@ -28,9 +28,11 @@ func markers() bootstrap.Options {
 		CacheClaim: marker + "claim", CacheLimit: "424242Gi",
 		NodeSelector: map[string]string{marker: "x"}, Tolerations: []corev1.Toleration{{Key: marker + "toleration"}},
 		Affinity: &corev1.Affinity{PodAffinity: &corev1.PodAffinity{}}, PriorityClassName: marker + "priority",
-		PackageGroups: []string{marker + "group.example.org"}, PermissionPolicy: marker + "policy", RemoveOrphans: true, FirstGeneration: true,
-		Indexes: []string{marker + "index"}, IndexKeys: marker + "keys",
-		Args: []string{marker + "args"}, CoreAccounts: []types.NamespacedName{{Namespace: marker + "core", Name: marker + "account"}},
+		PackageGroups: []string{marker + "group.example.org"}, PermissionPolicy: marker + "policy", RemoveOrphans: true,
+		FirstGeneration: true,
+		Indexes:         []string{marker + "index"}, IndexKeys: marker + "keys",
+		Args:         []string{marker + "args"},
+		CoreAccounts: []types.NamespacedName{{Namespace: marker + "core", Name: marker + "account"}},
 	}
 }
 
@@ -45,9 +47,11 @@ type replacement struct{ marker, with string }
 
 var replacements = map[string][]replacement{
 	"templates/rbac.yaml": {
-		{heldRules("  - xpkgchartgroup.example.org\n"), "{{- if not .Values.namespaced }}\n" + packageGroups("clusterroles") + "{{- end }}\n"},
+		{heldRules("  - xpkgchartgroup.example.org\n"), "{{- if not .Values.namespaced }}\n" + packageGroups("clusterroles") +
+			"{{- end }}\n"},
 		{orphansRule, "{{- if eq .Values.dependencyRemoval \"Orphans\" }}\n" + orphansRule + "{{- end }}\n"},
-		{firstGenerationRules(), "{{- if .Values.firstGeneration }}\n" + firstGenerationRules() + anyPackageInNamespaces + "{{- end }}\n"},
+		{firstGenerationRules(), "{{- if .Values.firstGeneration }}\n" + firstGenerationRules() + anyPackageInNamespaces +
+			"{{- end }}\n"},
 		{
 			policyRule("xpkgchartpolicy"), "{{- if .Values.namespaced }}\n" + packageGroups("roles") + "{{- end }}\n" +
 				"{{- with .Values.permissions.policy }}\n" + policyRule("{{ . | quote }}") + "{{- end }}\n",
@@ -66,14 +70,18 @@ var replacements = map[string][]replacement{
 			"        {{- toYaml (merge (dict) (.Values.podAnnotations | default dict) (dict \"prometheus.io/path\" \"/metrics\" \"prometheus.io/port\" \"8080\" \"prometheus.io/scrape\" \"true\")) | nindent 8 }}\n",
 		},
 		{"        xpkg.dev/index-keys: xpkgchartkeys\n", "        {{- with .Values.indexKeys }}\n        xpkg.dev/index-keys: {{ . | quote }}\n        {{- end }}\n"},
-		{podLabels, podLabels + "        {{- with omit (.Values.podLabels | default dict) \"app.kubernetes.io/component\" \"app.kubernetes.io/name\" }}\n        {{- toYaml . | nindent 8 }}\n        {{- end }}\n"},
+		{podLabels, podLabels +
+			"        {{- with omit (.Values.podLabels | default dict) \"app.kubernetes.io/component\" \"app.kubernetes.io/name\" }}\n        {{- toYaml . | nindent 8 }}\n        {{- end }}\n"},
 		{
-			homeVariable, namesOfVariables + unlessSet("HOME", homeVariable) + "        {{- with .Values.env }}\n        {{- toYaml . | nindent 8 }}\n        {{- end }}\n",
+			homeVariable, namesOfVariables + unlessSet("HOME", homeVariable) +
+				"        {{- with .Values.env }}\n        {{- toYaml . | nindent 8 }}\n        {{- end }}\n",
 		},
 		{"  replicas: 424242\n", "  replicas: {{ .Values.replicas }}\n"},
-		{"        image: xpkgchartimage\n", `        image: "{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}{{ with .Values.image.digest }}@{{ . }}{{ end }}"` + "\n"},
+		{"        image: xpkgchartimage\n", `        image: "{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}{{ with .Values.image.digest }}@{{ . }}{{ end }}"` +
+			"\n"},
 		{"        imagePullPolicy: IfNotPresent\n", "        imagePullPolicy: {{ .Values.image.pullPolicy | default \"IfNotPresent\" }}\n"},
-		{cacheMount, cacheMount + "        {{- with .Values.extraVolumeMounts }}\n        {{- toYaml . | nindent 8 }}\n        {{- end }}\n"},
+		{cacheMount, cacheMount +
+			"        {{- with .Values.extraVolumeMounts }}\n        {{- toYaml . | nindent 8 }}\n        {{- end }}\n"},
 		{"      volumes:\n", "      volumes:\n      {{- with .Values.extraVolumes }}\n      {{- toYaml . | nindent 6 }}\n      {{- end }}\n"},
 		{podSecurityContext, replaced("podSecurityContext", "securityContext", podSecurityContext)},
 		{topologySpread, replaced("topologySpreadConstraints", "topologySpreadConstraints", topologySpread)},
@@ -129,8 +137,8 @@ var replacements = map[string][]replacement{
 const indexKeysVolume = "      - downwardAPI:\n          items:\n          - fieldRef:\n              fieldPath: metadata.annotations['xpkg.dev/index-keys']\n" +
 	"            path: keys.pem\n        name: index-keys\n"
 
-// The annotations and variables of the Pods that values replace, as YAML: a key that occurs twice is invalid, and Kubernetes cannot
-// merge two variables of one name.
+// The annotations and variables of the Pods that values replace, as YAML: a key that occurs twice is invalid, and
+// Kubernetes cannot merge two variables of one name.
 const (
 	scrapeAnnotations = "        prometheus.io/path: /metrics\n        prometheus.io/port: \"8080\"\n        prometheus.io/scrape: \"true\"\n"
 	homeVariable      = "        - name: HOME\n          value: /cache\n"
@@ -148,7 +156,8 @@ const (
 
 // replaced returns a field of the pod from a value or, without it, as it is in the manifests.
 func replaced(value, field, usual string) string {
-	return "      {{- if .Values." + value + " }}\n      " + field + ":\n        {{- toYaml .Values." + value + " | nindent 8 }}\n      {{- else }}\n" + usual + "      {{- end }}\n"
+	return "      {{- if .Values." + value + " }}\n      " + field + ":\n        {{- toYaml .Values." + value +
+		" | nindent 8 }}\n      {{- else }}\n" + usual + "      {{- end }}\n"
 }
 
 // namesOfVariables reads the names of the variables in the values.
@@ -162,7 +171,8 @@ func unlessSet(name, variable string) string {
 // given returns a replacement for a field of the pod that is copied from the values, if
 // set.
 func given(field string) string {
-	return "      {{- with .Values." + field + " }}\n      " + field + ":\n        {{- toYaml . | nindent 8 }}\n      {{- end }}\n"
+	return "      {{- with .Values." + field + " }}\n      " + field +
+		":\n        {{- toYaml . | nindent 8 }}\n      {{- end }}\n"
 }
 
 // heldRules returns the rules that follow from the groups of packages, as YAML.
@@ -205,11 +215,13 @@ func firstGenerationRules() string {
 	return b.String()
 }
 
-// anyPackageInNamespaces lets the manager grant the controllers of namespaces any permission there, if it may grant any package all of them.
+// anyPackageInNamespaces lets the manager grant the controllers of namespaces any permission there, if it may grant any
+// package all of them.
 const anyPackageInNamespaces = "{{- if has \"*\" .Values.permissions.packageGroups }}\n" +
 	"- apiGroups:\n  - rbac.authorization.k8s.io\n  resources:\n  - roles\n  verbs:\n  - escalate\n  - bind\n{{- end }}\n"
 
 // policyRule lets the manager read the policy of a name.
 func policyRule(name string) string {
-	return "- apiGroups:\n  - \"\"\n  resourceNames:\n  - " + name + "\n  resources:\n  - configmaps\n  verbs:\n  - get\n  - list\n  - watch\n"
+	return "- apiGroups:\n  - \"\"\n  resourceNames:\n  - " + name +
+		"\n  resources:\n  - configmaps\n  verbs:\n  - get\n  - list\n  - watch\n"
 }

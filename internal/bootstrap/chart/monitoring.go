@@ -10,13 +10,14 @@ import (
 //go:embed files
 var files embed.FS
 
-// extraFiles returns the files of the chart that `xpkg bootstrap` does not print: objects of the Prometheus operator, the
-// dashboard, and the notes that Helm shows after an install. The alert rules and the dashboard contain template expressions of
-// Prometheus and Grafana, so their text is read from files that Helm does not render.
+// extraFiles returns the files of the chart that `xpkg bootstrap` does not print: objects of the Prometheus operator,
+// the dashboard, and the notes that Helm shows after an install. The alert rules and the dashboard contain template
+// expressions of Prometheus and Grafana, so their text is read from files that Helm does not render.
 func extraFiles() (map[string][]byte, error) {
 	out := map[string][]byte{}
 	for name, as := range map[string]string{
-		"files/servicemonitor.yaml": "templates/servicemonitor.yaml", "files/NOTES.txt": "templates/NOTES.txt", "files/alerts.yaml": "monitoring/alerts.yaml",
+		"files/servicemonitor.yaml": "templates/servicemonitor.yaml", "files/NOTES.txt": "templates/NOTES.txt",
+		"files/alerts.yaml": "monitoring/alerts.yaml",
 	} {
 		raw, err := files.ReadFile(name)
 		if err != nil {
@@ -104,9 +105,11 @@ func dashboard() map[string]any {
 	}
 	return map[string]any{
 		"title": "xpkg", "uid": "xpkg-packages", "schemaVersion": 39, "tags": []string{"xpkg", "crossplane"}, "refresh": "1m",
-		"time":       map[string]string{"from": "now-6h", "to": "now"},
-		"templating": map[string]any{"list": []any{map[string]any{"name": "datasource", "type": "datasource", "query": "prometheus"}}},
-		"panels":     boxes,
+		"time": map[string]string{"from": "now-6h", "to": "now"},
+		"templating": map[string]any{"list": []any{map[string]any{
+			"name": "datasource", "type": "datasource", "query": "prometheus",
+		}}},
+		"panels": boxes,
 	}
 }
 

@@ -50,7 +50,9 @@ func (c *CopyCmd) Run(env *terminal.Env) error {
 
 // copyPackage copies a package and prints the new location. It returns the source, with the digest if it is in a
 // registry.
-func copyPackage(env *terminal.Env, flags location.TransferFlags, from, to location.Location) (location.Location, error) {
+func copyPackage(
+	env *terminal.Env, flags location.TransferFlags, from, to location.Location,
+) (location.Location, error) {
 	p := terminal.StartTask(env.Stderr, "copying %s to %s", from, to)
 	defer p.End()
 	source := from
@@ -63,14 +65,19 @@ func copyPackage(env *terminal.Env, flags location.TransferFlags, from, to locat
 
 // copyAttached copies the artifacts that belong to a package, such as signatures, and reports each one. It fails if
 // the target does not take all of them. Files have no place for them.
-func copyAttached(env *terminal.Env, p *terminal.Task, client *remote.Client, o *location.Opened, to location.Location) error {
+func copyAttached(
+	env *terminal.Env, p *terminal.Task, client *remote.Client, o *location.Opened, to location.Location,
+) error {
 	all, err := client.FindAttached(env.Context, o.Ref, o)
 	switch {
 	case err != nil && to.Kind != location.Registry:
-		fmt.Fprintf(p, "note: %s contains the package alone; what belongs to it cannot be read: %s\n", to, terminal.Safe(err.Error()))
+		fmt.Fprintf(
+			p, "note: %s contains the package alone; what belongs to it cannot be read: %s\n", to, terminal.Safe(err.Error()),
+		)
 		return nil
 	case err != nil:
-		return errcode.From(err).Code.New(err, "the package is copied, but what belongs to it, such as signatures, cannot be read")
+		return errcode.From(err).
+			Code.New(err, "the package is copied, but what belongs to it, such as signatures, cannot be read")
 	}
 	var left []string
 	var failed error

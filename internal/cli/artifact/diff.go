@@ -39,7 +39,8 @@ type DiffCmd struct {
 // Run prints the difference.
 func (c *DiffCmd) Run(env *terminal.Env) error {
 	if c.From == "-" && c.To == "-" {
-		return terminal.ErrUsage.New(nil, "only one of the packages can be read from standard input").WithDo("Name a file or a reference for the other package.")
+		return terminal.ErrUsage.New(nil, "only one of the packages can be read from standard input").
+			WithDo("Name a file or a reference for the other package.")
 	}
 	from, err := c.read(env, c.From)
 	if err != nil {
@@ -89,11 +90,12 @@ func (c *DiffCmd) read(env *terminal.Env, source string) (pkg *xpkg.Package, err
 // installedPrefix is the beginning of the location of an installed package.
 const installedPrefix = "installed:"
 
-// installed returns the reference from which the cluster pulled the running content of an installed package: that of the registry to which an
-// ImageConfig rewrites it.
+// installed returns the reference from which the cluster pulled the running content of an installed package: that of
+// the registry to which an ImageConfig rewrites it.
 func (c *DiffCmd) installed(ctx context.Context, name inventory.Name) (string, error) {
 	if err := name.Validate(); err != nil {
-		return "", terminal.ErrUsage.New(err, "%q is not the name of a package", string(name)).WithDo("Write installed:NAME or installed:KIND/NAME.")
+		return "", terminal.ErrUsage.New(err, "%q is not the name of a package", string(name)).
+			WithDo("Write installed:NAME or installed:KIND/NAME.")
 	}
 	cluster, all, err := selection.Read(ctx, c.ClusterFlags, inventory.LoadPackages)
 	if err != nil {
@@ -136,9 +138,10 @@ func (c *DiffCmd) fails(d packagediff.Diff) bool {
 
 func (c *DiffCmd) print(w io.Writer, d packagediff.Diff) error {
 	t := diffText{all: c.All, markdown: c.Output == "markdown"}
-	return view.OutputFlag{Output: view.ObjectFormat(strings.TrimPrefix(c.Output, "markdown"))}.Print(w, d, func(w io.Writer) {
-		fmt.Fprint(w, t.write(c.From, c.To, d))
-	})
+	return view.OutputFlag{Output: view.ObjectFormat(strings.TrimPrefix(c.Output, "markdown"))}.Print(w,
+		d, func(w io.Writer) {
+			fmt.Fprint(w, t.write(c.From, c.To, d))
+		})
 }
 
 // diffText writes a difference as plain text or Markdown.
@@ -196,7 +199,10 @@ func (t *diffText) kinds(title string, d crddiff.Diff) {
 	if len(d.Added)+len(d.Removed)+len(d.Changed) == 0 {
 		return
 	}
-	t.heading(2, "%s: %d added, %d removed, %d changed, %d unchanged", title, len(d.Added), len(d.Removed), len(d.Changed), d.Unchanged)
+	t.heading(
+		2, "%s: %d added, %d removed, %d changed, %d unchanged", title, len(d.Added), len(d.Removed), len(d.Changed),
+		d.Unchanged,
+	)
 	for _, name := range d.Removed {
 		t.line(0, "breaking: %s was removed", name)
 	}

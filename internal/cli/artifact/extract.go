@@ -54,7 +54,8 @@ func (c *ExtractCmd) Run(env *terminal.Env) error {
 func (c *ExtractCmd) source() (location.Location, error) {
 	switch {
 	case !c.FromXpkg && c.Package == "":
-		return location.Location{}, terminal.ErrUsage.New(nil, "no package is given").WithDo("Name a reference or a file, or use --from-xpkg for the .xpkg file in this folder.")
+		return location.Location{}, terminal.ErrUsage.New(nil, "no package is given").
+			WithDo("Name a reference or a file, or use --from-xpkg for the .xpkg file in this folder.")
 	case !c.FromXpkg:
 		return location.Parse(c.Package)
 	case c.Package == "":
@@ -65,9 +66,10 @@ func (c *ExtractCmd) source() (location.Location, error) {
 }
 
 func (c *ExtractCmd) read(env *terminal.Env, from location.Location) (text []byte, err error) {
-	err = c.WithPackage(env, from, c.Platform, func(m location.Transfer, o *location.Opened, manifest oci.Manifest) (err error) {
-		text, err = packagestream.Read(env.Context, o, manifest, packagestream.Options{Limits: m.Limits})
-		return err
-	})
+	err = c.WithPackage(env,
+		from, c.Platform, func(m location.Transfer, o *location.Opened, manifest oci.Manifest) (err error) {
+			text, err = packagestream.Read(env.Context, o, manifest, packagestream.Options{Limits: m.Limits})
+			return err
+		})
 	return text, err
 }

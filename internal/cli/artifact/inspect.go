@@ -38,20 +38,25 @@ func (c *InspectCmd) Run(env *terminal.Env) error {
 		return err
 	}
 	if report.Content.IndexLayer == indexContradicts {
-		fmt.Fprintln(env.Stderr, "warning: IndexMismatch: the index layer of the package differs from its package.yaml, which is shown")
+		fmt.Fprintln(
+			env.Stderr, "warning: IndexMismatch: the index layer of the package differs from its package.yaml, which is shown",
+		)
 	}
 	return c.Print(env.Stdout, report, func(w io.Writer) { writeInspection(w, report, c.Objects) })
 }
 
 func (c *InspectCmd) inspect(env *terminal.Env, from location.Location) (report *inspection, err error) {
-	err = c.WithPackage(env, from, c.Platform, func(m location.Transfer, o *location.Opened, manifest oci.Manifest) (err error) {
-		report, err = c.describe(env, m, o, manifest)
-		return err
-	})
+	err = c.WithPackage(env,
+		from, c.Platform, func(m location.Transfer, o *location.Opened, manifest oci.Manifest) (err error) {
+			report, err = c.describe(env, m, o, manifest)
+			return err
+		})
 	return report, err
 }
 
-func (c *InspectCmd) describe(env *terminal.Env, m location.Transfer, o *location.Opened, manifest oci.Manifest) (*inspection, error) {
+func (c *InspectCmd) describe(
+	env *terminal.Env, m location.Transfer, o *location.Opened, manifest oci.Manifest,
+) (*inspection, error) {
 	platform, err := location.ParsePlatform(c.Platform)
 	if err != nil {
 		return nil, err
@@ -65,7 +70,8 @@ func (c *InspectCmd) describe(env *terminal.Env, m location.Transfer, o *locatio
 		report.Index = describeIndex(index)
 	}
 	// The image configuration is not part of a package; if it cannot be read, only the platform is omitted.
-	if image, err := image.Load(env.Context, o, platform, m.Limits); err == nil && report.Manifest.Platform == "" && !image.Platform().IsZero() {
+	if image, err := image.Load(env.Context, o, platform, m.Limits); err == nil && report.Manifest.Platform == "" &&
+		!image.Platform().IsZero() {
 		report.Manifest.Platform = image.Platform().String()
 	}
 	report.Content, err = c.content(env.Context, o, manifest)

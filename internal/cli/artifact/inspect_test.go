@@ -17,9 +17,13 @@ func TestInspectShowsRefusedPackages(t *testing.T) {
 		kinds  string
 		code   string
 	}{
-		"XRD in a Function": {meta + "apiVersion: apiextensions.crossplane.io/v1\nkind: CompositeResourceDefinition\nmetadata: {name: a.b}\n", "", "ObjectNotAllowed"},
+		"XRD in a Function": {
+			meta + "apiVersion: apiextensions.crossplane.io/v1\nkind: CompositeResourceDefinition\nmetadata: {name: a.b}\n", "",
+			"ObjectNotAllowed",
+		},
 		"duplicate key": {
-			meta + "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: a.b}\nspec: {group: a}\nspec: {group: b}\n",
+			meta +
+				"apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: a.b}\nspec: {group: a}\nspec: {group: b}\n",
 			"CustomResourceDefinition", "DuplicateKey",
 		},
 	} {
@@ -40,7 +44,8 @@ func TestInspectShowsRefusedPackages(t *testing.T) {
 			for _, o := range view.Objects {
 				kinds = append(kinds, o.Kind)
 			}
-			if strings.Join(kinds, " ") != c.kinds || view.Name != "f" || len(view.Problems) != 1 || view.Problems[0].Code.Name != c.code {
+			if strings.Join(kinds, " ") != c.kinds || view.Name != "f" || len(view.Problems) != 1 ||
+				view.Problems[0].Code.Name != c.code {
 				t.Errorf("got %+v", view)
 			}
 			var out bytes.Buffer

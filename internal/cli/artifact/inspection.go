@@ -121,7 +121,9 @@ func describeManifest(m oci.Manifest) manifestView {
 		v.Platform = m.Platform.String()
 	}
 	for _, l := range m.Layers {
-		v.Layers = append(v.Layers, layerView{Digest: l.Digest, MediaType: l.MediaType, Size: l.Size, Annotation: l.Annotations[oci.AnnotationKey]})
+		v.Layers = append(v.Layers, layerView{
+			Digest: l.Digest, MediaType: l.MediaType, Size: l.Size, Annotation: l.Annotations[oci.AnnotationKey],
+		})
 	}
 	return v
 }
@@ -129,8 +131,9 @@ func describeManifest(m oci.Manifest) manifestView {
 func describeContent(pkg *xpkg.Package, index *index.Index, from string, state indexState) contentView {
 	m := pkg.Meta
 	v := contentView{
-		From: from, IndexLayer: state, APIVersion: m.APIVersion, Kind: m.Kind, Name: m.Name, Labels: m.Labels, Annotations: m.Annotations,
-		Crossplane: m.Crossplane, Capabilities: m.Capabilities, ControllerImage: m.ControllerImage,
+		From: from, IndexLayer: state, APIVersion: m.APIVersion, Kind: m.Kind, Name: m.Name, Labels: m.Labels,
+		Annotations: m.Annotations,
+		Crossplane:  m.Crossplane, Capabilities: m.Capabilities, ControllerImage: m.ControllerImage,
 		PermissionRequests: m.PermissionRequests, Objects: []objectView{},
 	}
 	v.Presentation = m.Presentation()

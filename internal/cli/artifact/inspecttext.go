@@ -32,13 +32,17 @@ func writeInspection(w io.Writer, r *inspection, everyObject bool) {
 func writeFacts(w io.Writer, r *inspection) {
 	c := r.Content
 	facts := [][2]string{
-		{"source", r.Source}, {"digest", r.Digest.String()}, {"package", fmt.Sprintf("%s %s (%s)", c.Kind, c.Name, c.APIVersion)},
-		{"platform", r.Manifest.Platform}, {"crossplane", c.Crossplane}, {"capabilities", strings.Join(c.Capabilities, ", ")}, {"controller image", c.ControllerImage},
+		{"source", r.Source}, {"digest", r.Digest.String()},
+		{"package", fmt.Sprintf("%s %s (%s)", c.Kind, c.Name, c.APIVersion)},
+		{"platform", r.Manifest.Platform}, {"crossplane", c.Crossplane}, {"capabilities", strings.Join(c.Capabilities, ", ")},
+		{"controller image", c.ControllerImage},
 	}
 	p := c.Presentation
 	facts = append(facts, [][2]string{
-		{"title", p.Title}, {"description", cmp.Or(p.Description, p.Summary)}, {"category", p.Category}, {"company", p.Company},
-		{"keywords", strings.Join(p.Keywords, ", ")}, {"maintainer", p.Maintainers}, {"owners", p.Owners}, {"license", p.License},
+		{"title", p.Title}, {"description", cmp.Or(p.Description, p.Summary)}, {"category", p.Category},
+		{"company", p.Company},
+		{"keywords", strings.Join(p.Keywords, ", ")}, {"maintainer", p.Maintainers}, {"owners", p.Owners},
+		{"license", p.License},
 		{"website", p.Website}, {"source code", p.Source}, {"stated version", p.Version}, {"package type", p.PackageType},
 		{"first generation", c.Annotations[xpkg.AnnotationFirstGeneration]},
 		{"readme", sizeOf(p.Readme)}, {"icon", iconText(p.Icon)}, {"UI schema", sizeOf(p.UISchema)},

@@ -76,12 +76,14 @@ func (c *LoginCmd) verify(ctx context.Context, registry, user, secret string) er
 		return err
 	}
 	client := remote.New(remote.Options{
-		Keychain: oneLogin{authn.FromConfig(authn.AuthConfig{Username: user, Password: secret})}, UserAgent: "xpkg/" + version.Version, Hosts: hosts, RootCAs: roots,
+		Keychain:  oneLogin{authn.FromConfig(authn.AuthConfig{Username: user, Password: secret})},
+		UserAgent: "xpkg/" + version.Version, Hosts: hosts, RootCAs: roots,
 	})
 	defer client.Close()
 	err = client.Ping(ctx, registry)
 	if errors.Is(err, remote.ErrUnauthorized) {
-		return errcode.From(err).WithDo("Check the name and the password; many registries require an access token in place of the password.")
+		return errcode.From(err).
+			WithDo("Check the name and the password; many registries require an access token in place of the password.")
 	}
 	return err
 }
@@ -176,7 +178,9 @@ func notEmpty(values ...string) error {
 	for _, v := range values {
 		if v == "" {
 			return terminal.ErrUsage.New(nil, "the name or the password is empty").
-				WithDo("Pass the name with --username, and type the password at the prompt or pass it on standard input with --password-stdin.")
+				WithDo(
+					"Pass the name with --username, and type the password at the prompt or pass it on standard input with --password-stdin.",
+				)
 		}
 	}
 	return nil

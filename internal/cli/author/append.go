@@ -47,7 +47,8 @@ func (c *AppendCmd) Run(env *terminal.Env) (err error) {
 		}
 	}
 	if to.Kind == location.Registry && !to.Ref.Digest.IsZero() {
-		return terminal.ErrUsage.New(nil, "the result has a different digest than %s", to).WithDo("Set a tag with --destination.")
+		return terminal.ErrUsage.New(nil, "the result has a different digest than %s", to).
+			WithDo("Set a tag with --destination.")
 	}
 	layers, err := extensionLayers(c.ExtensionsRoot, c.ImageLimits().WithDefaults().Image)
 	if err != nil {

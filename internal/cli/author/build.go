@@ -79,7 +79,9 @@ func (c *BuildCmd) Run(env *terminal.Env) (err error) {
 	if err != nil {
 		return err
 	}
-	in := image.Input{PackageYAML: stream, Examples: folder.Examples(), Extra: []image.ExtraLayer{index}, Base: base, Platform: platform}
+	in := image.Input{
+		PackageYAML: stream, Examples: folder.Examples(), Extra: []image.ExtraLayer{index}, Base: base, Platform: platform,
+	}
 	if err := c.set(&in); err != nil {
 		return err
 	}
@@ -90,14 +92,15 @@ func (c *BuildCmd) Run(env *terminal.Env) (err error) {
 	return c.write(env, pkg, image)
 }
 
-// firstArgument returns the expected kind of the package, and sets the folder of the package. A word that is a kind is not
-// a folder.
+// firstArgument returns the expected kind of the package, and sets the folder of the package. A word that is a kind is
+// not a folder.
 func (c *BuildCmd) firstArgument() (xpkg.Kind, error) {
 	kind := inventory.KindNamed(c.First)
 	switch {
 	case kind != "" || c.First == "":
 	case c.PackageRoot != "":
-		return "", terminal.ErrUsage.New(nil, "%s is not provider, configuration or function", c.First).WithDo("Name the folder of the package once, with -f or without.")
+		return "", terminal.ErrUsage.New(nil, "%s is not provider, configuration or function", c.First).
+			WithDo("Name the folder of the package once, with -f or without.")
 	default:
 		c.PackageRoot = c.First
 	}
@@ -135,7 +138,10 @@ func (c *BuildCmd) write(env *terminal.Env, pkg *xpkg.Package, image *image.Imag
 			return err
 		}
 	}
-	_, err := fmt.Fprintf(env.Messages(file), "%s: %s %s with %s, %s\n", terminal.SafeLine(file), pkg.Meta.Kind, terminal.SafeLine(pkg.Meta.Name), wording.Count(len(pkg.Objects), "object"), image.Digest())
+	_, err := fmt.Fprintf(
+		env.Messages(file), "%s: %s %s with %s, %s\n", terminal.SafeLine(file), pkg.Meta.Kind,
+		terminal.SafeLine(pkg.Meta.Name), wording.Count(len(pkg.Objects), "object"), image.Digest(),
+	)
 	return err
 }
 
@@ -145,7 +151,9 @@ func tellLayers(env *terminal.Env, image *image.Image) error {
 		return err
 	}
 	for _, l := range m.Layers {
-		fmt.Fprintf(env.Stderr, "layer %s, %s %s\n", l.Digest, terminal.Size(l.Size), terminal.Safe(l.Annotations[oci.AnnotationKey]))
+		fmt.Fprintf(
+			env.Stderr, "layer %s, %s %s\n", l.Digest, terminal.Size(l.Size), terminal.Safe(l.Annotations[oci.AnnotationKey]),
+		)
 	}
 	return nil
 }

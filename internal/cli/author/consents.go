@@ -11,7 +11,8 @@ import (
 // maxConsents limits the rules in a sentence about consents.
 const maxConsents = 5
 
-// consents returns what users have to consent to when they install a package, in sentences. A package that cannot be read as a whole has none.
+// consents returns what users have to consent to when they install a package, in sentences. A package that cannot be
+// read as a whole has none.
 func consents(pkg *xpkg.Package) []string {
 	objects, err := desired.Of(pkg, desired.Options{})
 	if err != nil {
@@ -31,7 +32,8 @@ func consents(pkg *xpkg.Package) []string {
 		requests = append(requests, rbac.DescribeEscalation(rule))
 	}
 	if len(requests) > 0 {
-		out = append(out, "users have to approve permissions that amount to control of the cluster (`xpkg approve`): "+wording.Few(requests, maxConsents, "; "))
+		out = append(out, "users have to approve permissions that amount to control of the cluster (`xpkg approve`): "+
+			wording.Few(requests, maxConsents, "; "))
 	}
 	return out
 }

@@ -71,7 +71,10 @@ type conversion struct {
 func (c *ConvertCmd) Run(env *terminal.Env) error {
 	if embeds := c.EmbedRuntimeImage + c.EmbedRuntimeImageTarball + c.EmbedGoProgram; embeds != "" && !c.toFile() {
 		return terminal.ErrUsage.New(nil, "a folder contains no runtime image").
-			WithDo("Name a file that ends in .xpkg, or pass the flag to `xpkg build` for the folder %s.", filepath.Join(c.Output, "package"))
+			WithDo(
+				"Name a file that ends in .xpkg, or pass the flag to `xpkg build` for the folder %s.",
+				filepath.Join(c.Output, "package"),
+			)
 	}
 	at, err := location.Parse(c.Package)
 	if err != nil {
@@ -81,7 +84,9 @@ func (c *ConvertCmd) Run(env *terminal.Env) error {
 		return c.folder(env, at.Path)
 	}
 	return c.WithPackage(env, at, c.Platform, func(m location.Transfer, o *location.Opened, manifest oci.Manifest) error {
-		content, err := packagestream.ReadContent(env.Context, o, manifest, packagestream.Options{Limits: m.Limits, Format: c.StreamLimits()})
+		content, err := packagestream.ReadContent(env.Context, o, manifest, packagestream.Options{
+			Limits: m.Limits, Format: c.StreamLimits(),
+		})
 		if err != nil {
 			return err
 		}
@@ -182,9 +187,11 @@ func (c *ConvertCmd) withoutImage(of *firstgen.Conversion) []firstgen.Loss {
 	lost := firstgen.Loss{Reason: firstgen.ReasonRuntimeImage}
 	switch {
 	case of.Templating != nil && of.Templating.Source.Image == "":
-		lost.File, lost.Field, lost.Message = "behavior.yaml", "source.path", "the templates are in the image of the package, which a folder does not contain"
+		lost.File, lost.Field, lost.Message = "behavior.yaml", "source.path",
+			"the templates are in the image of the package, which a folder does not contain"
 	case of.Image == "" && !of.Runtime.None:
-		lost.File, lost.Message = "install.yaml", "the controller runs the image of the package, which a folder does not contain"
+		lost.File, lost.Message = "install.yaml",
+			"the controller runs the image of the package, which a folder does not contain"
 	default:
 		return nil
 	}
@@ -207,9 +214,14 @@ func (c *ConvertCmd) writeReport(env *terminal.Env, r convertReport) error {
 		fmt.Fprintln(env.Stdout, strings.ReplaceAll(terminal.Safe(l.String()), "\n", `\n`))
 	}
 	if r.RuntimeConfig != "" {
-		fmt.Fprintf(env.Stdout, "%s: the parts of the Deployment that an image cannot contain\n", terminal.SafeLine(r.RuntimeConfig))
+		fmt.Fprintf(
+			env.Stdout, "%s: the parts of the Deployment that an image cannot contain\n", terminal.SafeLine(r.RuntimeConfig),
+		)
 	}
-	return env.Say("%s: Provider %s, %s without an equivalent\n", terminal.SafeLine(r.Output), terminal.SafeLine(r.Name), wording.Count(len(r.Losses), "part"))
+	return env.Say(
+		"%s: Provider %s, %s without an equivalent\n", terminal.SafeLine(r.Output), terminal.SafeLine(r.Name),
+		wording.Count(len(r.Losses), "part"),
+	)
 }
 
 // writeFile writes a package file, and the DeploymentRuntimeConfig beside it.
@@ -238,7 +250,9 @@ func (c *ConvertCmd) writeFile(env *terminal.Env, all *conversion, report *conve
 		if err != nil {
 			return err
 		}
-		if result, err = image.AppendExtensions(env.Context, beside{built, extensions}, extensions, c.ImageLimits()); err != nil {
+		if result, err = image.AppendExtensions(
+			env.Context, beside{built, extensions}, extensions, c.ImageLimits(),
+		); err != nil {
 			return err
 		}
 	}
@@ -280,7 +294,8 @@ func documentationLayers(pkg *firstgen.Package) []image.ExtraLayer {
 // `xpkg append`.
 func (c *ConvertCmd) writeFolder(env *terminal.Env, all *conversion, report *convertReport) error {
 	if entries, err := os.ReadDir(c.Output); err == nil && len(entries) > 0 {
-		return archive.ErrCannotWrite.New(nil, "the folder %s is not empty", c.Output).WithDo("Name a new folder, or a file that ends in .xpkg.")
+		return archive.ErrCannotWrite.New(nil, "the folder %s is not empty", c.Output).
+			WithDo("Name a new folder, or a file that ends in .xpkg.")
 	}
 	files := map[string][]byte{}
 	for _, d := range all.Documents {
@@ -335,7 +350,8 @@ func parseProvides(values []string) (statedProviders, error) {
 		crd, rest, _ := strings.Cut(v, "=")
 		repository, constraint, _ := strings.Cut(rest, "@")
 		ref, ok := firstgen.ParseCRDReference(crd)
-		if _, err := oci.ParseReference(repository+":latest", oci.ParseOptions{}); !ok || err != nil || version.CheckConstraint(constraint, true) != nil {
+		if _, err := oci.ParseReference(repository+":latest", oci.ParseOptions{}); !ok || err != nil ||
+			version.CheckConstraint(constraint, true) != nil {
 			return nil, terminal.ErrUsage.New(nil, "--provides %s is not of the form CRD=REPOSITORY@CONSTRAINT", v).
 				WithDo("Write it in quotes, as in 'clusters.compute.acme.io=ghcr.io/acme/compute@>=v1.0.0'.")
 		}
@@ -367,7 +383,8 @@ func (all statedProviders) checkUsed(required []firstgen.CRDReference) error {
 			}
 			advice = "Remove it, or name a CRD that the package requires: " + wording.Few(names, maxRequiredInText, ", ") + "."
 		}
-		return terminal.ErrUsage.New(nil, "--provides %s: the package does not require %s", p.text, p.crd).WithDo("%s", advice)
+		return terminal.ErrUsage.New(nil, "--provides %s: the package does not require %s", p.text, p.crd).
+			WithDo("%s", advice)
 	}
 	return nil
 }

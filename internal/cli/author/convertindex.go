@@ -15,8 +15,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/firstgen"
 )
 
-// crdProviders finds the packages that define required CRDs: the ones of --provides, and otherwise those of the indexes that
-// are selected without doubt.
+// crdProviders finds the packages that define required CRDs: the ones of --provides, and otherwise those of the indexes
+// that are selected without doubt.
 type crdProviders struct {
 	env    *terminal.Env
 	stated statedProviders
@@ -66,12 +66,15 @@ func (p *crdProviders) of(ref firstgen.CRDReference) (dependency.Dependency, boo
 		}
 		return dependency.Dependency{}, false
 	}
-	fmt.Fprintf(p.env.Stderr, "note: %s\n", terminal.Safe(fmt.Sprintf("%s is provided by %s of %s.", ref, first.Ref(), first.PublisherText())))
+	fmt.Fprintf(
+		p.env.Stderr, "note: %s\n",
+		terminal.Safe(fmt.Sprintf("%s is provided by %s of %s.", ref, first.Ref(), first.PublisherText())),
+	)
 	return dependency.Dependency{Package: first.Repository, Constraint: constraintOf(*first), Kind: first.Type}, true
 }
 
-// find returns the package that provides a kind, or every known kind of a group, in the indexes. It returns nil if several
-// packages provide the kinds of a group.
+// find returns the package that provides a kind, or every known kind of a group, in the indexes. It returns nil if
+// several packages provide the kinds of a group.
 func (p *crdProviders) find(kind dependency.KindRef) (*provide.Candidate, error) {
 	rankings, err := p.finder.RankTogether(p.env.Context, []dependency.KindRef{kind}, provide.Request{})
 	if err != nil {
@@ -102,7 +105,8 @@ func constraintOf(c provide.Candidate) string {
 // commandWith returns this command with a package for a CRD.
 func (c *ConvertCmd) commandWith(kind dependency.KindRef, of provide.Candidate) string {
 	words := []string{"xpkg convert", wording.ShellWord(c.Package), "-o", wording.ShellWord(c.Output)}
-	for _, p := range append(c.Provides[:len(c.Provides):len(c.Provides)], of.CRD()+"="+of.Repository+"@"+constraintOf(of)) {
+	for _, p := range append(c.Provides[:len(c.Provides):len(c.Provides)], of.CRD()+"="+of.Repository+"@"+
+		constraintOf(of)) {
 		words = append(words, "--provides", wording.ShellWord(p))
 	}
 	return strings.Join(words, " ")

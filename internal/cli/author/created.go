@@ -13,7 +13,8 @@ type createdFlag struct {
 	Created string `placeholder:"TIME" env:"SOURCE_DATE_EPOCH" help:"Time in the image, such as that of the commit: in seconds since 1970, or as 2026-01-02T15:04:05Z. Without it, the image contains no time."`
 }
 
-// annotationCreated is the annotation of a manifest with its time (OCI image specification, "Pre-Defined Annotation Keys").
+// annotationCreated is the annotation of a manifest with its time (OCI image specification, "Pre-Defined Annotation
+// Keys").
 const annotationCreated = "org.opencontainers.image.created"
 
 // set sets the time in the configuration and the manifest of an image.
@@ -24,7 +25,9 @@ func (f createdFlag) set(in *image.Input) error {
 	created, err := parseTime(f.Created)
 	if err != nil {
 		return terminal.ErrUsage.New(err, "--created %.40q (SOURCE_DATE_EPOCH) is not a time", f.Created).
-			WithDo("Write seconds since 1970, as `git log -1 --format=%%ct` prints them, or a time such as 2026-01-02T15:04:05Z.")
+			WithDo(
+				"Write seconds since 1970, as `git log -1 --format=%%ct` prints them, or a time such as 2026-01-02T15:04:05Z.",
+			)
 	}
 	in.Created = created
 	in.Annotations = map[string]string{annotationCreated: created.Format(time.RFC3339)}

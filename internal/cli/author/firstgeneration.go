@@ -18,8 +18,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg/check"
 )
 
-// crossplaneYAML is the metadata file of a package of today. A folder that contains it is never read as a package of the
-// first generation.
+// crossplaneYAML is the metadata file of a package of today. A folder that contains it is never read as a package of
+// the first generation.
 const crossplaneYAML = "crossplane.yaml"
 
 // firstFolder is a folder with a package of the first generation.
@@ -28,8 +28,8 @@ type firstFolder struct {
 	at  firstgen.Location
 }
 
-// findFirst returns the package of the first generation in a folder, and false if there is none. It fails if the place of the
-// package is a link out of the folder.
+// findFirst returns the package of the first generation in a folder, and false if there is none. It fails if the place
+// of the package is a link out of the folder.
 func findFirst(dir string) (firstFolder, bool, error) {
 	root, err := fileutil.OpenFolder(dir)
 	if err != nil {
@@ -51,25 +51,31 @@ const appFile = "app.yaml"
 
 var anObject = lazyregexp.New(`(?m)^["']?kind["']?:`)
 
-// checkInside fails for a folder that is itself the content of a package of the first generation, and names the folder above it from which
-// the package is read.
+// checkInside fails for a folder that is itself the content of a package of the first generation, and names the folder
+// above it from which the package is read.
 func checkInside(fsys fs.FS, dir string) error {
 	text, err := fs.ReadFile(fsys, appFile)
 	if err != nil || anObject().Match(text) {
 		return nil //nolint:nilerr // The caller reads the folder, and reports why it cannot.
 	}
-	inside := firstgen.ErrNoRegistryFolder.New(nil, "%s contains the files of a package of the first generation, which is read from the folder above %s", dir, firstgen.Folder)
+	inside := firstgen.ErrNoRegistryFolder.New(
+		nil, "%s contains the files of a package of the first generation, which is read from the folder above %s", dir,
+		firstgen.Folder,
+	)
 	here, _ := os.Stat(dir)
 	for above, n := filepath.Join(dir, ".."), 0; n < 3; above, n = filepath.Join(above, ".."), n+1 {
 		f, ok, err := findFirst(above)
 		if err != nil || !ok {
 			continue
 		}
-		if there, err := os.Stat(filepath.Join(above, filepath.FromSlash(f.at.Root))); err == nil && os.SameFile(here, there) {
+		if there, err := os.Stat(filepath.Join(above, filepath.FromSlash(f.at.Root))); err == nil &&
+			os.SameFile(here, there) {
 			return inside.WithDo("Name the folder %s instead.", above)
 		}
 	}
-	return inside.WithDo("Move the files into a folder with the name %s, and name the folder that contains it.", firstgen.Folder)
+	return inside.WithDo(
+		"Move the files into a folder with the name %s, and name the folder that contains it.", firstgen.Folder,
+	)
 }
 
 // use calls read with the file system of the folder.
@@ -125,7 +131,9 @@ func lintFirst(pkg *firstgen.Package, err error, strict bool, limits xpkg.Limits
 	}
 	placer := firstgen.NewPlacer(pkg, c)
 	found = append(found, placer.IgnoredSettings()...)
-	for _, f := range check.Stream(c.Stream(), xpkg.ReadOptions{Policy: policy, Limits: limits}, everyCheck(policy, limits)) {
+	for _, f := range check.Stream(
+		c.Stream(), xpkg.ReadOptions{Policy: policy, Limits: limits}, everyCheck(policy, limits),
+	) {
 		if f, ok := placer.Place(f); ok {
 			found = append(found, f)
 		}

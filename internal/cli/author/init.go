@@ -44,17 +44,20 @@ func (c *InitCmd) Run(env *terminal.Env) error {
 		Group: cmp.Or(c.Group, defaultGroup(kind, c.Name)), Module: cmp.Or(c.Module, "example.org/"+c.Name),
 	}
 	if problems := validation.IsDNS1123Subdomain(p.Group); len(problems) > 0 || !strings.Contains(p.Group, ".") {
-		return terminal.ErrUsage.New(nil, "%.80q is not an API group", p.Group).WithDo("Write a domain name in lower case, such as boats.example.org.")
+		return terminal.ErrUsage.New(nil, "%.80q is not an API group", p.Group).
+			WithDo("Write a domain name in lower case, such as boats.example.org.")
 	}
 	if !isModulePath(p.Module) {
-		return terminal.ErrUsage.New(nil, "%.80q is not the path of a Go module", p.Module).WithDo("Write a path such as github.com/acme/%s.", c.Name)
+		return terminal.ErrUsage.New(nil, "%.80q is not the path of a Go module", p.Module).
+			WithDo("Write a path such as github.com/acme/%s.", c.Name)
 	}
 	folder := cmp.Or(c.Directory, c.Name)
 	count, err := p.Write(folder)
 	var known *errcode.Error
 	switch {
 	case err != nil && !errors.As(err, &known):
-		return archive.ErrCannotWrite.New(err, "cannot write the package to %s", folder).WithDo("%s", cmp.Or(fileutil.DirectoryAdvice(err, folder, "--directory"), archive.ErrCannotWrite.Fix))
+		return archive.ErrCannotWrite.New(err, "cannot write the package to %s", folder).
+			WithDo("%s", cmp.Or(fileutil.DirectoryAdvice(err, folder, "--directory"), archive.ErrCannotWrite.Fix))
 	case err != nil:
 		return err
 	}
@@ -62,8 +65,8 @@ func (c *InitCmd) Run(env *terminal.Env) error {
 	return env.Say("%s: %s %s with %s\n", terminal.Safe(folder), c.Kind, c.Name, wording.Count(count, "file"))
 }
 
-// checkInitName returns an error for a name with which the package cannot be installed: each revision has a label with the name, and
-// a runtime has a Service with it.
+// checkInitName returns an error for a name with which the package cannot be installed: each revision has a label with
+// the name, and a runtime has a Service with it.
 func checkInitName(kind, name string) error {
 	if err := selection.CheckNewName(name); err != nil {
 		return err
@@ -83,11 +86,13 @@ func checkInitName(kind, name string) error {
 func isModulePath(path string) bool {
 	elements := strings.Split(path, "/")
 	return modulePath.MatchString(path) && !slices.Contains([]string{"std", "cmd"}, elements[0]) &&
-		!slices.ContainsFunc(elements, func(e string) bool { return e == "vendor" || strings.HasPrefix(e, ".") || strings.HasSuffix(e, ".") })
+		!slices.ContainsFunc(
+			elements, func(e string) bool { return e == "vendor" || strings.HasPrefix(e, ".") || strings.HasSuffix(e, ".") },
+		)
 }
 
-// defaultGroup returns an API group for a package: boats.example.org for provider-boats. The group of a function has the
-// additional label fn, because its kinds are inputs and not resources.
+// defaultGroup returns an API group for a package: boats.example.org for provider-boats. The group of a function has
+// the additional label fn, because its kinds are inputs and not resources.
 func defaultGroup(kind, name string) string {
 	word := strings.ReplaceAll(cmp.Or(strings.TrimPrefix(name, kind+"-"), name), ".", "-")
 	if kind == "function" {

@@ -161,7 +161,9 @@ func (c *LintCmd) lintFolder(env *terminal.Env, dir string) ([]xpkg.Finding, err
 }
 
 func (c *LintCmd) lintStream(stream []byte, name string) []xpkg.Finding {
-	return c.check(xpkg.Inspect(stream, xpkg.ReadOptions{File: name, Policy: authorPolicy(c.Strict), Limits: c.StreamLimits()}))
+	return c.check(xpkg.Inspect(stream, xpkg.ReadOptions{
+		File: name, Policy: authorPolicy(c.Strict), Limits: c.StreamLimits(),
+	}))
 }
 
 // check returns the findings of a package and those of its reading, and notes the consents.
@@ -190,7 +192,9 @@ func (c *LintCmd) lintImage(env *terminal.Env, at location.Location) (_ []xpkg.F
 	if err != nil {
 		return nil, err
 	}
-	content, err := packagestream.ReadContent(env.Context, o, manifest, packagestream.Options{Limits: m.Limits, Format: c.StreamLimits()})
+	content, err := packagestream.ReadContent(env.Context, o, manifest, packagestream.Options{
+		Limits: m.Limits, Format: c.StreamLimits(),
+	})
 	if xpkg.Findings(err) != nil || content.First != nil {
 		found, err := lintFirst(content.First, err, c.Strict, c.StreamLimits())
 		return firstgen.PlaceFindings(firstgen.Folder, append(found, c.lintTag(at, content.Stream, "app.yaml")...)), err
@@ -205,8 +209,8 @@ func (c *LintCmd) lintImage(env *terminal.Env, at location.Location) (_ []xpkg.F
 	return found, nil
 }
 
-// lintTag reports a package of the first generation, or one that was converted from it, whose version, which file states,
-// differs from the tag of its image.
+// lintTag reports a package of the first generation, or one that was converted from it, whose version, which file
+// states, differs from the tag of its image.
 func (c *LintCmd) lintTag(at location.Location, stream []byte, file string) []xpkg.Finding {
 	if at.Kind != location.Registry {
 		return nil
@@ -216,7 +220,9 @@ func (c *LintCmd) lintTag(at location.Location, stream []byte, file string) []xp
 		return nil // The check of the package reports metadata that cannot be read.
 	}
 	if err := firstgen.CheckConvertedTag(meta, at.Ref.Tag); err != nil {
-		return []xpkg.Finding{{Code: firstgen.ErrVersionMismatch, Severity: xpkg.Error, Message: err.Error(), File: file, Fix: errcode.From(err).Do}}
+		return []xpkg.Finding{{
+			Code: firstgen.ErrVersionMismatch, Severity: xpkg.Error, Message: err.Error(), File: file, Fix: errcode.From(err).Do,
+		}}
 	}
 	return nil
 }
@@ -236,5 +242,8 @@ func (c *LintCmd) lintIndex(env *terminal.Env, a oci.Artifact, m oci.Manifest, s
 	if err == nil {
 		return nil
 	}
-	return &xpkg.Finding{Code: indexlayer.ErrMismatch, Severity: xpkg.Error, Message: "the index layer does not match the package: " + err.Error(), Fix: indexlayer.ErrMismatch.Fix}
+	return &xpkg.Finding{
+		Code: indexlayer.ErrMismatch, Severity: xpkg.Error,
+		Message: "the index layer does not match the package: " + err.Error(), Fix: indexlayer.ErrMismatch.Fix,
+	}
 }

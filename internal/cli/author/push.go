@@ -101,14 +101,17 @@ func (c *PushCmd) push(env *terminal.Env, files []string, ref oci.Reference, kin
 	return err
 }
 
-// checkTag fails for a package whose files or metadata cannot be read, and for a package of the first generation, or one that was converted from
-// it, that states another version than its tag: they could not be installed. Other images can be pushed.
+// checkTag fails for a package whose files or metadata cannot be read, and for a package of the first generation, or
+// one that was converted from it, that states another version than its tag: they could not be installed. Other images
+// can be pushed.
 func (c *PushCmd) checkTag(env *terminal.Env, a oci.Artifact, ref oci.Reference) error {
 	m, err := oci.FindManifest(env.Context, a, oci.Platform{}, c.ImageLimits())
 	if err != nil {
 		return nil // The push reports a manifest that it cannot read.
 	}
-	content, err := packagestream.ReadContent(env.Context, a, m, packagestream.Options{Limits: c.ImageLimits(), Format: c.StreamLimits()})
+	content, err := packagestream.ReadContent(env.Context, a, m, packagestream.Options{
+		Limits: c.ImageLimits(), Format: c.StreamLimits(),
+	})
 	if errors.Is(err, oci.ErrNoPackageYAML) {
 		return nil // The image is no package, but for example a runtime image.
 	}
@@ -154,8 +157,9 @@ func (c *PushCmd) join(env *terminal.Env, archives []*archive.Archive) (oci.Arti
 	var images []*image.Image
 	for i, archive := range archives {
 		if archive.Root().MediaType.IsIndex() {
-			return nil, image.ErrInvalidImageInput.New(nil, "file %d of %d is already an index of several platforms", i+1, len(archives)).
-				WithDo("Push it separately.")
+			return nil,
+				image.ErrInvalidImageInput.New(nil, "file %d of %d is already an index of several platforms", i+1, len(archives)).
+					WithDo("Push it separately.")
 		}
 		a, err := annotate(env.Context, archive, c.OCIAnnotation, c.ImageLimits())
 		if err != nil {

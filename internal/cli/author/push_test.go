@@ -18,12 +18,25 @@ func TestPackagesThatCannotBeReadAreNotPushed(t *testing.T) {
 		in   image.Input
 		code *errcode.Code
 	}{
-		"package":          {image.Input{PackageYAML: []byte("apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: a}\n")}, nil},
-		"no metadata":      {image.Input{PackageYAML: []byte("apiVersion: v1\nkind: ConfigMap\n")}, &xpkg.ErrNoMeta},
-		"no YAML":          {image.Input{PackageYAML: []byte("apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: a\n")}, &xpkg.ErrNoMeta},
-		"wrong type":       {image.Input{PackageYAML: []byte("apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: a}\nspec: {dependsOn: nothing}\n")}, &xpkg.ErrMalformedMeta},
-		"wrong kind":       {image.Input{PackageYAML: []byte("apiVersion: meta.pkg.crossplane.io/v1\nkind: Bundle\nmetadata: {name: a}\n")}, &xpkg.ErrUnsupportedMeta},
-		"first generation": {image.Input{Registry: []image.File{{Path: "app.yaml", Data: []byte("permissionScope: All\n")}}}, &firstgen.ErrInvalidApp},
+		"package": {image.Input{
+			PackageYAML: []byte("apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: a}\n"),
+		}, nil},
+		"no metadata": {image.Input{PackageYAML: []byte("apiVersion: v1\nkind: ConfigMap\n")}, &xpkg.ErrNoMeta},
+		"no YAML": {
+			image.Input{PackageYAML: []byte("apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: a\n")},
+			&xpkg.ErrNoMeta,
+		},
+		"wrong type": {image.Input{PackageYAML: []byte(
+			"apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: a}\nspec: {dependsOn: nothing}\n",
+		)}, &xpkg.ErrMalformedMeta},
+		"wrong kind": {
+			image.Input{PackageYAML: []byte("apiVersion: meta.pkg.crossplane.io/v1\nkind: Bundle\nmetadata: {name: a}\n")},
+			&xpkg.ErrUnsupportedMeta,
+		},
+		"first generation": {
+			image.Input{Registry: []image.File{{Path: "app.yaml", Data: []byte("permissionScope: All\n")}}},
+			&firstgen.ErrInvalidApp,
+		},
 	} {
 		c.in.Platform = oci.Platform{OS: "linux", Architecture: "amd64"}
 		built, err := image.Build(t.Context(), c.in)

@@ -33,7 +33,9 @@ type runtimeFlags struct {
 
 // runtime returns the runtime image, or nil. Its layers are read until done is called; the caller calls done if there
 // is no error.
-func (f runtimeFlags) runtime(env *terminal.Env, t location.TransferFlags) (_ *image.Image, done func() error, err error) {
+func (f runtimeFlags) runtime(
+	env *terminal.Env, t location.TransferFlags,
+) (_ *image.Image, done func() error, err error) {
 	done = func() error { return nil }
 	if f.EmbedRuntimeImage == "" && f.EmbedRuntimeImageTarball == "" && f.EmbedGoProgram == "" {
 		return nil, done, nil
@@ -97,7 +99,9 @@ func fromDaemon(ctx context.Context, name string, t location.TransferFlags) (*ar
 
 // fromRegistry returns an image from the registry in its name. A name without a registry is never read from
 // Docker Hub: it names a local image, and the image with that name on Docker Hub can be a different one.
-func (f runtimeFlags) fromRegistry(env *terminal.Env, t location.TransferFlags, why error) (oci.Artifact, func() error, error) {
+func (f runtimeFlags) fromRegistry(
+	env *terminal.Env, t location.TransferFlags, why error,
+) (oci.Artifact, func() error, error) {
 	nothing := func() error { return nil }
 	ref, err := oci.ParseReference(f.EmbedRuntimeImage, oci.ParseOptions{})
 	if err != nil {

@@ -128,15 +128,18 @@ func addFlag(c *cobra.Command, persistent bool, f *kong.Flag, values map[string]
 	if f.IsBool() || f.IsCounter() {
 		return
 	}
-	err := c.RegisterFlagCompletionFunc(f.Name, func(c *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
-		return complete(c, args, word, f.Value, values)
-	})
+	err := c.RegisterFlagCompletionFunc(f.Name,
+		func(c *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+			return complete(c, args, word, f.Value, values)
+		})
 	// The flag was added above.
 	cobra.CheckErr(err)
 }
 
 // complete returns the completions of an argument or the value of a flag.
-func complete(c *cobra.Command, args []string, word string, v *kong.Value, values map[string]Values) ([]string, cobra.ShellCompDirective) {
+func complete(
+	c *cobra.Command, args []string, word string, v *kong.Value, values map[string]Values,
+) ([]string, cobra.ShellCompDirective) {
 	if v.Enum != "" {
 		var out []string
 		for _, value := range v.EnumSlice() {

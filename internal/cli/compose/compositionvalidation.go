@@ -46,9 +46,9 @@ func (v *resourceValidation) addInstalledFunctions(resources []resource) {
 	}
 }
 
-// validateComposition validates the kind of the composite resource of a Composition, the names of its functions, and the templates
-// of its resources: in steps of function-patch-and-transform, and in spec.resources. It validates the inputs of functions whose
-// packages have a schema for them.
+// validateComposition validates the kind of the composite resource of a Composition, the names of its functions, and
+// the templates of its resources: in steps of function-patch-and-transform, and in spec.resources. It validates the
+// inputs of functions whose packages have a schema for them.
 func (v *resourceValidation) validateComposition(r resource) {
 	before := len(v.findings)
 	spec := object(r.object["spec"])
@@ -95,8 +95,8 @@ func (v *resourceValidation) unknownFunction(name string) string {
 	return text + "; known functions: " + strings.Join(names, ", ")
 }
 
-// functionNames returns the names that the Function object of a package may have: the one that a cluster gives to a dependency, and
-// those of the package and of its repository, which users choose.
+// functionNames returns the names that the Function object of a package may have: the one that a cluster gives to a
+// dependency, and those of the package and of its repository, which users choose.
 func functionNames(p dependencies.Content) []string {
 	return []string{p.Name, p.Meta.Name, path.Base(p.Locked.Repository)}
 }

@@ -1,4 +1,5 @@
-// Package compose contains the commands and the parts of commands that compose resources with Crossplane core or functions.
+// Package compose contains the commands and the parts of commands that compose resources with Crossplane core or
+// functions.
 package compose
 
 import (
@@ -58,7 +59,8 @@ func OpenCore(env *terminal.Env, where string, args []string) (manager.Core, err
 	case location.Registry:
 		return c, nil
 	case location.Stream:
-		return nil, terminal.ErrUsage.New(nil, "the image of Crossplane core cannot be read from the standard input").WithDo("Pass a reference, an archive, or an executable.")
+		return nil, terminal.ErrUsage.New(nil, "the image of Crossplane core cannot be read from the standard input").
+			WithDo("Pass a reference, an archive, or an executable.")
 	case location.File:
 		executable, err := localcore.IsExecutable(l.Path)
 		if errors.Is(err, os.ErrNotExist) {
@@ -96,7 +98,10 @@ func (c *core) Contents() []oci.Digest {
 }
 
 // Start implements [manager.Core].
-func (c *core) Start(ctx context.Context, o *controller.Options, source *fetch.Source, roots *sandbox.Roots, host *processruntime.Host, dir string) (wait func(), err error) {
+func (c *core) Start(
+	ctx context.Context, o *controller.Options, source *fetch.Source, roots *sandbox.Roots, host *processruntime.Host,
+	dir string,
+) (wait func(), err error) {
 	defer func() {
 		if err != nil && ctx.Err() == nil {
 			c.reports.Refused(err)
@@ -124,7 +129,8 @@ func (c *core) Start(ctx context.Context, o *controller.Options, source *fetch.S
 		o.Log.WarnContext(ctx, "the version of Crossplane core is unknown, so packages are not checked against it")
 	}
 	local, err := localcore.New(localcore.Options{
-		Config: o.Config, Namespace: controller.DefaultNamespace, Image: image, Supervisor: host.Supervisor, Images: host.Images,
+		Config: o.Config, Namespace: controller.DefaultNamespace, Image: image, Supervisor: host.Supervisor,
+		Images:  host.Images,
 		Address: host.Address, Args: c.args, Log: o.Log, Now: time.Now,
 	})
 	if err != nil {

@@ -108,7 +108,9 @@ func (c *RenderCmd) roots() []string {
 }
 
 // call starts the functions, and runs the pipeline.
-func (c *RenderCmd) call(env *terminal.Env, plan []plannedFunction, closure *dependencies.Closure, in composition.Input) (out composition.Output, err error) {
+func (c *RenderCmd) call(
+	env *terminal.Env, plan []plannedFunction, closure *dependencies.Closure, in composition.Input,
+) (out composition.Output, err error) {
 	running, err := c.startFunctions(env, plan, closure)
 	if err != nil {
 		return composition.Output{}, err
@@ -123,13 +125,18 @@ func (c *RenderCmd) call(env *terminal.Env, plan []plannedFunction, closure *dep
 func (c *RenderCmd) reportResults(env *terminal.Env, results []composition.Result) {
 	for _, r := range results {
 		if r.Severity != protocol.SeverityNormal || env.Verbose {
-			fmt.Fprintf(env.Stderr, "%s: step %s: %s\n", strings.ToLower(strings.TrimPrefix(r.Severity.String(), "SEVERITY_")), terminal.Safe(r.Step), terminal.Safe(r.Message))
+			fmt.Fprintf(
+				env.Stderr, "%s: step %s: %s\n", strings.ToLower(strings.TrimPrefix(r.Severity.String(), "SEVERITY_")),
+				terminal.Safe(r.Step), terminal.Safe(r.Message),
+			)
 		}
 	}
 }
 
 // finish prints the rendered resources, and validates them.
-func (c *RenderCmd) finish(env *terminal.Env, v *resourceValidation, in composition.Input, out composition.Output) error {
+func (c *RenderCmd) finish(
+	env *terminal.Env, v *resourceValidation, in composition.Input, out composition.Output,
+) error {
 	if err := checkScopes(v, in.Composite, out.Composed); err != nil {
 		return err
 	}
@@ -157,7 +164,9 @@ func (c *RenderCmd) additions(out composition.Output) []map[string]any {
 	var all []map[string]any
 	if c.IncludeFunctionResults {
 		for _, r := range out.Results {
-			all = append(all, map[string]any{"apiVersion": apiVersion, "kind": "Result", "step": r.Step, "severity": r.Severity.String(), "message": r.Message})
+			all = append(all, map[string]any{
+				"apiVersion": apiVersion, "kind": "Result", "step": r.Step, "severity": r.Severity.String(), "message": r.Message,
+			})
 		}
 	}
 	if c.IncludeContext && out.Context != nil {
@@ -170,7 +179,9 @@ func (c *RenderCmd) additions(out composition.Output) []map[string]any {
 func checkScopes(v *resourceValidation, xr *unstructured.Unstructured, composed []*unstructured.Unstructured) error {
 	for _, o := range composed {
 		if xr.GetNamespace() != "" && v.schemas.ClusterScoped(o.GroupVersionKind()) {
-			return composition.ErrDesiredResource.New(nil, "%s %s is in a namespace and cannot compose %s, which is not", xr.GetKind(), xr.GetName(), o.GetKind())
+			return composition.ErrDesiredResource.New(
+				nil, "%s %s is in a namespace and cannot compose %s, which is not", xr.GetKind(), xr.GetName(), o.GetKind(),
+			)
 		}
 	}
 	return nil
@@ -192,7 +203,8 @@ func (c *RenderCmd) validate(env *terminal.Env, v *resourceValidation, resources
 		v.validate(env, r)
 	}
 	xpkg.SortFindings(v.findings)
-	if err := (view.OutputFlag{}).Print(env.Stderr, nil, func(w io.Writer) { author.WriteFindings(w, v.findings) }); err != nil {
+	if err := (view.OutputFlag{}).
+		Print(env.Stderr, nil, func(w io.Writer) { author.WriteFindings(w, v.findings) }); err != nil {
 		return err
 	}
 	fmt.Fprintf(env.Stderr, "%s\n", terminal.Safe(v.summary(len(all))))

@@ -74,7 +74,9 @@ func (c *RenderCmd) functionObjects(env *terminal.Env) ([]functionObject, error)
 	var out []functionObject
 	for _, o := range objects {
 		if o.GetKind() != v1.FunctionKind || o.GroupVersionKind().Group != v1.Group {
-			return nil, composition.ErrCompositionInvalid.New(nil, "%s contains %s of %s and not only Functions", c.FunctionsFile, o.GetKind(), o.GetAPIVersion())
+			return nil, composition.ErrCompositionInvalid.New(
+				nil, "%s contains %s of %s and not only Functions", c.FunctionsFile, o.GetKind(), o.GetAPIVersion(),
+			)
 		}
 		spec := object(o.Object["spec"])
 		f := functionObject{name: o.GetName(), annotations: o.GetAnnotations()}
@@ -100,7 +102,8 @@ func (f functionObject) development() bool {
 	return f.annotations[runtimeAnnotation] == developmentRuntime
 }
 
-// target returns the address of a function that its developer runs, or "". It fails with FunctionRuntime for another runtime.
+// target returns the address of a function that its developer runs, or "". It fails with FunctionRuntime for another
+// runtime.
 func (f functionObject) target() (string, error) {
 	if f.development() {
 		if t := f.annotations[targetAnnotation]; t != "" {
@@ -110,7 +113,9 @@ func (f functionObject) target() (string, error) {
 	}
 	for _, key := range slices.Sorted(maps.Keys(f.annotations)) {
 		if key == runtimeAnnotation && f.annotations[key] != "" || strings.HasPrefix(key, dockerAnnotations) {
-			return "", ErrFunctionRuntime.New(nil, "%s has the annotation %s: %s", strings.TrimSpace("the Function "+f.name), key, f.annotations[key])
+			return "", ErrFunctionRuntime.New(
+				nil, "%s has the annotation %s: %s", strings.TrimSpace("the Function "+f.name), key, f.annotations[key],
+			)
 		}
 	}
 	return "", nil
@@ -134,7 +139,9 @@ type plannedFunction struct {
 }
 
 // selectFunctions returns the functions of a composition.
-func selectFunctions(env *terminal.Env, c composition.Composition, objects []functionObject, closure *dependencies.Closure) ([]plannedFunction, error) {
+func selectFunctions(
+	env *terminal.Env, c composition.Composition, objects []functionObject, closure *dependencies.Closure,
+) ([]plannedFunction, error) {
 	var out []plannedFunction
 	for _, name := range c.Functions() {
 		f, err := selectFunction(env, name, objects, closure)
@@ -146,7 +153,9 @@ func selectFunctions(env *terminal.Env, c composition.Composition, objects []fun
 	return out, nil
 }
 
-func selectFunction(env *terminal.Env, name string, objects []functionObject, closure *dependencies.Closure) (plannedFunction, error) {
+func selectFunction(
+	env *terminal.Env, name string, objects []functionObject, closure *dependencies.Closure,
+) (plannedFunction, error) {
 	i := slices.IndexFunc(objects, func(f functionObject) bool { return f.name == name })
 	if i < 0 {
 		i = len(objects) - 1
@@ -168,8 +177,9 @@ func selectFunction(env *terminal.Env, name string, objects []functionObject, cl
 	if o.pkg == "" {
 		return similarFunction(env, name, closure)
 	}
-	return plannedFunction{}, ErrFunctionUnknown.New(nil, "the package %s of the Function %s is not among the packages", o.pkg, name).
-		WithDo("Add the package to the lock file with `xpkg resolve`, or omit --lock.")
+	return plannedFunction{},
+		ErrFunctionUnknown.New(nil, "the package %s of the Function %s is not among the packages", o.pkg, name).
+			WithDo("Add the package to the lock file with `xpkg resolve`, or omit --lock.")
 }
 
 // samePackage reports whether a reference names the repository of a package.
@@ -178,8 +188,8 @@ func samePackage(reference string, p dependencies.Content) bool {
 	return err == nil && ref.Name() == p.Locked.Repository
 }
 
-// similarFunction returns the function whose package has the name that a composition uses. In a cluster, such a function must
-// be installed with that name, because as a dependency it has another one.
+// similarFunction returns the function whose package has the name that a composition uses. In a cluster, such a
+// function must be installed with that name, because as a dependency it has another one.
 func similarFunction(env *terminal.Env, name string, closure *dependencies.Closure) (plannedFunction, error) {
 	var known []string
 	var found []dependencies.Content
@@ -193,13 +203,16 @@ func similarFunction(env *terminal.Env, name string, closure *dependencies.Closu
 		}
 	}
 	if len(found) == 1 {
-		fmt.Fprintf(env.Stderr, "note: the function %s is taken from %s, which a cluster installs as %s if it is a dependency\n",
+		fmt.Fprintf(env.Stderr,
+			"note: the function %s is taken from %s, which a cluster installs as %s if it is a dependency\n",
 			terminal.Safe(name), terminal.Safe(found[0].Reference), terminal.Safe(found[0].Name))
 		return plannedFunction{name: name, content: found[0]}, nil
 	}
 	err := ErrFunctionUnknown.New(nil, "the function %s of the composition is not known", name)
 	if len(known) > 0 {
-		return plannedFunction{}, err.WithDo("Correct functionRef.name in the composition; the packages have the functions %s.", strings.Join(known, ", "))
+		return plannedFunction{}, err.WithDo(
+			"Correct functionRef.name in the composition; the packages have the functions %s.", strings.Join(known, ", "),
+		)
 	}
 	return plannedFunction{}, err
 }
@@ -237,7 +250,9 @@ func (r *runningFunctions) Call(ctx context.Context, name string, q *protocol.Re
 }
 
 // startFunctions connects to functions that run, and starts the others.
-func (c *RenderCmd) startFunctions(env *terminal.Env, plan []plannedFunction, closure *dependencies.Closure) (_ *runningFunctions, err error) {
+func (c *RenderCmd) startFunctions(
+	env *terminal.Env, plan []plannedFunction, closure *dependencies.Closure,
+) (_ *runningFunctions, err error) {
 	r := &runningFunctions{clients: map[string]*call.Client{}}
 	defer func() {
 		if err != nil {
@@ -267,7 +282,9 @@ func (c *RenderCmd) startFunctions(env *terminal.Env, plan []plannedFunction, cl
 }
 
 // startFunction starts the function of a package, and returns its address.
-func (c *RenderCmd) startFunction(env *terminal.Env, r *runningFunctions, f plannedFunction, closure *dependencies.Closure, images *sandbox.Roots) (_ string, err error) {
+func (c *RenderCmd) startFunction(
+	env *terminal.Env, r *runningFunctions, f plannedFunction, closure *dependencies.Closure, images *sandbox.Roots,
+) (_ string, err error) {
 	task := terminal.StartTask(env.Stderr, "starting the function %s", f.name)
 	defer task.End()
 	if r.host == nil {
@@ -305,7 +322,9 @@ func (c *RenderCmd) images(closure *dependencies.Closure) (*sandbox.Roots, error
 }
 
 // imageOf returns the image of a function: its package, or the image in its metadata.
-func imageOf(ctx context.Context, p dependencies.Content, closure *dependencies.Closure) (fetch.Origin, oci.Digest, error) {
+func imageOf(
+	ctx context.Context, p dependencies.Content, closure *dependencies.Closure,
+) (fetch.Origin, oci.Digest, error) {
 	if p.Meta.ControllerImage == "" {
 		origin, err := closure.Locate(ctx, p.Locked.Reference())
 		return origin, p.Locked.Digest, err

@@ -34,7 +34,9 @@ func (c *RenderCmd) input(env *terminal.Env) (in composition.Input, err error) {
 	}
 	in.Composite = xrs[0]
 	if in.Composite.GetKind() == "" || in.Composite.GetAPIVersion() == "" || in.Composite.GetName() == "" {
-		return in, composition.ErrCompositionInvalid.New(nil, "the composite resource in %s has no apiVersion, kind or name", c.CompositeResource)
+		return in, composition.ErrCompositionInvalid.New(
+			nil, "the composite resource in %s has no apiVersion, kind or name", c.CompositeResource,
+		)
 	}
 	if in.Observed, err = c.objects(env, c.ObservedResources); err != nil {
 		return in, err
@@ -111,9 +113,12 @@ func (c *RenderCmd) secrets(env *terminal.Env) ([]composition.Secret, error) {
 	for _, doc := range docs {
 		var s corev1.Secret
 		if err := doc.Decode(&s); err != nil || s.Kind != "Secret" {
-			return nil, composition.ErrCompositionInvalid.New(err, "%s contains something else than Secrets", c.FunctionCredentials)
+			return nil,
+				composition.ErrCompositionInvalid.New(err, "%s contains something else than Secrets", c.FunctionCredentials)
 		}
-		secret := composition.Secret{SecretRef: composition.SecretRef{Namespace: s.Namespace, Name: s.Name}, Data: map[string][]byte{}}
+		secret := composition.Secret{
+			SecretRef: composition.SecretRef{Namespace: s.Namespace, Name: s.Name}, Data: map[string][]byte{},
+		}
 		maps.Copy(secret.Data, s.Data)
 		for key, value := range s.StringData {
 			secret.Data[key] = []byte(value)
@@ -172,8 +177,11 @@ func (c *RenderCmd) addSchemas(env *terminal.Env, v *resourceValidation) error {
 	return nil
 }
 
-// addDefinitions adds the schemas of the packages, of the folders and of --xrd. It returns the documents of the folders.
-func (c *RenderCmd) addDefinitions(env *terminal.Env, v *resourceValidation, closure *dependencies.Closure) ([]xpkg.Document, error) {
+// addDefinitions adds the schemas of the packages, of the folders and of --xrd. It returns the documents of the
+// folders.
+func (c *RenderCmd) addDefinitions(
+	env *terminal.Env, v *resourceValidation, closure *dependencies.Closure,
+) ([]xpkg.Document, error) {
 	for _, p := range closure.All() {
 		if err := v.addPackage(p.Package, p.Reference); err != nil {
 			return nil, err
@@ -202,7 +210,9 @@ func (c *RenderCmd) addDefinitions(env *terminal.Env, v *resourceValidation, clo
 }
 
 // selectComposition returns the composition of the file, or that of the packages.
-func (c *RenderCmd) selectComposition(env *terminal.Env, xr *unstructured.Unstructured, own []xpkg.Document, closure *dependencies.Closure) (composition.Composition, error) {
+func (c *RenderCmd) selectComposition(
+	env *terminal.Env, xr *unstructured.Unstructured, own []xpkg.Document, closure *dependencies.Closure,
+) (composition.Composition, error) {
 	if c.CompositionFile != "" {
 		return c.givenComposition(env, xr)
 	}
@@ -249,14 +259,17 @@ func (c *RenderCmd) selectComposition(env *terminal.Env, xr *unstructured.Unstru
 }
 
 // givenComposition returns the composition of the file, which must fit the composite resource.
-func (c *RenderCmd) givenComposition(env *terminal.Env, xr *unstructured.Unstructured) (composition.Composition, error) {
+func (c *RenderCmd) givenComposition(
+	env *terminal.Env, xr *unstructured.Unstructured,
+) (composition.Composition, error) {
 	docs, err := c.documents(env, c.CompositionFile)
 	if err != nil {
 		return composition.Composition{}, err
 	}
 	if len(docs) != 1 {
-		return composition.Composition{}, composition.ErrCompositionInvalid.New(errNotOne, "%s contains %d objects", c.CompositionFile, len(docs)).
-			WithDo("Pass a file with one composition.")
+		return composition.Composition{},
+			composition.ErrCompositionInvalid.New(errNotOne, "%s contains %d objects", c.CompositionFile, len(docs)).
+				WithDo("Pass a file with one composition.")
 	}
 	raw, err := docs[0].JSON()
 	if err != nil {

@@ -169,8 +169,12 @@ func (v *resourceValidation) unknownKind(kind schema.GroupVersionKind) string {
 
 // isCoreKind reports whether a group belongs to Kubernetes or to Crossplane itself, whose schemas no package contains.
 func isCoreKind(group string) bool {
-	return slices.Contains([]string{"", "apps", "autoscaling", "batch", "policy"}, group) || strings.HasSuffix(group, ".k8s.io") ||
-		slices.Contains([]string{"apiextensions.crossplane.io", "meta.pkg.crossplane.io", "ops.crossplane.io", "protection.crossplane.io"}, group)
+	return slices.Contains([]string{"", "apps", "autoscaling", "batch", "policy"}, group) ||
+		strings.HasSuffix(group, ".k8s.io") ||
+		slices.Contains(
+			[]string{"apiextensions.crossplane.io", "meta.pkg.crossplane.io", "ops.crossplane.io", "protection.crossplane.io"},
+			group,
+		)
 }
 
 // summary counts the resources: "5 resources: 3 valid, 1 not valid, 1 of Kubernetes or Crossplane not checked".
@@ -180,7 +184,8 @@ func (v *resourceValidation) summary(all int) string {
 		number int
 		text   string
 	}{
-		{v.invalid, "not valid"}, {v.unknown, "of unknown kinds"}, {v.unchecked, "of Kubernetes or Crossplane itself not checked"},
+		{v.invalid, "not valid"}, {v.unknown, "of unknown kinds"},
+		{v.unchecked, "of Kubernetes or Crossplane itself not checked"},
 	} {
 		if part.number > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", part.number, part.text))

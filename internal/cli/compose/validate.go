@@ -152,8 +152,8 @@ func (c *ValidateCmd) addSchemas(env *terminal.Env, v *resourceValidation, docs 
 	return err
 }
 
-// omitResources removes the resources that are checked from the folder of a package: they are resources for its kinds, which the
-// package need not allow as its content. The definitions among them define their kinds in any case.
+// omitResources removes the resources that are checked from the folder of a package: they are resources for its kinds,
+// which the package need not allow as its content. The definitions among them define their kinds in any case.
 func omitResources(folder *xpkg.Folder, dir string, docs []xpkg.Document) error {
 	checked := map[string]bool{}
 	for _, d := range docs {
@@ -226,7 +226,8 @@ func isNoComposition(d xpkg.Document) bool {
 		APIVersion string `json:"apiVersion"`
 		Kind       string `json:"kind"`
 	}
-	return d.Decode(&kind) != nil || schema.FromAPIVersionAndKind(kind.APIVersion, kind.Kind).GroupKind() != compositionKind
+	return d.Decode(&kind) != nil ||
+		schema.FromAPIVersionAndKind(kind.APIVersion, kind.Kind).GroupKind() != compositionKind
 }
 
 // resourceFiles returns the YAML files of a folder and its subfolders, or the file itself.

@@ -1,5 +1,5 @@
-// Package config reads the configuration file of the user, and the XPKG_* variables. Both contain values of flags that a user
-// would otherwise repeat with every command.
+// Package config reads the configuration file of the user, and the XPKG_* variables. Both contain values of flags that
+// a user would otherwise repeat with every command.
 package config
 
 import (
@@ -50,8 +50,8 @@ type File struct {
 	Values map[string]any
 }
 
-// Path returns the path of the configuration file: XPKG_CONFIG, or xpkg/config.yaml in XDG_CONFIG_HOME or ~/.config. It returns
-// "" if there is no home folder.
+// Path returns the path of the configuration file: XPKG_CONFIG, or xpkg/config.yaml in XDG_CONFIG_HOME or ~/.config. It
+// returns "" if there is no home folder.
 func Path() string {
 	if named := os.Getenv(Variable); named != "" {
 		return named
@@ -78,7 +78,8 @@ func Read(ctx context.Context) (File, error) {
 		return f, nil
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return f, ErrInvalid.New(err, "cannot read the configuration").WithDo("Create the file, or unset the variable %s, which names it.", Variable)
+		return f, ErrInvalid.New(err, "cannot read the configuration").
+			WithDo("Create the file, or unset the variable %s, which names it.", Variable)
 	}
 	if err != nil {
 		return f, ErrInvalid.New(err, "cannot read the configuration")
@@ -103,8 +104,8 @@ func readFile(ctx context.Context, path string) ([]byte, error) {
 	return raw, err
 }
 
-// Parse parses a configuration file. It returns an error for a duplicate key, and for a value that is neither a scalar nor a list
-// of scalars.
+// Parse parses a configuration file. It returns an error for a duplicate key, and for a value that is neither a scalar
+// nor a list of scalars.
 func Parse(raw []byte) (map[string]any, error) {
 	var values map[string]any
 	if err := yaml.UnmarshalStrict(raw, &values); err != nil {
@@ -126,7 +127,8 @@ func Parse(raw []byte) (map[string]any, error) {
 	return values, nil
 }
 
-// Check returns an error for a key that is not the name of one of the flags, and for a value that its flag does not accept.
+// Check returns an error for a key that is not the name of one of the flags, and for a value that its flag does not
+// accept.
 func (f File) Check(flags map[string]*kong.Flag) error {
 	keys := slices.Sorted(maps.Keys(flags))
 	for _, key := range slices.Sorted(maps.Keys(f.Values)) {
@@ -151,7 +153,10 @@ func checkValue(flag *kong.Flag, value any) error {
 		return nil
 	}
 	if allowed := strings.Split(flag.Enum, ","); flag.Enum != "" && !slices.Contains(allowed, Text(value)) {
-		return fmt.Errorf("%q is not one of %s", Text(value), strings.Join(slices.DeleteFunc(allowed, func(s string) bool { return s == "" }), ", "))
+		return fmt.Errorf(
+			"%q is not one of %s", Text(value),
+			strings.Join(slices.DeleteFunc(allowed, func(s string) bool { return s == "" }), ", "),
+		)
 	}
 	if _, list := value.([]any); list && !flag.IsSlice() {
 		return errors.New("it is a list, and the key has one value")
@@ -180,8 +185,8 @@ func (f File) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, erro
 // Validate implements [kong.Resolver].
 func (f File) Validate(*kong.Application) error { return nil }
 
-// Value returns the value of a flag that is not on the command line, and its origin: a variable or the file. It returns nil if the
-// default applies.
+// Value returns the value of a flag that is not on the command line, and its origin: a variable or the file. It returns
+// nil if the default applies.
 func (f File) Value(flag *kong.Flag) (value any, origin string) {
 	variable := VariableOf(flag.Name)
 	if set := os.Getenv(variable); set != "" {
@@ -197,7 +202,8 @@ func (f File) Value(flag *kong.Flag) (value any, origin string) {
 	return value, f.Path
 }
 
-// absolute returns paths of the file relative to its folder as absolute paths. A path can follow a host, as in HOST=FILE.
+// absolute returns paths of the file relative to its folder as absolute paths. A path can follow a host, as in
+// HOST=FILE.
 func (f File) absolute(value any) any {
 	switch v := value.(type) {
 	case string:

@@ -39,12 +39,14 @@ func parse(t *testing.T, f File, args ...string) (command, error) {
 func TestPrecedence(t *testing.T) {
 	t.Setenv("HOME", "/home/ann")
 	f := File{Path: "/etc/xpkg/config.yaml", Values: map[string]any{
-		"ca-file": []any{"ca.pem", "registry.example.com=/abs.pem", "~/mine.pem"}, "cache": "packages", "insecure": []any{"a:1", "b:2"},
-		"limit": int64(3), "quiet": true, "color": "never", "lock": "not configurable",
+		"ca-file": []any{"ca.pem", "registry.example.com=/abs.pem", "~/mine.pem"}, "cache": "packages",
+		"insecure": []any{"a:1", "b:2"},
+		"limit":    int64(3), "quiet": true, "color": "never", "lock": "not configurable",
 	}}
 	got, err := parse(t, f)
 	want := command{
-		CAFile: []string{"/etc/xpkg/ca.pem", "registry.example.com=/abs.pem", "/home/ann/mine.pem"}, Cache: "/etc/xpkg/packages",
+		CAFile:   []string{"/etc/xpkg/ca.pem", "registry.example.com=/abs.pem", "/home/ann/mine.pem"},
+		Cache:    "/etc/xpkg/packages",
 		Insecure: []string{"a:1", "b:2"}, Limit: 3, Quiet: true, Color: "never",
 	}
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
@@ -77,8 +79,9 @@ func TestInvalidFiles(t *testing.T) {
 		t.Errorf("a missing file: %v", err)
 	}
 	for name, content := range map[string]string{
-		"duplicate": "color: never\ncolor: auto\n", "nested": "insecure: {a: b}\n", "deep": "insecure: [[a]]\n", "scalar": "word\n",
-		"null": "color: null\n", "large": "a: " + strings.Repeat("x", maxSize) + "\n", "yaml": "a: [\n",
+		"duplicate": "color: never\ncolor: auto\n", "nested": "insecure: {a: b}\n", "deep": "insecure: [[a]]\n",
+		"scalar": "word\n",
+		"null":   "color: null\n", "large": "a: " + strings.Repeat("x", maxSize) + "\n", "yaml": "a: [\n",
 	} {
 		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
@@ -87,7 +90,9 @@ func TestInvalidFiles(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	err := File{Path: path, Values: map[string]any{"insecur": "a"}}.Check(map[string]*kong.Flag{"insecure": nil, "color": nil})
+	err := File{Path: path, Values: map[string]any{
+		"insecur": "a",
+	}}.Check(map[string]*kong.Flag{"insecure": nil, "color": nil})
 	if !errors.Is(err, ErrInvalid) || !strings.HasPrefix(errcode.From(err).Do, "Did you mean insecure?") {
 		t.Errorf("an unknown key: %v", err)
 	}

@@ -58,7 +58,9 @@ func (f ClusterFlags) Config(ctx context.Context) (*rest.Config, error) {
 		rules.ExplicitPath = plane
 	}
 	nowhere := rules.ExplicitPath == "" && !anyExists(rules.Precedence)
-	cfg, err := fileutil.Await(ctx, clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: f.Context}).ClientConfig)
+	cfg, err := fileutil.Await(ctx, clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
+		rules, &clientcmd.ConfigOverrides{CurrentContext: f.Context},
+	).ClientConfig)
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
@@ -118,12 +120,15 @@ func (f ClusterFlags) invalid(rules *clientcmd.ClientConfigLoadingRules, err err
 		case failed == nil || errors.Is(failed, fs.ErrNotExist):
 			continue
 		case errors.As(failed, &path):
-			return ErrKubeconfig.New(path.Err, "cannot read the kubeconfig %s", file).WithDo("Name a readable file in --kubeconfig or KUBECONFIG.")
+			return ErrKubeconfig.New(path.Err, "cannot read the kubeconfig %s", file).
+				WithDo("Name a readable file in --kubeconfig or KUBECONFIG.")
 		}
-		return ErrKubeconfig.New(nil, "%s is not a kubeconfig", file).WithDo("Name a kubeconfig in --kubeconfig or KUBECONFIG.")
+		return ErrKubeconfig.New(nil, "%s is not a kubeconfig", file).
+			WithDo("Name a kubeconfig in --kubeconfig or KUBECONFIG.")
 	}
 	if f.Context != "" {
-		return ErrKubeconfig.New(err, "cannot use the kubeconfig").WithDo("List the contexts with `kubectl config get-contexts`.")
+		return ErrKubeconfig.New(err, "cannot use the kubeconfig").
+			WithDo("List the contexts with `kubectl config get-contexts`.")
 	}
 	return ErrKubeconfig.New(err, "cannot load the kubeconfig")
 }
@@ -137,10 +142,14 @@ func (f ClusterFlags) checkVariable(files []string) error {
 	}
 	do := "Correct KUBECONFIG, or run `unset KUBECONFIG` to use ~/.kube/config or the control plane of this machine."
 	if state, err := up.Status(datadir.Default()); err == nil && state.Ready {
-		do = fmt.Sprintf("Correct KUBECONFIG. To use the control plane of this machine, run `export KUBECONFIG=%s`.", wording.ShellWord(state.State.Kubeconfig))
+		do = fmt.Sprintf(
+			"Correct KUBECONFIG. To use the control plane of this machine, run `export KUBECONFIG=%s`.",
+			wording.ShellWord(state.State.Kubeconfig),
+		)
 	}
 	if files = slices.DeleteFunc(slices.Clone(files), func(f string) bool { return f == "" }); len(files) > 1 {
-		return ErrKubeconfig.New(nil, "KUBECONFIG is %s; none of these files exists", strings.Join(files, " and ")).WithDo("%s", do)
+		return ErrKubeconfig.New(nil, "KUBECONFIG is %s; none of these files exists", strings.Join(files, " and ")).
+			WithDo("%s", do)
 	}
 	return ErrKubeconfig.New(nil, "KUBECONFIG is %s, which does not exist", named).WithDo("%s", do)
 }
@@ -169,9 +178,11 @@ func NewClient(cfg *rest.Config) (client.WithWatch, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Pull secrets, the policy for requested permissions, the Deployment of Crossplane, the bindings of ServiceAccounts and the fence of
-	// consents are read for plans.
-	if err := errors.Join(admissionv1.AddToScheme(scheme), corev1.AddToScheme(scheme), appsv1.AddToScheme(scheme), rbacv1.AddToScheme(scheme)); err != nil {
+	// Pull secrets, the policy for requested permissions, the Deployment of Crossplane, the bindings of ServiceAccounts
+	// and the fence of consents are read for plans.
+	if err := errors.Join(
+		admissionv1.AddToScheme(scheme), corev1.AddToScheme(scheme), appsv1.AddToScheme(scheme), rbacv1.AddToScheme(scheme),
+	); err != nil {
 		return nil, err
 	}
 	httpClient, err := rest.HTTPClientFor(cfg)

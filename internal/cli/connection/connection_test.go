@@ -71,7 +71,8 @@ func startPlane(t *testing.T, dir, server string) string {
 func TestPrecedenceOfClusters(t *testing.T) {
 	dir := t.TempDir()
 	file := writeKubeconfig(t, filepath.Join(dir, "file"), "http://variable:1")
-	chosen, other := startPlane(t, filepath.Join(dir, "chosen"), "http://chosen:1"), startPlane(t, filepath.Join(dir, "other"), "http://other:1")
+	chosen, other := startPlane(t, filepath.Join(dir, "chosen"), "http://chosen:1"),
+		startPlane(t, filepath.Join(dir, "other"), "http://other:1")
 	home, noHome := writeKubeconfig(t, filepath.Join(dir, "home"), "http://home:1"), filepath.Join(dir, "none")
 	t.Setenv("XDG_DATA_HOME", filepath.Join(dir, "share"))
 	startPlane(t, filepath.Join(dir, "share", "xpkg", "default"), "http://default:1")
@@ -95,7 +96,8 @@ func TestPrecedenceOfClusters(t *testing.T) {
 		cfg, err := test.flags.Config(t.Context())
 		switch {
 		case test.cluster == "":
-			if do := "xpkg up --detach --data-dir " + test.dataDir; !errors.Is(err, up.ErrNotRunning) || !strings.Contains(errcode.From(err).Do, do) {
+			if do := "xpkg up --detach --data-dir " + test.dataDir; !errors.Is(err, up.ErrNotRunning) ||
+				!strings.Contains(errcode.From(err).Do, do) {
 				t.Errorf("%+v: got %v, want %s with %s", test, err, up.ErrNotRunning.Name, do)
 			}
 		case err != nil || cfg.Host != test.cluster:
@@ -112,7 +114,9 @@ func TestCommandsWaitForAControlPlaneThatStarts(t *testing.T) {
 	home := clientcmd.RecommendedHomeFile
 	clientcmd.RecommendedHomeFile = filepath.Join(t.TempDir(), "none")
 	t.Cleanup(func() { clientcmd.RecommendedHomeFile = home })
-	for dir, selected := range map[string]string{filepath.Join(share, "xpkg", "default"): "", filepath.Join(share, "chosen"): filepath.Join(share, "chosen")} {
+	for dir, selected := range map[string]string{
+		filepath.Join(share, "xpkg", "default"): "", filepath.Join(share, "chosen"): filepath.Join(share, "chosen"),
+	} {
 		t.Setenv(datadir.Variable, selected)
 		startPlane(t, dir, "http://plane:1")
 		state := filepath.Join(dir, datadir.StateName)
@@ -156,7 +160,8 @@ func TestKubeconfigOfAMissingFileIsAnError(t *testing.T) {
 		switch {
 		case want == "" && err != nil:
 			t.Errorf("%s: %v", variable, err)
-		case want != "" && (!errors.Is(err, ErrKubeconfig) || err.Error() != want || !strings.Contains(errcode.From(err).Do, "unset KUBECONFIG")):
+		case want != "" && (!errors.Is(err, ErrKubeconfig) || err.Error() != want ||
+			!strings.Contains(errcode.From(err).Do, "unset KUBECONFIG")):
 			t.Errorf("%s: got %v, want %s", variable, err, want)
 		}
 		if _, err := (ClusterFlags{Kubeconfig: present}).Config(t.Context()); err != nil {

@@ -12,8 +12,8 @@ import (
 // patience is the time for which an API server may be silent during a request. It gives up itself after a minute.
 const patience = 70 * time.Second
 
-// patientTransport fails requests to an API server that accepts connections and stays silent. A watch, and a log that is followed, may be
-// silent for as long as nothing happens, once the API server has responded.
+// patientTransport fails requests to an API server that accepts connections and stays silent. A watch, and a log that
+// is followed, may be silent for as long as nothing happens, once the API server has responded.
 type patientTransport struct{ http.RoundTripper }
 
 // WrappedRoundTripper returns the transport that sends the requests.

@@ -49,7 +49,8 @@ func waitFor(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// A request ends when the API server is silent for too long, before or during its response. A watch is silent while nothing happens.
+// A request ends when the API server is silent for too long, before or during its response. A watch is silent while
+// nothing happens.
 func TestSilentServersEndRequests(t *testing.T) {
 	const short, long = patience - time.Second, patience + time.Second
 	for name, tc := range map[string]struct {
@@ -77,7 +78,8 @@ func TestSilentServersEndRequests(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			if tc.fails != (err != nil) || err != nil && !strings.Contains(err.Error(), "the API server has not responded for 1m10s") {
+			if tc.fails != (err != nil) ||
+				err != nil && !strings.Contains(err.Error(), "the API server has not responded for 1m10s") {
 				t.Errorf("%s: got %v", name, err)
 			}
 			if err == nil && string(body) != "part part part " {

@@ -44,7 +44,8 @@ func (t localTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// stoppedIn returns the folder of a kubeconfig with a server, if it is the data directory of a control plane that does not run, or "".
+// stoppedIn returns the folder of a kubeconfig with a server, if it is the data directory of a control plane that does
+// not run, or "".
 func stoppedIn(kubeconfig, host string) string {
 	content, err := clientcmd.LoadFromFile(kubeconfig)
 	if err != nil {
@@ -55,7 +56,8 @@ func stoppedIn(kubeconfig, host string) string {
 		if err != nil || server.Host != host {
 			continue
 		}
-		if report, err := up.Status(datadir.OfKubeconfig(kubeconfig)); err == nil && !report.Running && !report.Created.IsZero() {
+		if report, err := up.Status(datadir.OfKubeconfig(kubeconfig)); err == nil && !report.Running &&
+			!report.Created.IsZero() {
 			return report.DataDir
 		}
 	}

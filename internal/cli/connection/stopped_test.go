@@ -32,9 +32,11 @@ func TestStoppedControlPlaneIsStarted(t *testing.T) {
 		t.Fatal(err)
 	}
 	other := t.TempDir()
-	for folder, want := range map[string]string{folder: "`xpkg up --detach --data-dir " + folder + "`", other: "Check that the cluster runs"} {
+	for folder, want := range map[string]string{folder: "`xpkg up --detach --data-dir " + folder +
+		"`", other: "Check that the cluster runs"} {
 		file := filepath.Join(folder, "kubeconfig")
-		content := "apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: 'http://" + listener.Addr().String() +
+		content := "apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: 'http://" + listener.Addr().
+			String() +
 			"'}}]\ncontexts: [{name: c, context: {cluster: c}}]\ncurrent-context: c\n"
 		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
@@ -44,7 +46,8 @@ func TestStoppedControlPlaneIsStarted(t *testing.T) {
 			t.Fatal(err)
 		}
 		err = apiserver.Classify(cluster.List(t.Context(), &v1.ProviderList{}), "list providers")
-		if do := errcode.From(err).Do; errcode.From(err).Code.Name != apiserver.ErrCluster.Name || !strings.Contains(do, want) {
+		if do := errcode.From(err).Do; errcode.From(err).Code.Name != apiserver.ErrCluster.Name ||
+			!strings.Contains(do, want) {
 			t.Errorf("got %v (%s), want %s", err, do, want)
 		}
 	}

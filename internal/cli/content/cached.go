@@ -14,8 +14,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
-// CachedPackages returns the packages in the package cache whose repository is known: those that have a reference as a name, and
-// those that were downloaded. Packages that cannot be read are omitted.
+// CachedPackages returns the packages in the package cache whose repository is known: those that have a reference as a
+// name, and those that were downloaded. Packages that cannot be read are omitted.
 func (s *LazySource) CachedPackages(ctx context.Context) ([]provide.Package, error) {
 	source, err := s.Open(ctx)
 	if err != nil {
@@ -39,7 +39,9 @@ func (s *LazySource) CachedPackages(ctx context.Context) ([]provide.Package, err
 				continue
 			}
 			if pkg, err := source.Read(ctx, fetch.Plain(ref), e.Digest, false); err == nil {
-				out = append(out, provide.Package{Repository: ref.Name(), Version: ref.Tag, Digest: e.Digest, Content: pkg, Downloaded: i >= added})
+				out = append(out, provide.Package{
+					Repository: ref.Name(), Version: ref.Tag, Digest: e.Digest, Content: pkg, Downloaded: i >= added,
+				})
 			}
 		}
 	}
@@ -52,7 +54,8 @@ type KindIndexFlag struct {
 	IndexKeyFlag
 }
 
-// Finder returns a finder for the providers of kinds that knows the packages of indexes, and those in the package cache.
+// Finder returns a finder for the providers of kinds that knows the packages of indexes, and those in the package
+// cache.
 func (s *LazySource) Finder(indexes KindIndexFlag) *provide.Finder {
 	var packages []provide.Package
 	return &provide.Finder{
@@ -65,7 +68,9 @@ func (s *LazySource) Finder(indexes KindIndexFlag) *provide.Finder {
 			out, err := s.openIndexes(ctx, indexes, false)
 			return append(out, provide.Packages{All: packages, Name: CacheSource, Priority: cachePriority}), err
 		},
-		Schemas: func(_ context.Context, kind dependency.KindRef, candidates []provide.Candidate) map[string]provide.Difference {
+		Schemas: func(
+			_ context.Context, kind dependency.KindRef, candidates []provide.Candidate,
+		) map[string]provide.Difference {
 			return compareSchemas(packages, kind, candidates)
 		},
 	}
@@ -81,7 +86,8 @@ func (s *LazySource) IndexFinder(indexes KindIndexFlag) *provide.Finder {
 	}}
 }
 
-// openIndexes returns the sources of indexes. If offline is true, it sends no request, and uses the state that was fetched last.
+// openIndexes returns the sources of indexes. If offline is true, it sends no request, and uses the state that was
+// fetched last.
 func (s *LazySource) openIndexes(ctx context.Context, indexes KindIndexFlag, offline bool) ([]provide.Source, error) {
 	if len(indexes.Index) == 0 {
 		return nil, nil
@@ -96,11 +102,15 @@ func (s *LazySource) openIndexes(ctx context.Context, indexes KindIndexFlag, off
 	}
 	access := remote.New(registries)
 	defer access.Close()
-	return OpenIndexes(ctx, &indexer.Client{Remote: access, Store: s.cache.Store(), Keys: keys, Offline: offline}, indexes.Index)
+	return OpenIndexes(
+		ctx, &indexer.Client{Remote: access, Store: s.cache.Store(), Keys: keys, Offline: offline}, indexes.Index,
+	)
 }
 
 // compareSchemas compares the schemas of candidates whose content is at hand with the first candidate, by repository.
-func compareSchemas(packages []provide.Package, kind dependency.KindRef, candidates []provide.Candidate) map[string]provide.Difference {
+func compareSchemas(
+	packages []provide.Package, kind dependency.KindRef, candidates []provide.Candidate,
+) map[string]provide.Difference {
 	contents := map[string]*xpkg.Package{}
 	for _, p := range packages {
 		contents[p.Repository+":"+p.Version] = p.Content

@@ -9,8 +9,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
 )
 
-// Dependencies implements [fetch.Lookup]: the dependencies in the last solution, or else those in the indexes of the user, in the
-// state that was fetched last.
+// Dependencies implements [fetch.Lookup]: the dependencies in the last solution, or else those in the indexes of the
+// user, in the state that was fetched last.
 func (s *LazySource) Dependencies(ctx context.Context, repository, constraint string) []dependency.Dependency {
 	known, err := withSource(ctx, s, func(c *fetch.Source) ([]dependency.Dependency, error) {
 		return c.Dependencies(ctx, repository, constraint), nil

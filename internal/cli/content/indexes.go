@@ -54,7 +54,8 @@ type RecentIndexes struct {
 	opened sharedread.Read[[]provide.Source]
 }
 
-// Sources returns the sources of the indexes, in a state that is at most maxAge old, so that many objects cause few requests.
+// Sources returns the sources of the indexes, in a state that is at most maxAge old, so that many objects cause few
+// requests.
 func (r *RecentIndexes) Sources(ctx context.Context, maxAge time.Duration) ([]provide.Source, error) {
 	if len(r.Locations) == 0 {
 		return nil, nil

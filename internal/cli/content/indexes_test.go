@@ -34,15 +34,19 @@ func recentIndexes(t *testing.T) (*RecentIndexes, oci.Reference) {
 	}
 	t.Cleanup(func() { _ = cache.Close() })
 	location := strings.TrimPrefix(server.URL, "http://") + "/index:main"
-	return &RecentIndexes{Client: &indexer.Client{Remote: client, Store: cache}, Locations: []string{location}}, oci.MustParseReference(location)
+	return &RecentIndexes{Client: &indexer.Client{Remote: client, Store: cache}, Locations: []string{location}},
+		oci.MustParseReference(location)
 }
 
-// TestKeysAreReplacedWhileTheProcessRuns checks that a manager refuses indexes that its keys have not signed, and reads the keys again.
+// TestKeysAreReplacedWhileTheProcessRuns checks that a manager refuses indexes that its keys have not signed, and reads
+// the keys again.
 func TestKeysAreReplacedWhileTheProcessRuns(t *testing.T) {
 	indexes, ref := recentIndexes(t)
 	signer, key := indexkey.New(t)
 	_, other := indexkey.New(t)
-	image, _, err := (&indexer.Publishing{Catalog: catalog.Catalog{Config: catalog.Config{Name: "test"}}, Created: time.Unix(1, 0)}).Encode()
+	image, _, err := (&indexer.Publishing{
+		Catalog: catalog.Catalog{Config: catalog.Config{Name: "test"}}, Created: time.Unix(1, 0),
+	}).Encode()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +66,8 @@ func TestKeysAreReplacedWhileTheProcessRuns(t *testing.T) {
 			t.Fatal(err)
 		}
 		sources, err := indexes.Sources(t.Context(), time.Minute)
-		if (err == nil) != (step.want == nil) || step.want != nil && !errors.Is(err, step.want) || (err == nil) != (len(sources) == 1) {
+		if (err == nil) != (step.want == nil) || step.want != nil && !errors.Is(err, step.want) ||
+			(err == nil) != (len(sources) == 1) {
 			t.Errorf("%d sources, %v; want %v", len(sources), err, step.want)
 		}
 	}
@@ -80,7 +85,9 @@ func TestIndexesAreReadAgainWhenTheirStateIsTooOld(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		state := indexer.Publishing{Catalog: catalog.Catalog{Config: catalog.Config{Name: "test"}}, Created: time.Unix(sequence, 0), Former: former}
+		state := indexer.Publishing{
+			Catalog: catalog.Catalog{Config: catalog.Config{Name: "test"}}, Created: time.Unix(sequence, 0), Former: former,
+		}
 		if former != nil {
 			all, err := former.Catalog()
 			if err != nil {

@@ -99,8 +99,12 @@ func (s *LazySource) Status(ctx context.Context, o fetch.Origin, d oci.Digest) (
 }
 
 // RuntimeConfig implements planner.Images.
-func (s *LazySource) RuntimeConfig(ctx context.Context, o fetch.Origin, d oci.Digest, platform oci.Platform) (unpack.RuntimeConfig, error) {
-	return withSource(ctx, s, func(c *fetch.Source) (unpack.RuntimeConfig, error) { return c.RuntimeConfig(ctx, o, d, platform) })
+func (s *LazySource) RuntimeConfig(
+	ctx context.Context, o fetch.Origin, d oci.Digest, platform oci.Platform,
+) (unpack.RuntimeConfig, error) {
+	return withSource(
+		ctx, s, func(c *fetch.Source) (unpack.RuntimeConfig, error) { return c.RuntimeConfig(ctx, o, d, platform) },
+	)
 }
 
 // Close closes the source if it was opened.

@@ -20,18 +20,22 @@ func (c *UpCmd) ensureProgram(env *terminal.Env) error {
 	folder := program.Folder(version.Version)
 	switch {
 	case !version.Released():
-		return errcode.From(err).WithDo("Build it with `make build` in the checkout from which xpkg was built, and keep it beside xpkg or name it in %s.", child.Variable)
+		return errcode.From(err).WithDo(
+			"Build it with `make build` in the checkout from which xpkg was built, and keep it beside xpkg or name it in %s.",
+			child.Variable,
+		)
 	case !c.Build || folder == "":
 		return err
 	}
 	progress := terminal.NewProgress(env.Stderr)
 	defer progress.End()
 	progress.Set("building the control plane %s with Go; the first build takes several minutes", version.Version)
-	_, err = program.Build(env.Context, program.Options{Version: version.Version, Folder: folder, Progress: func(compiled int) {
-		if progress.Tty || compiled%reportEvery == 0 {
-			progress.Set("building the control plane: %d packages compiled", compiled)
-		}
-	}})
+	_, err = program.Build(env.Context,
+		program.Options{Version: version.Version, Folder: folder, Progress: func(compiled int) {
+			if progress.Tty || compiled%reportEvery == 0 {
+				progress.Set("building the control plane: %d packages compiled", compiled)
+			}
+		}})
 	return err
 }
 

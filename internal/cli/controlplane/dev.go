@@ -107,15 +107,20 @@ func (c *DevCmd) Run(env *terminal.Env) error {
 	last, cancel := context.WithTimeout(context.WithoutCancel(env.Context), lastRead)
 	defer cancel()
 	if i, err := d.read(last); err == nil && i.exists {
-		fmt.Fprintf(env.Stderr, "%s stays installed; remove it with `xpkg uninstall %s %s`\n", d.object(), strings.ToLower(d.kind), d.name)
+		fmt.Fprintf(
+			env.Stderr, "%s stays installed; remove it with `xpkg uninstall %s %s`\n", d.object(), strings.ToLower(d.kind),
+			d.name,
+		)
 	}
 	return nil
 }
 
-// selectInstalled selects the installed package of the repository. If there is none, it prints how a package with the same name from another
-// repository is developed in place: two packages cannot own the same objects.
+// selectInstalled selects the installed package of the repository. If there is none, it prints how a package with the
+// same name from another repository is developed in place: two packages cannot own the same objects.
 func (d *deployment) selectInstalled(env *terminal.Env, name string) error {
-	_, all, err := selection.Read(env.Context, connection.ClusterFlags{Kubeconfig: d.state.Kubeconfig}, inventory.LoadPackages)
+	_, all, err := selection.Read(
+		env.Context, connection.ClusterFlags{Kubeconfig: d.state.Kubeconfig}, inventory.LoadPackages,
+	)
 	if err != nil {
 		return err
 	}
@@ -123,7 +128,9 @@ func (d *deployment) selectInstalled(env *terminal.Env, name string) error {
 	if other == nil {
 		return nil
 	}
-	advice := fmt.Sprintf("uninstall it first with `xpkg uninstall %s`, which deletes its custom resources", inventory.ShortName(other))
+	advice := fmt.Sprintf(
+		"uninstall it first with `xpkg uninstall %s`, which deletes its custom resources", inventory.ShortName(other),
+	)
 	if repository, local := strings.CutPrefix(inventory.RepositoryOf(other), d.state.Registry+"/"); local {
 		advice = fmt.Sprintf("to develop the installed package, use `%s`", env.CommandWith("--repository="+repository))
 	}
@@ -132,7 +139,8 @@ func (d *deployment) selectInstalled(env *terminal.Env, name string) error {
 	return nil
 }
 
-// findInstalled selects the installed package of the repository, or returns one of another repository with the name of the folder's package.
+// findInstalled selects the installed package of the repository, or returns one of another repository with the name of
+// the folder's package.
 func (d *deployment) findInstalled(all []v1.Package, name string) (other v1.Package) {
 	for _, p := range all {
 		repository := inventory.RepositoryOf(p)
@@ -148,7 +156,8 @@ func (d *deployment) findInstalled(all []v1.Package, name string) (other v1.Pack
 	return other
 }
 
-// failureText returns the line about a failed deployment: which version is active now. A command has reported its own error.
+// failureText returns the line about a failed deployment: which version is active now. A command has reported its own
+// error.
 func (d *deployment) failureText(ctx context.Context, err error) string {
 	var exited *exec.ExitError
 	const waiting = "waiting for the next change"
@@ -160,7 +169,9 @@ func (d *deployment) failureText(ctx context.Context, err error) string {
 	case err != nil || i.active == "":
 		return waiting
 	case !i.isHealthy && d.hasRuntime():
-		return fmt.Sprintf("%s; %s is installed and not healthy, and `%s` prints the log of its runtime", waiting, i.version, d.logsCommand())
+		return fmt.Sprintf(
+			"%s; %s is installed and not healthy, and `%s` prints the log of its runtime", waiting, i.version, d.logsCommand(),
+		)
 	case !i.isHealthy:
 		return fmt.Sprintf("%s; %s is installed and not healthy", waiting, i.version)
 	}
@@ -236,8 +247,8 @@ func moduleOf(dir string) string {
 // runner runs a command of xpkg, and writes its standard output to out.
 type runner func(ctx context.Context, out io.Writer, args ...string) error
 
-// ownProgram returns a runner in a process of its own, which prints its errors, except that it was interrupted: an interrupt is the
-// usual end of `xpkg dev`, and reaches all of its processes.
+// ownProgram returns a runner in a process of its own, which prints its errors, except that it was interrupted: an
+// interrupt is the usual end of `xpkg dev`, and reaches all of its processes.
 func ownProgram(env *terminal.Env) runner {
 	return func(ctx context.Context, out io.Writer, args ...string) error {
 		cmd := exec.CommandContext(ctx, env.Executable, args...)
@@ -357,22 +368,26 @@ func (d *deployment) deploy(ctx context.Context) error {
 		return nil
 	}
 	// A tag for each content: an installed package keeps the content that its tag had.
-	ref := fmt.Sprintf("%s/%s:%s%s", d.state.Registry, d.Repository, versions.DevelopmentPrefix, digest[:min(12, len(digest))])
+	ref := fmt.Sprintf(
+		"%s/%s:%s%s", d.state.Registry, d.Repository, versions.DevelopmentPrefix, digest[:min(12, len(digest))],
+	)
 	if err := d.run(ctx, io.Discard, "push", "-f", d.file, ref, "--data-dir", d.state.DataDir); err != nil {
 		return err
 	}
-	// A version that does not become healthy in time, or that a change ends, is installed, and one that was refused is not. Until the
-	// update has succeeded, the former content can be what has to be deployed.
+	// A version that does not become healthy in time, or that a change ends, is installed, and one that was refused is
+	// not. Until the update has succeeded, the former content can be what has to be deployed.
 	d.digest = ""
-	if err := d.run(ctx, nil, "update", "--install", ref, "--yes", "--wait", d.Wait.String(), "--kubeconfig", d.state.Kubeconfig); err != nil {
+	if err := d.run(
+		ctx, nil, "update", "--install", ref, "--yes", "--wait", d.Wait.String(), "--kubeconfig", d.state.Kubeconfig,
+	); err != nil {
 		return err
 	}
 	d.digest = digest
 	return nil
 }
 
-// follow prints the logs of the revisions that are activated, each from its start, until the returned function is called. The lines of a
-// runtime that ends at once are the reason why its version does not become healthy.
+// follow prints the logs of the revisions that are activated, each from its start, until the returned function is
+// called. The lines of a runtime that ends at once are the reason why its version does not become healthy.
 func (d *deployment) follow(env *terminal.Env) (stop func(), err error) {
 	if !d.hasRuntime() {
 		return func() {}, nil

@@ -20,14 +20,16 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/up"
 )
 
-// TestDevDeploysEachContentOnce checks the commands that deployments run, and that a failed build runs no other command.
+// TestDevDeploysEachContentOnce checks the commands that deployments run, and that a failed build runs no other
+// command.
 func TestDevDeploysEachContentOnce(t *testing.T) {
 	var commands []string
 	var messages bytes.Buffer
 	digest, broken, failing := strings.Repeat("a", 64), error(nil), "build"
 	d := &deployment{
-		DevCmd: &DevCmd{Folder: "package", EmbedGoProgram: "cmd/boats", Repository: "dev/boats", Wait: time.Minute}, messages: &messages,
-		state: up.State{Registry: "127.0.0.1:15000", DataDir: "plane", Kubeconfig: "plane/admin.conf"}, file: "boats.xpkg",
+		DevCmd:   &DevCmd{Folder: "package", EmbedGoProgram: "cmd/boats", Repository: "dev/boats", Wait: time.Minute},
+		messages: &messages,
+		state:    up.State{Registry: "127.0.0.1:15000", DataDir: "plane", Kubeconfig: "plane/admin.conf"}, file: "boats.xpkg",
 		run: func(_ context.Context, out io.Writer, args ...string) error {
 			commands = append(commands, strings.Join(args, " "))
 			if args[0] == failing && broken != nil {
@@ -48,7 +50,8 @@ func TestDevDeploysEachContentOnce(t *testing.T) {
 	const build = "build -f package -o boats.xpkg --embed-go-program cmd/boats"
 	others := func(digit string) []string {
 		ref := "127.0.0.1:15000/dev/boats:v0.0.0-dev.x" + strings.Repeat(digit, 12)
-		return []string{build, "push -f boats.xpkg " + ref + " --data-dir plane", "update --install " + ref + " --yes --wait 1m0s --kubeconfig plane/admin.conf"}
+		return []string{build, "push -f boats.xpkg " + ref + " --data-dir plane", "update --install " + ref +
+			" --yes --wait 1m0s --kubeconfig plane/admin.conf"}
 	}
 	deploy(nil)
 	deploy(nil)
@@ -81,7 +84,9 @@ func TestDevWatchesTheModuleOfTheProgram(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module boats\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c := &DevCmd{Folder: filepath.Join(dir, "package"), EmbedGoProgram: program, Watch: []string{filepath.Join(dir, "package")}}
+	c := &DevCmd{Folder: filepath.Join(dir, "package"), EmbedGoProgram: program, Watch: []string{
+		filepath.Join(dir, "package"),
+	}}
 	if diff := cmp.Diff([]string{dir, filepath.Join(dir, "package")}, c.watched()); diff != "" {
 		t.Error(diff)
 	}
@@ -99,13 +104,24 @@ func TestDevReportsTheActiveVersionAfterAFailure(t *testing.T) {
 	}{
 		{"Provider", "", installation{}, exited, "waiting for the next change"},
 		{"Provider", "", installation{exists: true}, exited, "waiting for the next change"},
-		{"Provider", "", installation{true, nil, "boats-1", "v1", true}, exited, "waiting for the next change; the installed version v1 keeps running"},
-		{"Provider", "", installation{true, nil, "boats-2", "v2", false}, exited, "waiting for the next change; v2 is installed and not healthy, and `xpkg logs provider/dev-boats` prints the log of its runtime"},
-		{"Provider", "my plane", installation{true, nil, "boats-2", "v2", false}, exited, "waiting for the next change; v2 is installed and not healthy, and `xpkg logs provider/dev-boats --data-dir 'my plane'` prints the log of its runtime"},
-		{"Configuration", "", installation{true, nil, "boats-2", "v2", false}, exited, "waiting for the next change; v2 is installed and not healthy"},
+		{"Provider", "", installation{
+			true, nil, "boats-1", "v1", true,
+		}, exited, "waiting for the next change; the installed version v1 keeps running"},
+		{"Provider", "", installation{
+			true, nil, "boats-2", "v2", false,
+		}, exited, "waiting for the next change; v2 is installed and not healthy, and `xpkg logs provider/dev-boats` prints the log of its runtime"},
+		{"Provider", "my plane", installation{
+			true, nil, "boats-2", "v2", false,
+		}, exited, "waiting for the next change; v2 is installed and not healthy, and `xpkg logs provider/dev-boats --data-dir 'my plane'` prints the log of its runtime"},
+		{"Configuration", "", installation{
+			true, nil, "boats-2", "v2", false,
+		}, exited, "waiting for the next change; v2 is installed and not healthy"},
 		{"Provider", "", installation{}, errors.New("no folder"), "error: no folder\nwaiting for the next change"},
 	} {
-		d := &deployment{DevCmd: &DevCmd{}, kind: c.kind, name: "dev-boats", read: func(context.Context) (installation, error) { return c.is, nil }}
+		d := &deployment{
+			DevCmd: &DevCmd{}, kind: c.kind, name: "dev-boats",
+			read: func(context.Context) (installation, error) { return c.is, nil },
+		}
 		d.DataDir = c.dataDir
 		if got := d.failureText(t.Context(), c.err); got != c.want {
 			t.Errorf("got  %s\nwant %s", got, c.want)
@@ -168,7 +184,8 @@ func TestHeldError(t *testing.T) {
 	var out strings.Builder
 	h := &heldError{to: &out}
 	for _, step := range []struct{ write, want string }{
-		{"waiting", ""}, {" for a\nnext", "waiting for a\n"}, {"\nerror: X: failed\n  Try", "waiting for a\nnext\n"}, {" again.\n", "waiting for a\nnext\n"},
+		{"waiting", ""}, {" for a\nnext", "waiting for a\n"}, {"\nerror: X: failed\n  Try", "waiting for a\nnext\n"},
+		{" again.\n", "waiting for a\nnext\n"},
 	} {
 		if n, err := h.Write([]byte(step.write)); n != len(step.write) || err != nil || out.String() != step.want {
 			t.Errorf("after %q: %q, %d, %v", step.write, out.String(), n, err)
@@ -199,8 +216,12 @@ func TestDevFindsTheInstalledPackage(t *testing.T) {
 		{installed(v1.FunctionKind, "boats", "registry.example.org/acme/boats:v1"), "dev-boats", false},
 		{installed(v1.ProviderKind, "rafts", "registry.example.org/acme/rafts:v1"), "dev-boats", false},
 	} {
-		d := &deployment{DevCmd: &DevCmd{Repository: "dev/boats"}, state: up.State{Registry: "127.0.0.1:15000"}, kind: v1.ProviderKind, name: "dev-boats"}
-		if other := d.findInstalled([]v1.Package{c.installed}, "boats"); (other != nil) != c.inAnotherPlace || d.name != c.name {
+		d := &deployment{
+			DevCmd: &DevCmd{Repository: "dev/boats"}, state: up.State{Registry: "127.0.0.1:15000"}, kind: v1.ProviderKind,
+			name: "dev-boats",
+		}
+		if other := d.findInstalled([]v1.Package{c.installed}, "boats"); (other != nil) != c.inAnotherPlace ||
+			d.name != c.name {
 			t.Errorf("%s %s: %v, %s", c.installed.PackageKind(), c.installed.GetName(), other, d.name)
 		}
 	}

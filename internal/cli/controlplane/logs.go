@@ -91,7 +91,10 @@ func (c *LogsCmd) open(env *terminal.Env) (io.ReadCloser, error) {
 	local := slices.IndexFunc(dirs, func(dir string) bool { return c.isLocal(ctx, dir) })
 	if local < 0 {
 		if c.runtimeOf(ctx, runs) == runtime.Process {
-			return nil, ErrLogsElsewhere.New(nil, "the runtime of %s is a process of a control plane whose data is not in %s", c.Name, strings.Join(dirs, " or ")).
+			return nil, ErrLogsElsewhere.New(
+				nil, "the runtime of %s is a process of a control plane whose data is not in %s", c.Name,
+				strings.Join(dirs, " or "),
+			).
 				WithDo("Name the data directory of its control plane with --data-dir, on the machine on which it runs.")
 		}
 		return nil, c.elsewhere(runs)
@@ -102,14 +105,17 @@ func (c *LogsCmd) open(env *terminal.Env) (io.ReadCloser, error) {
 	}
 	if former := runs.former(); former != "" {
 		if log, err := logs.Open(ctx, programsDir(dirs[local]), former, c.Follow, c.Tail); err == nil {
-			fmt.Fprintf(env.Stderr, "note: %s has no log; this is the log of %s, the last healthy revision\n", runs.process, former)
+			fmt.Fprintf(
+				env.Stderr, "note: %s has no log; this is the log of %s, the last healthy revision\n", runs.process, former,
+			)
 			return log, nil
 		}
 	}
 	return nil, c.noLog(ctx, runs, err)
 }
 
-// noLog returns the error of a runtime without a log: that the manager runs no runtime for the package, if this is the reason.
+// noLog returns the error of a runtime without a log: that the manager runs no runtime for the package, if this is the
+// reason.
 func (c *LogsCmd) noLog(ctx context.Context, runs logged, err error) error {
 	failed := ErrNoLogs.New(err, "%s has no log", c.Name)
 	if c.runtimeOf(ctx, runs) != runtime.None {
@@ -119,11 +125,13 @@ func (c *LogsCmd) noLog(ctx context.Context, runs logged, err error) error {
 		WithDo("`xpkg describe %s` shows its state.", inventory.ShortName(runs.of))
 }
 
-// runtimeOf returns the runtime that the manager has announced for a package, or "": managers of former versions announce none.
+// runtimeOf returns the runtime that the manager has announced for a package, or "": managers of former versions
+// announce none.
 func (c *LogsCmd) runtimeOf(ctx context.Context, runs logged) runtime.Name {
 	cluster, err := c.Client(ctx)
 	var lock v1beta1.Lock
-	if err != nil || runs.of == nil || cluster.Get(ctx, client.ObjectKey{Name: v1beta1.LockName}, &lock) != nil || lock.Annotations[runtime.AnnotationChoice] == "" {
+	if err != nil || runs.of == nil || cluster.Get(ctx, client.ObjectKey{Name: v1beta1.LockName}, &lock) != nil ||
+		lock.Annotations[runtime.AnnotationChoice] == "" {
 		return ""
 	}
 	choice, err := runtime.ParseChoice(lock.Annotations[runtime.AnnotationChoice], runtime.Process)
@@ -140,8 +148,8 @@ type logged struct {
 	of v1.Package
 }
 
-// former returns the last healthy revision if that is not the one whose runtime should run, or "". Its runtime runs until the other
-// one can be started.
+// former returns the last healthy revision if that is not the one whose runtime should run, or "". Its runtime runs
+// until the other one can be started.
 func (l logged) former() string {
 	if l.of == nil || l.of.PackageStatus().LastHealthyRevision == l.process {
 		return ""
@@ -176,9 +184,11 @@ func (c *LogsCmd) findPackage(ctx context.Context, cluster client.Client, name i
 	return c.ofPackage(p)
 }
 
-// findOf returns the program of an object of the first generation: that of its Package, unless a Provider runs it. Without a Provider,
-// permissions in the namespace of the object are sufficient.
-func (c *LogsCmd) findOf(ctx context.Context, cluster client.Client, api *frontend.API, name inventory.Name) (logged, error) {
+// findOf returns the program of an object of the first generation: that of its Package, unless a Provider runs it.
+// Without a Provider, permissions in the namespace of the object are sufficient.
+func (c *LogsCmd) findOf(
+	ctx context.Context, cluster client.Client, api *frontend.API, name inventory.Name,
+) (logged, error) {
 	o, err := inventory.ReadObject(ctx, cluster, api, name)
 	if err != nil {
 		return logged{}, err
@@ -203,8 +213,8 @@ func (c *LogsCmd) findOf(ctx context.Context, cluster client.Client, api *fronte
 	return logged{runtime.ProcessName(owner), record.Controller.Namespace, record.Controller.Name, nil}, nil
 }
 
-// ofPackage returns the program of the revision whose runtime runs: the active one, which is not the newest after a rollback
-// or before a manual activation. While the active one waits for permissions, it is the last healthy one.
+// ofPackage returns the program of the revision whose runtime runs: the active one, which is not the newest after a
+// rollback or before a manual activation. While the active one waits for permissions, it is the last healthy one.
 func (c *LogsCmd) ofPackage(p v1.Package) (logged, error) {
 	status := p.PackageStatus()
 	revision := cmp.Or(status.LastHealthyRevision, status.CurrentRevision)
@@ -233,7 +243,8 @@ func (c *LogsCmd) isLocal(ctx context.Context, dir string) bool {
 
 // elsewhere returns an error with the kubectl command for the log.
 func (c *LogsCmd) elsewhere(runs logged) error {
-	words := []string{"kubectl", "logs", "deployment/" + runs.deployment, "--namespace", wording.ShellWord(runs.namespace), "--container", manifests.Container}
+	words := []string{"kubectl", "logs", "deployment/" +
+		runs.deployment, "--namespace", wording.ShellWord(runs.namespace), "--container", manifests.Container}
 	if c.Kubeconfig != "" {
 		words = append(words, "--kubeconfig", wording.ShellWord(c.Kubeconfig))
 	}

@@ -62,7 +62,9 @@ func writeReport(w io.Writer, r up.Report) {
 		fmt.Fprintf(w, "The control plane in %s is starting, process %d.\n", r.DataDir, r.PID)
 		return
 	}
-	fmt.Fprintf(w, "Running since %s, process %d, data in %s\n\n", terminal.Age(r.State.Started, time.Now()), r.PID, r.DataDir)
+	fmt.Fprintf(
+		w, "Running since %s, process %d, data in %s\n\n", terminal.Age(r.State.Started, time.Now()), r.PID, r.DataDir,
+	)
 	var rows [][]string
 	for _, check := range r.Checks {
 		state := "healthy"
@@ -81,7 +83,8 @@ func writeReport(w io.Writer, r up.Report) {
 			fmt.Fprintf(w, "\n%s: %s\n", check.Name, terminal.SafeText(check.Fix))
 		}
 	}
-	fmt.Fprintf(w, "\nPushes to %s require a token, which xpkg reads from the data directory. For docker, crane or skopeo:\n  %s\n",
+	fmt.Fprintf(w,
+		"\nPushes to %s require a token, which xpkg reads from the data directory. For docker, crane or skopeo:\n  %s\n",
 		r.State.Registry, up.LoginCommand(r.State))
 	fmt.Fprintln(w)
 	rows = nil

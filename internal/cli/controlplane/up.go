@@ -60,8 +60,8 @@ type Parts struct {
 	OpenCore func(env *terminal.Env, where string, args []string) (manager.Core, error)
 }
 
-// Run starts a control plane. The command is the one of the command line that contains c, with all of its flags. Flags of the last start that
-// are not given apply again.
+// Run starts a control plane. The command is the one of the command line that contains c, with all of its flags. Flags
+// of the last start that are not given apply again.
 func (c *UpCmd) Run(env *terminal.Env, command any, parts Parts) (err error) {
 	dir, err := c.Dir()
 	if err != nil {
@@ -112,7 +112,9 @@ func (c *UpCmd) Run(env *terminal.Env, command any, parts Parts) (err error) {
 	progress := terminal.NewProgress(env.Stderr)
 	defer progress.End()
 	return up.Run(env.Context, up.Options{
-		Dir: dir, Port: portOrLast(c.Port), RegistryPort: portOrLast(c.RegistryPort), StartTimeout: c.StartTimeout, MaxUpload: int64(c.MaxUploadSize), CRDOpenAPI: c.CRDOpenAPI, Version: version.Version, Flags: slices.Concat(kept, given),
+		Dir: dir, Port: portOrLast(c.Port), RegistryPort: portOrLast(c.RegistryPort), StartTimeout: c.StartTimeout,
+		MaxUpload: int64(c.MaxUploadSize), CRDOpenAPI: c.CRDOpenAPI, Version: version.Version,
+		Flags:   slices.Concat(kept, given),
 		Unblock: webhooks.Unblock,
 		Manager: localManager(parts.FirstGeneration(), progress, c, dir, choice, privileges, core),
 		Progress: func(e up.Event) {
@@ -121,8 +123,8 @@ func (c *UpCmd) Run(env *terminal.Env, command any, parts Parts) (err error) {
 	})
 }
 
-// repeatable returns the flag with a name that the next start needs again, or nil: one without the struct tag repeat:"never", which is for
-// flags that the data directory records and for flags of a single start.
+// repeatable returns the flag with a name that the next start needs again, or nil: one without the struct tag
+// repeat:"never", which is for flags that the data directory records and for flags of a single start.
 func repeatable(flags []*kong.Flag, name string) *kong.Flag {
 	i := slices.IndexFunc(flags, func(f *kong.Flag) bool { return name == "--"+f.Name })
 	if i < 0 || flags[i].Tag.Get("repeat") == "never" {
@@ -131,8 +133,8 @@ func repeatable(flags []*kong.Flag, name string) *kong.Flag {
 	return flags[i]
 }
 
-// repeatedFlags returns the flags among the arguments of `xpkg up` that the next start needs again. Names of files are absolute, so that the
-// flags work in any folder.
+// repeatedFlags returns the flags among the arguments of `xpkg up` that the next start needs again. Names of files are
+// absolute, so that the flags work in any folder.
 func repeatedFlags(of []*kong.Flag, args []string) []string {
 	var out []string
 	for i := 0; i < len(args); i++ {
@@ -157,7 +159,8 @@ func repeatedFlags(of []*kong.Flag, args []string) []string {
 	return out
 }
 
-// keepFlags sets those flags of the last start that are not given again, and returns them. It ignores flags that the command does not have.
+// keepFlags sets those flags of the last start that are not given again, and returns them. It ignores flags that the
+// command does not have.
 func keepFlags(of []*kong.Flag, last, given []string) (kept []string, err error) {
 	for _, word := range last {
 		name, value, hasValue := strings.Cut(word, "=")
@@ -169,18 +172,23 @@ func keepFlags(of []*kong.Flag, last, given []string) (kept []string, err error)
 		if !hasValue && flag.IsBool() {
 			value = "true"
 		}
-		if isList := flag.Target.Kind() == reflect.Slice; isList && !slices.ContainsFunc(kept, func(w string) bool { return strings.HasPrefix(w, name+"=") }) {
+		if isList := flag.Target.Kind() == reflect.Slice; isList &&
+			!slices.ContainsFunc(kept, func(w string) bool { return strings.HasPrefix(w, name+"=") }) {
 			flag.Target.SetZero() // It has the values of the configuration of the user.
 		}
-		if err := flag.Parse(kong.ScanFromTokens(kong.Token{Type: kong.FlagValueToken, Value: value}), flag.Target); err != nil {
-			return nil, terminal.ErrUsage.New(err, "%s of the last start cannot be used", word).WithDo("Give %s with another value.", name)
+		if err := flag.Parse(
+			kong.ScanFromTokens(kong.Token{Type: kong.FlagValueToken, Value: value}), flag.Target,
+		); err != nil {
+			return nil,
+				terminal.ErrUsage.New(err, "%s of the last start cannot be used", word).WithDo("Give %s with another value.", name)
 		}
 		kept = append(kept, word)
 	}
 	return kept, nil
 }
 
-// absoluteFile returns the absolute name of a file that exists, and other values, such as the reference of an image, unchanged.
+// absoluteFile returns the absolute name of a file that exists, and other values, such as the reference of an image,
+// unchanged.
 func absoluteFile(value string) string {
 	if _, err := os.Stat(value); err != nil || strings.HasPrefix(value, "configmap/") {
 		return value
@@ -196,14 +204,15 @@ func (c *UpCmd) checkPorts() error {
 	const highest = 1<<16 - 1
 	for flag, port := range map[string]*int{"--port": c.Port, "--registry-port": c.RegistryPort} {
 		if port != nil && (*port < 0 || *port > highest) {
-			return terminal.ErrUsage.New(nil, "%s %d is not a port", flag, *port).WithDo("Choose a number from 1 to %d, or 0 for a free port.", highest)
+			return terminal.ErrUsage.New(nil, "%s %d is not a port", flag, *port).
+				WithDo("Choose a number from 1 to %d, or 0 for a free port.", highest)
 		}
 	}
 	return nil
 }
 
-// checkMetricsAddress returns an error if the address of the metrics is not free, or not an address of the loopback interface, to which
-// everything of a local control plane is confined.
+// checkMetricsAddress returns an error if the address of the metrics is not free, or not an address of the loopback
+// interface, to which everything of a local control plane is confined.
 func (c *UpCmd) checkMetricsAddress(ctx context.Context) error {
 	if c.MetricsAddress == "" {
 		return nil
@@ -232,7 +241,8 @@ func portOrLast(flag *int) int {
 // localManager returns the manager of a local control plane. Its log lines are written above the progress
 // line.
 func localManager(
-	first controller.Extension, progress *terminal.Progress, c *UpCmd, dir string, choice programs.Choice, privileges []manifests.Privilege,
+	first controller.Extension, progress *terminal.Progress, c *UpCmd, dir string, choice programs.Choice,
+	privileges []manifests.Privilege,
 	core manager.Core,
 ) up.Manager {
 	return func(ctx context.Context, e up.Env) error {
@@ -243,10 +253,14 @@ func localManager(
 			})
 		}
 		return manager.RunManager(ctx, manager.ManagerOptions{
-			Config: e.Config, DataDir: dir, Core: core, CacheDir: filepath.Join(e.CacheDir, flags.PackagesDir), CacheLimit: c.CacheLimit, ProgramsDir: programsDir(dir),
+			Config: e.Config, DataDir: dir, Core: core, CacheDir: filepath.Join(e.CacheDir, flags.PackagesDir),
+			CacheLimit: c.CacheLimit, ProgramsDir: programsDir(dir),
 			Dependencies: c.DependencyFlags, Indexes: c.Index, IndexKey: c.IndexKeyFlag,
-			Log:     slog.New(slog.NewTextHandler(progress, nil)),
-			Options: controller.Options{Ready: e.Ready, MetricsAddress: c.MetricsAddress, MakeNamespace: true, LeaderElection: localElection(), Runtimes: choice, RuntimePrivileges: privileges, Permissions: c.Permissions(), FirstGeneration: first},
+			Log: slog.New(slog.NewTextHandler(progress, nil)),
+			Options: controller.Options{
+				Ready: e.Ready, MetricsAddress: c.MetricsAddress, MakeNamespace: true, LeaderElection: localElection(),
+				Runtimes: choice, RuntimePrivileges: privileges, Permissions: c.Permissions(), FirstGeneration: first,
+			},
 		})
 	}
 }
@@ -298,7 +312,8 @@ func (c *UpCmd) reportEvent(env *terminal.Env, progress *terminal.Progress, e up
 	}
 }
 
-// printReady prints the addresses of the control plane and, unless --quiet is set, the next commands and how it is stopped.
+// printReady prints the addresses of the control plane and, unless --quiet is set, the next commands and how it is
+// stopped.
 func printReady(env *terminal.Env, s up.State, after, stop string) {
 	text := fmt.Sprintf(`The control plane is ready%s.
 
@@ -352,5 +367,8 @@ func (c *DownCmd) Run(env *terminal.Env) error {
 	if err := up.Stop(env.Context, dir); err != nil {
 		return err
 	}
-	return env.Say("The control plane is stopped. Its data is in %s.\nStart it again with `%s`.\n", terminal.Safe(dir), terminal.Safe(datadir.StartCommand(dir, "--detach")))
+	return env.Say(
+		"The control plane is stopped. Its data is in %s.\nStart it again with `%s`.\n", terminal.Safe(dir),
+		terminal.Safe(datadir.StartCommand(dir, "--detach")),
+	)
 }

@@ -46,7 +46,8 @@ func TestStatusOfAControlPlaneThatStarts(t *testing.T) {
 	var out strings.Builder
 	status := StatusCmd{DataDirFlag: flags.DataDirFlag{DataDir: dir}}
 	code := terminal.ExitCode(0)
-	if err := status.Run(&terminal.Env{Context: t.Context(), Stdout: &out, Stderr: io.Discard}); !errors.As(err, &code) || int(code) != errcode.Unhealthy.Exit {
+	if err := status.Run(&terminal.Env{Context: t.Context(), Stdout: &out, Stderr: io.Discard}); !errors.As(err, &code) ||
+		int(code) != errcode.Unhealthy.Exit {
 		t.Errorf("got %v", err)
 	}
 	if want := "The control plane in " + dir + " is starting, process "; !strings.HasPrefix(out.String(), want) {
@@ -56,7 +57,9 @@ func TestStatusOfAControlPlaneThatStarts(t *testing.T) {
 
 // The command for the next start repeats the flags that change the control plane, and only those.
 func TestRepeatedFlagsOfUp(t *testing.T) {
-	args := strings.Fields("-q up --detach -d --data-dir plane --port=0 --registry-port 1 --package-runtime None --dependency-upgrades=Upgrade --start-timeout 5m -v --namespaced")
+	args := strings.Fields(
+		"-q up --detach -d --data-dir plane --port=0 --registry-port 1 --package-runtime None --dependency-upgrades=Upgrade --start-timeout 5m -v --namespaced",
+	)
 	if got, want := repeated(t, args), "--package-runtime=None --dependency-upgrades=Upgrade --namespaced"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
@@ -74,8 +77,11 @@ func TestRepeatedFlagsOfUp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	args = strings.Fields("up --permission-policy policy.yaml --index-key=key.pem --with-core registry.example.com/core:v2.0.0 --permission-policy configmap/policy --index a.test/b")
-	want := "--permission-policy=" + filepath.Join(folder, "policy.yaml") + " --index-key=" + filepath.Join(folder, "key.pem") +
+	args = strings.Fields(
+		"up --permission-policy policy.yaml --index-key=key.pem --with-core registry.example.com/core:v2.0.0 --permission-policy configmap/policy --index a.test/b",
+	)
+	want := "--permission-policy=" + filepath.Join(folder, "policy.yaml") + " --index-key=" +
+		filepath.Join(folder, "key.pem") +
 		" --with-core=registry.example.com/core:v2.0.0 --permission-policy=configmap/policy --index=a.test/b"
 	if got := repeated(t, args); got != want {
 		t.Errorf("got %q, want %q", got, want)
@@ -84,7 +90,9 @@ func TestRepeatedFlagsOfUp(t *testing.T) {
 
 // A start without flags has those of the last one. A flag that is given again replaces all of its former values.
 func TestFlagsOfTheLastStartApplyAgain(t *testing.T) {
-	last := strings.Fields("--package-runtime=None --index=a.test/b --index=c.test/d --crd-openapi --max-upload-size=1GiB --port=3 --gone=x")
+	last := strings.Fields(
+		"--package-runtime=None --index=a.test/b --index=c.test/d --crd-openapi --max-upload-size=1GiB --port=3 --gone=x",
+	)
 	for given, want := range map[string]string{
 		"":                                       "--package-runtime=None --index=a.test/b --index=c.test/d --crd-openapi --max-upload-size=1GiB",
 		"--index=e.test/f":                       "--package-runtime=None --crd-openapi --max-upload-size=1GiB",
@@ -96,11 +104,14 @@ func TestFlagsOfTheLastStartApplyAgain(t *testing.T) {
 		if got := strings.Join(kept, " "); err != nil || got != want {
 			t.Errorf("%q: got %q, want %q; %v", given, got, want, err)
 		}
-		if given == "" && (c.PackageRuntime != "None" || !c.CRDOpenAPI || c.MaxUploadSize != 1<<30 || strings.Join(c.Index, " ") != "a.test/b c.test/d" || c.Port != nil) {
+		if given == "" && (c.PackageRuntime != "None" || !c.CRDOpenAPI || c.MaxUploadSize != 1<<30 ||
+			strings.Join(c.Index, " ") != "a.test/b c.test/d" || c.Port != nil) {
 			t.Errorf("the flags are %+v", c)
 		}
 	}
-	if _, err := keepFlags(flagsOf(t, &UpCmd{}), []string{"--max-upload-size=many"}, nil); !errors.Is(err, terminal.ErrUsage) {
+	if _, err := keepFlags(
+		flagsOf(t, &UpCmd{}), []string{"--max-upload-size=many"}, nil,
+	); !errors.Is(err, terminal.ErrUsage) {
 		t.Errorf("a value that is not valid any more: %v", err)
 	}
 }

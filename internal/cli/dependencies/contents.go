@@ -74,8 +74,9 @@ func (c *Closure) Locate(ctx context.Context, ref oci.Reference) (fetch.Origin, 
 // readsAtOnce is the maximum number of packages that are read concurrently.
 const readsAtOnce = 4
 
-// Contents returns the packages of the lock file, or the packages of the flags with their dependencies, and before them the
-// packages in files. It accesses no registry for locked packages that the package cache contains. Roots are additional packages.
+// Contents returns the packages of the lock file, or the packages of the flags with their dependencies, and before them
+// the packages in files. It accesses no registry for locked packages that the package cache contains. Roots are
+// additional packages.
 func (f ContentsFlags) Contents(env *terminal.Env, packages []string) (_ []Content, err error) {
 	c, err := f.Closure(env, packages)
 	if err != nil {
@@ -128,7 +129,9 @@ func (f ContentsFlags) Closure(env *terminal.Env, packages []string) (_ *Closure
 }
 
 // roots returns the packages in files, and, without a lock file, the roots of all packages.
-func (f ContentsFlags) roots(env *terminal.Env, packages []string) (files []Content, roots []dependency.Root, err error) {
+func (f ContentsFlags) roots(
+	env *terminal.Env, packages []string,
+) (files []Content, roots []dependency.Root, err error) {
 	for _, p := range packages {
 		var more []dependency.Root
 		switch {

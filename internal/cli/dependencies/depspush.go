@@ -75,7 +75,9 @@ func checkVendoredLock(env *terminal.Env, dir string, packages []oci.Reference) 
 		return err
 	}
 	for _, p := range f.Packages {
-		if want := p.Reference(); !slices.ContainsFunc(packages, func(r oci.Reference) bool { return r.String() == want.String() }) {
+		if want := p.Reference(); !slices.ContainsFunc(
+			packages, func(r oci.Reference) bool { return r.String() == want.String() },
+		) {
 			return versions.ErrLockTag.New(nil, "%s names %s, which %s does not contain", file, want, dir).
 				WithDo("Run `xpkg deps vendor` again.")
 		}
@@ -93,9 +95,11 @@ func parsePrefix(s string) (string, error) {
 	return strings.TrimSuffix(ref.Name(), any), nil
 }
 
-// pushAll pushes packages, and reports each one. A package that cannot replace another content of its tag does not stop the
-// others.
-func pushAll(env *terminal.Env, opts remote.Options, from *archive.Collection, all []oci.Reference, target string) error {
+// pushAll pushes packages, and reports each one. A package that cannot replace another content of its tag does not stop
+// the others.
+func pushAll(
+	env *terminal.Env, opts remote.Options, from *archive.Collection, all []oci.Reference, target string,
+) error {
 	p := terminal.StartTask(env.Stderr, "pushing %s", wording.Count(len(all), "package"))
 	defer p.End()
 	var unchanged sync.Map
@@ -121,7 +125,9 @@ func pushAll(env *terminal.Env, opts remote.Options, from *archive.Collection, a
 	return errors.Join(err, errors.Join(immutable...))
 }
 
-func pushOne(ctx context.Context, client *remote.Client, from *archive.Collection, ref oci.Reference, target string) (_ oci.Reference, err error) {
+func pushOne(
+	ctx context.Context, client *remote.Client, from *archive.Collection, ref oci.Reference, target string,
+) (_ oci.Reference, err error) {
 	to, err := relocated(ref, target)
 	if err != nil {
 		return oci.Reference{}, err

@@ -37,7 +37,8 @@ type depsVendorCmd struct {
 func (c *depsVendorCmd) Run(env *terminal.Env) (err error) {
 	dir := strings.TrimPrefix(c.To, location.LayoutPrefix)
 	if fileutil.IsStdout(dir) {
-		return terminal.ErrUsage.New(nil, "--to %s is standard output, and an OCI layout is a directory", c.To).WithDo("Name a directory.")
+		return terminal.ErrUsage.New(nil, "--to %s is standard output, and an OCI layout is a directory", c.To).
+			WithDo("Name a directory.")
 	}
 	into, err := archive.OpenCollection(dir, oci.Limits{})
 	if err != nil {
@@ -71,7 +72,8 @@ func (c *depsVendorCmd) Run(env *terminal.Env) (err error) {
 func (c *depsVendorCmd) closure(env *terminal.Env, r *rootResolver) (lockfile.File, error) {
 	if c.Lock != "" {
 		if len(c.Packages) > 0 {
-			return lockfile.File{}, terminal.ErrUsage.New(nil, "packages and --lock cannot be used together").WithDo("Remove one of them.")
+			return lockfile.File{},
+				terminal.ErrUsage.New(nil, "packages and --lock cannot be used together").WithDo("Remove one of them.")
 		}
 		return ReadClosure(env, c.Lock)
 	}
@@ -80,7 +82,8 @@ func (c *depsVendorCmd) closure(env *terminal.Env, r *rootResolver) (lockfile.Fi
 		return lockfile.File{}, err
 	}
 	if roots == nil {
-		return lockfile.File{}, terminal.ErrUsage.New(nil, "no package is given, and this folder is not a package").WithDo("Name a package, its file, a folder with a crossplane.yaml, or a lock file with --lock.")
+		return lockfile.File{}, terminal.ErrUsage.New(nil, "no package is given, and this folder is not a package").
+			WithDo("Name a package, its file, a folder with a crossplane.yaml, or a lock file with --lock.")
 	}
 	got, err := r.resolve(env, resolver.Request{Roots: roots})
 	return got.File, err
@@ -94,7 +97,9 @@ func collect(env *terminal.Env, r *rootResolver, into *archive.Collection, packa
 	err := p.Each(env.Context, len(packages), copiesAtOnce, func(ctx context.Context, i int) error {
 		meta, err := r.collect(ctx, into, packages[i])
 		if image := meta.ControllerImage; image != "" {
-			notes[i] = fmt.Sprintf("%s runs the image %s, which is not part of the package; copy it with `xpkg copy`", packages[i].Repository, image)
+			notes[i] = fmt.Sprintf(
+				"%s runs the image %s, which is not part of the package; copy it with `xpkg copy`", packages[i].Repository, image,
+			)
 		}
 		return err
 	})

@@ -9,7 +9,9 @@ import (
 
 // A root of a request is a package under its canonical name.
 func FuzzRootsOf(f *testing.F) {
-	for _, s := range []string{"a.test/b/c:v1", "a.test/b/c@>=v1, <v2", "b/c@sha256:0", "A.test/b@*", "a.test/b:v1@>=v1", "@", ":", "a@", "x@v1@v2"} {
+	for _, s := range []string{
+		"a.test/b/c:v1", "a.test/b/c@>=v1, <v2", "b/c@sha256:0", "A.test/b@*", "a.test/b:v1@>=v1", "@", ":", "a@", "x@v1@v2",
+	} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

@@ -47,9 +47,13 @@ func readLock(env *terminal.Env, file string) (lockfile.File, error) {
 	if err != nil {
 		failed := ErrLockNotFound.New(err, "cannot read the lock file")
 		if info, err := os.Stat(file); err == nil && info.IsDir() {
-			return lockfile.File{}, failed.WithDo("%s is a folder: name a lock file in it, such as %s.", file, filepath.Join(file, "xpkg.lock"))
+			return lockfile.File{},
+				failed.WithDo("%s is a folder: name a lock file in it, such as %s.", file, filepath.Join(file, "xpkg.lock"))
 		}
-		return lockfile.File{}, failed.WithDo("Check the path, or create the file with `xpkg resolve --lock %s` in the folder of a package.", wording.ShellWord(file))
+		return lockfile.File{}, failed.WithDo(
+			"Check the path, or create the file with `xpkg resolve --lock %s` in the folder of a package.",
+			wording.ShellWord(file),
+		)
 	}
 	return parseLock(file, raw)
 }
@@ -161,7 +165,10 @@ func lockChanges(before, after lockfile.File) []string {
 		case was.ShortVersion() != p.ShortVersion():
 			out = append(out, fmt.Sprintf("changed  %s %s -> %s", p.Repository, was.ShortVersion(), p.ShortVersion()))
 		case was.Digest != p.Digest:
-			out = append(out, fmt.Sprintf("moved    %s %s: the tag referred to %s and refers to %s", p.Repository, p.ShortVersion(), was.Digest.Short(), p.Digest.Short()))
+			out = append(out, fmt.Sprintf(
+				"moved    %s %s: the tag referred to %s and refers to %s", p.Repository, p.ShortVersion(), was.Digest.Short(),
+				p.Digest.Short(),
+			))
 		}
 	}
 	for _, p := range before.Packages {

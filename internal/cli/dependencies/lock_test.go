@@ -11,9 +11,12 @@ import (
 )
 
 func TestSuggestionsForADependencyTree(t *testing.T) {
-	f := lockfile.File{Packages: []lockfile.Package{{Repository: "registry.example.com/acme/network"}, {Repository: "registry.example.com/acme/base"}}}
+	f := lockfile.File{Packages: []lockfile.Package{{Repository: "registry.example.com/acme/network"}, {
+		Repository: "registry.example.com/acme/base",
+	}}}
 	_, err := findLocked(f, "netwrk")
-	if do := errcode.From(err).Do; !errors.Is(err, ErrNotLocked) || do != "Did you mean registry.example.com/acme/network? "+ErrNotLocked.Fix {
+	if do := errcode.From(err).Do; !errors.Is(err, ErrNotLocked) ||
+		do != "Did you mean registry.example.com/acme/network? "+ErrNotLocked.Fix {
 		t.Errorf("%v, and what to do: %s", err, do)
 	}
 }
@@ -21,7 +24,8 @@ func TestSuggestionsForADependencyTree(t *testing.T) {
 func TestAFolderIsNoLockFile(t *testing.T) {
 	dir := t.TempDir()
 	_, err := readLock(&terminal.Env{}, dir)
-	if do := errcode.From(err).Do; !errors.Is(err, ErrLockNotFound) || do != dir+" is a folder: name a lock file in it, such as "+filepath.Join(dir, "xpkg.lock")+"." {
+	if do := errcode.From(err).Do; !errors.Is(err, ErrLockNotFound) ||
+		do != dir+" is a folder: name a lock file in it, such as "+filepath.Join(dir, "xpkg.lock")+"." {
 		t.Errorf("%v, and what to do: %s", err, do)
 	}
 }

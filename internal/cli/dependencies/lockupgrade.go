@@ -42,12 +42,16 @@ func (c *ResolveCmd) checkDowngrades(before, after lockfile.File, setAside versi
 				reason = s.Reason
 			}
 		}
-		problems = append(problems, fmt.Sprintf("%s would move from %s to %s: %s", was.Repository, was.Version, is.Version, reason))
+		problems = append(
+			problems, fmt.Sprintf("%s would move from %s to %s: %s", was.Repository, was.Version, is.Version, reason),
+		)
 	}
 	if problems == nil {
 		return nil
 	}
-	return ErrLockDowngrade.New(errors.New(strings.Join(problems, "; ")), "the upgrade would lock older versions; %s is unchanged", c.Lock)
+	return ErrLockDowngrade.New(
+		errors.New(strings.Join(problems, "; ")), "the upgrade would lock older versions; %s is unchanged", c.Lock,
+	)
 }
 
 // heldBack returns a note for each package of --upgrade-package that is not upgraded to its newest version:
@@ -73,7 +77,8 @@ func (c *ResolveCmd) heldBack(before, after lockfile.File, setAside versions.Set
 		if newest == "" {
 			continue
 		}
-		holders, command := []string{}, []string{"xpkg resolve --lock " + wording.ShellWord(c.Lock) + " --upgrade-package " + wording.ShellWord(name)}
+		holders, command := []string{},
+			[]string{"xpkg resolve --lock " + wording.ShellWord(c.Lock) + " --upgrade-package " + wording.ShellWord(name)}
 		for _, by := range versions.Binding(&after, was.Repository) {
 			if version.ParseConstraint(by.Constraint).Accepts(newest) {
 				continue
@@ -85,9 +90,14 @@ func (c *ResolveCmd) heldBack(before, after lockfile.File, setAside versions.Set
 		}
 		switch {
 		case len(holders) == 0:
-			out = append(out, fmt.Sprintf("%s stays at %s, and %s is not selected: %s", was.Repository, was.ShortVersion(), newest, why))
+			out = append(
+				out, fmt.Sprintf("%s stays at %s, and %s is not selected: %s", was.Repository, was.ShortVersion(), newest, why),
+			)
 		case len(command) == 1:
-			out = append(out, fmt.Sprintf("%s stays at %s although %s is available: %s", was.Repository, was.ShortVersion(), newest, strings.Join(holders, ", ")))
+			out = append(out, fmt.Sprintf(
+				"%s stays at %s although %s is available: %s", was.Repository, was.ShortVersion(), newest,
+				strings.Join(holders, ", "),
+			))
 		default:
 			out = append(out, fmt.Sprintf("%s stays at %s although %s is available: %s; to upgrade them together, run %s",
 				was.Repository, was.ShortVersion(), newest, strings.Join(holders, ", "), strings.Join(command, " ")))

@@ -15,7 +15,9 @@ import (
 )
 
 func lockedAt(repository, version string, deps ...dependency.Dependency) lockfile.Package {
-	return lockfile.Package{Repository: repository, Version: version, Digest: oci.DigestOf([]byte(repository + version)), Dependencies: deps}
+	return lockfile.Package{
+		Repository: repository, Version: version, Digest: oci.DigestOf([]byte(repository + version)), Dependencies: deps,
+	}
 }
 
 // tagsOf returns the tags of a repository that were not selected.
@@ -36,11 +38,13 @@ func TestUpgradeRefusesDowngrades(t *testing.T) {
 	after := lockfile.File{Packages: []lockfile.Package{lockedAt("registry.example.com/net", "v1.9.0")}}
 	c := ResolveCmd{Lock: "xpkg.lock", Upgrade: true}
 	err := c.checkDowngrades(before, after, tagsOf("registry.example.com/net"))
-	if !errors.Is(err, ErrLockDowngrade) || !strings.Contains(err.Error(), "net would move from v2.0.0 to v1.9.0: the registry no longer lists v2.0.0") {
+	if !errors.Is(err, ErrLockDowngrade) ||
+		!strings.Contains(err.Error(), "net would move from v2.0.0 to v1.9.0: the registry no longer lists v2.0.0") {
 		t.Errorf("got %v", err)
 	}
 	refused := tagsOf("registry.example.com/net", solver.SetAside{Tag: "v2.0.0", Reason: "app v1.0.0 requires <v2"})
-	if err := c.checkDowngrades(before, after, refused); err == nil || !strings.Contains(err.Error(), "app v1.0.0 requires <v2") {
+	if err := c.checkDowngrades(before, after, refused); err == nil ||
+		!strings.Contains(err.Error(), "app v1.0.0 requires <v2") {
 		t.Errorf("got %v", err)
 	}
 	c.AllowDowngrade = true
@@ -55,12 +59,16 @@ func TestUpgradeNamesHolders(t *testing.T) {
 	f := lockfile.File{
 		Roots: []dependency.Root{{Package: "registry.example.com/app", Constraint: ">=v1"}},
 		Packages: []lockfile.Package{
-			lockedAt("registry.example.com/app", "v1.0.0", dependency.Dependency{Package: "registry.example.com/net", Constraint: "<v2"}),
+			lockedAt("registry.example.com/app", "v1.0.0", dependency.Dependency{
+				Package: "registry.example.com/net", Constraint: "<v2",
+			}),
 			lockedAt("registry.example.com/net", "v1.9.0"),
 		},
 	}
 	c := ResolveCmd{Lock: "xpkg.lock", UpgradePackage: []string{"net"}}
-	got := c.heldBack(f, f, tagsOf("registry.example.com/net", solver.SetAside{Tag: "v2.1.0"}, solver.SetAside{Tag: "v2.0.0"}))
+	got := c.heldBack(f, f, tagsOf("registry.example.com/net", solver.SetAside{Tag: "v2.1.0"}, solver.SetAside{
+		Tag: "v2.0.0",
+	}))
 	want := "registry.example.com/net stays at v1.9.0 although v2.1.0 is available: registry.example.com/app requires <v2; " +
 		"to upgrade them together, run xpkg resolve --lock xpkg.lock --upgrade-package net --upgrade-package registry.example.com/app"
 	if len(got) != 1 || got[0] != want {

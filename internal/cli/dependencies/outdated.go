@@ -92,7 +92,10 @@ func (c *OutdatedCmd) Run(env *terminal.Env) (err error) {
 	for _, x := range shown {
 		names = append(names, x.Package)
 	}
-	table := view.Table{Header: []string{"PACKAGE", "INSTALLED", "COMPATIBLE", "NEWEST", "HELD BY"}, Least: []string{"HELD BY"}, Empty: "All packages are up to date."}
+	table := view.Table{
+		Header: []string{"PACKAGE", "INSTALLED", "COMPATIBLE", "NEWEST", "HELD BY"}, Least: []string{"HELD BY"},
+		Empty: "All packages are up to date.",
+	}
 	switch {
 	case noted:
 		table.Empty = "No newer version is available."
@@ -101,14 +104,21 @@ func (c *OutdatedCmd) Run(env *terminal.Env) (err error) {
 	}
 	together := false
 	for _, x := range shown {
-		table.Rows = append(table.Rows, []string{x.Package, x.Installed, cmp.Or(x.Compatible, "-"), cmp.Or(x.Newest, "-"), x.Held()})
+		table.Rows = append(table.Rows, []string{
+			x.Package, x.Installed, cmp.Or(x.Compatible, "-"), cmp.Or(x.Newest, "-"), x.Held(),
+		})
 		together = together || len(x.Needs) > 0
 	}
-	if err := c.Print(env.Stdout, view.List{Value: append([]versions.Row{}, shown...), Names: names, Table: table, Empty: env.Stderr}); err != nil {
+	if err := c.Print(env.Stdout, view.List{
+		Value: append([]versions.Row{}, shown...), Names: names, Table: table, Empty: env.Stderr,
+	}); err != nil {
 		return err
 	}
 	if together && c.Lock == "" {
-		fmt.Fprintln(env.Stderr, "note: COMPATIBLE is the version for an update of one package. `xpkg update --all --dry-run` shows the newest versions that work together.")
+		fmt.Fprintln(
+			env.Stderr,
+			"note: COMPATIBLE is the version for an update of one package. `xpkg update --all --dry-run` shows the newest versions that work together.",
+		)
 	}
 	return nil
 }
@@ -136,7 +146,9 @@ func (c *OutdatedCmd) selected(env *terminal.Env, f lockfile.File) ([]lockfile.P
 			repositories[inventory.RepositoryOf(p)] = true
 		}
 	}
-	return slices.DeleteFunc(slices.Clone(f.Packages), func(p lockfile.Package) bool { return !repositories[p.Repository] }), nil
+	return slices.DeleteFunc(
+		slices.Clone(f.Packages), func(p lockfile.Package) bool { return !repositories[p.Repository] },
+	), nil
 }
 
 // selectedInstalled returns the installed packages that the names or the selector select.
@@ -216,7 +228,9 @@ func finder(env *terminal.Env, r *rootResolver) *versions.Finder {
 }
 
 // OpenFinder returns a finder of the versions of the packages of a cluster. It must be closed.
-func OpenFinder(env *terminal.Env, f content.ContentFlags, cluster client.Reader, namespace string, all *inventory.Inventory) (*versions.Finder, io.Closer, error) {
+func OpenFinder(
+	env *terminal.Env, f content.ContentFlags, cluster client.Reader, namespace string, all *inventory.Inventory,
+) (*versions.Finder, io.Closer, error) {
 	r, err := resolverFlags{ContentFlags: f}.openRemembering(env, versions.LocatorIn(cluster, namespace, all))
 	if err != nil {
 		return nil, nil, err

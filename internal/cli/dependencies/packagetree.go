@@ -44,11 +44,13 @@ type runningRevision struct {
 }
 
 func newPackageTree(all *inventory.Inventory) *packageTree {
-	return &packageTree{all: all, running: map[string]runningRevision{}, instead: map[string]*inventory.Running{}, seen: map[string]bool{}}
+	return &packageTree{
+		all: all, running: map[string]runningRevision{}, instead: map[string]*inventory.Running{}, seen: map[string]bool{},
+	}
 }
 
-// readPackageTree reads everything that a tree shows. The Lock contains it for the packages that run the requested version. Revisions are
-// larger, so they are read only for the kinds of the other packages.
+// readPackageTree reads everything that a tree shows. The Lock contains it for the packages that run the requested
+// version. Revisions are larger, so they are read only for the kinds of the other packages.
 func readPackageTree(ctx context.Context, c client.Client, api *frontend.API) (*packageTree, error) {
 	var installs []*frontend.Object
 	var reads sync.WaitGroup
@@ -78,8 +80,8 @@ func readPackageTree(ctx context.Context, c client.Client, api *frontend.API) (*
 	return t, nil
 }
 
-// setLocked sets the running revisions of packages from their entries in the Lock, and returns the packages whose revisions must be read:
-// another version than the requested one may run, or the entry is missing or lists no objects.
+// setLocked sets the running revisions of packages from their entries in the Lock, and returns the packages whose
+// revisions must be read: another version than the requested one may run, or the entry is missing or lists no objects.
 func (t *packageTree) setLocked() (unlisted []v1.Package) {
 	for _, p := range t.all.Packages {
 		entry, listed := graph.LockEntry(p, t.all.Lock.Packages)
@@ -88,7 +90,9 @@ func (t *packageTree) setLocked() (unlisted []v1.Package) {
 		case !listed, len(entry.Owns) == 0, inventory.MayRunAnother(p):
 			unlisted = append(unlisted, p)
 		default:
-			running := runningRevision{name: entry.Name, image: p.PackageSpec().Package, isActive: true, objects: map[string]int{}}
+			running := runningRevision{
+				name: entry.Name, image: p.PackageSpec().Package, isActive: true, objects: map[string]int{},
+			}
 			for _, o := range entry.Owns {
 				running.objects[o.Kind] += int(o.Count)
 			}
@@ -98,8 +102,8 @@ func (t *packageTree) setLocked() (unlisted []v1.Package) {
 	return unlisted
 }
 
-// setRevisions sets the running revisions of packages, which are the active ones. They differ from the specs while a revision waits for
-// activation or cannot be fetched.
+// setRevisions sets the running revisions of packages, which are the active ones. They differ from the specs while a
+// revision waits for activation or cannot be fetched.
 func (t *packageTree) setRevisions(packages []v1.Package, lists []v1.PackageRevisionList) {
 	byPackage := map[string][]v1.PackageRevision{}
 	for i, kind := range v1.PackageKinds() {
@@ -113,13 +117,17 @@ func (t *packageTree) setRevisions(packages []v1.Package, lists []v1.PackageRevi
 		revisions := byPackage[name]
 		at := slices.IndexFunc(revisions, revision.IsActive)
 		if at < 0 {
-			at = slices.IndexFunc(revisions, func(rev v1.PackageRevision) bool { return rev.GetName() == p.PackageStatus().CurrentRevision })
+			at = slices.IndexFunc(
+				revisions, func(rev v1.PackageRevision) bool { return rev.GetName() == p.PackageStatus().CurrentRevision },
+			)
 		}
 		if at < 0 {
 			continue
 		}
 		rev := revisions[at]
-		running := runningRevision{name: rev.GetName(), image: rev.RevisionSpec().Image, isActive: revision.IsActive(rev), objects: map[string]int{}}
+		running := runningRevision{
+			name: rev.GetName(), image: rev.RevisionSpec().Image, isActive: revision.IsActive(rev), objects: map[string]int{},
+		}
 		for _, o := range rev.RevisionStatus().ObjectRefs {
 			running.objects[o.Kind]++
 		}
@@ -202,14 +210,16 @@ func (t *packageTree) alone(p v1.Package) *node {
 	name := inventory.ShortName(p)
 	requested := inventory.ShortVersion(p.PackageSpec().Package)
 	return &node{
-		Kind: p.PackageKind(), Name: p.GetName(), Version: cmp.Or(inventory.ShortVersion(t.running[name].image), requested), Healthy: inventory.Status(p, v1.TypeHealthy),
-		Reason: inventory.ReasonOf(p), InstalledFor: graph.RequiredBy(p), Deleting: inventory.IsDeleting(p),
+		Kind: p.PackageKind(), Name: p.GetName(), Version: cmp.Or(inventory.ShortVersion(t.running[name].image), requested),
+		Healthy: inventory.Status(p, v1.TypeHealthy),
+		Reason:  inventory.ReasonOf(p), InstalledFor: graph.RequiredBy(p), Deleting: inventory.IsDeleting(p),
 		dependents: wording.Few(t.all.DependentNames(graph.RequiredBy(p)), 3, ", "),
 		Running:    t.instead[name], requested: requested,
 	}
 }
 
-// statusMessage returns the message of a package that is not healthy, is paused, or whose active version is not the requested one.
+// statusMessage returns the message of a package that is not healthy, is paused, or whose active version is not the
+// requested one.
 func statusMessage(p v1.Package) string {
 	if p.GetCondition(v1.TypeHealthy).Status != corev1.ConditionTrue {
 		return inventory.HealthMessage(p)

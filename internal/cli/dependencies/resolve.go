@@ -70,7 +70,8 @@ type setAside struct {
 // Run resolves a dependency tree, writes the lock file and prints the result.
 func (c *ResolveCmd) Run(env *terminal.Env) (err error) {
 	if c.Frozen && (c.Lock == "" || c.Upgrade || c.UpgradePackage != nil) {
-		return terminal.ErrUsage.New(nil, "--frozen needs --lock and cannot be used with an upgrade").WithDo("Add --lock xpkg.lock, and omit --upgrade and --upgrade-package.")
+		return terminal.ErrUsage.New(nil, "--frozen needs --lock and cannot be used with an upgrade").
+			WithDo("Add --lock xpkg.lock, and omit --upgrade and --upgrade-package.")
 	}
 	if !c.Frozen && fileutil.IsStdout(c.Lock) && (c.Output != "" || c.Manifests) {
 		return terminal.ErrUsage.New(nil, "the lock file and the objects cannot both be written to standard output").
@@ -88,7 +89,8 @@ func (c *ResolveCmd) Run(env *terminal.Env) (err error) {
 		roots = before.Roots
 	}
 	if roots == nil {
-		return terminal.ErrUsage.New(nil, "no package is given, and this folder is not a package").WithDo("Name a folder with a crossplane.yaml, or a package.")
+		return terminal.ErrUsage.New(nil, "no package is given, and this folder is not a package").
+			WithDo("Name a folder with a crossplane.yaml, or a package.")
 	}
 	if c.Frozen {
 		return c.frozen(env, before, roots)
@@ -116,7 +118,10 @@ func (c *ResolveCmd) Run(env *terminal.Env) (err error) {
 		return err
 	}
 	view.Notes(env.Stderr, c.heldBack(before, got.File, got.SetAside)...)
-	if !slices.EqualFunc(before.Packages, got.Packages, func(a, b lockfile.Package) bool { return a.Repository == b.Repository && a.Digest == b.Digest }) || c.Upgrade || c.UpgradePackage != nil {
+	if !slices.EqualFunc(
+		before.Packages, got.Packages,
+		func(a, b lockfile.Package) bool { return a.Repository == b.Repository && a.Digest == b.Digest },
+	) || c.Upgrade || c.UpgradePackage != nil {
 		r.warnOfTags(env, q.Locked, got)
 	}
 	if c.Lock != "" {
@@ -207,10 +212,13 @@ func writeClosure(w io.Writer, f lockfile.File) {
 	}
 	var rows [][]string
 	for _, p := range f.Packages {
-		rows = append(rows, []string{string(p.Kind), p.Repository, p.ShortVersion(), p.Digest.Short(), neededBy(&f, p.Repository)})
+		rows = append(rows, []string{
+			string(p.Kind), p.Repository, p.ShortVersion(), p.Digest.Short(), neededBy(&f, p.Repository),
+		})
 	}
 	view.Table{
-		Header: []string{"KIND", "PACKAGE", "VERSION", "DIGEST", "NEEDED BY"}, Least: []string{"DIGEST", "NEEDED BY"}, Rows: rows,
+		Header: []string{"KIND", "PACKAGE", "VERSION", "DIGEST", "NEEDED BY"}, Least: []string{"DIGEST", "NEEDED BY"},
+		Rows: rows,
 	}.Write(w)
 }
 

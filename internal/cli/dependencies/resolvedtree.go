@@ -61,7 +61,9 @@ func requests(roots []dependency.Root) []request {
 		if !slices.Contains(by, r.By) {
 			by = append(by, r.By)
 		}
-		all[r.By] = append(all[r.By], dependency.Dependency{Package: r.Package, Constraint: r.Constraint, Optional: r.Optional, CRD: r.CRD})
+		all[r.By] = append(all[r.By], dependency.Dependency{
+			Package: r.Package, Constraint: r.Constraint, Optional: r.Optional, CRD: r.CRD,
+		})
 	}
 	var out []request
 	for _, requester := range by {
@@ -74,7 +76,9 @@ func requests(roots []dependency.Root) []request {
 
 func growClosure(f lockfile.File, repository, constraint string, seen map[string]bool) *treeNode {
 	p, _ := f.Find(repository)
-	n := &treeNode{Package: repository, Version: p.Version, Digest: p.Digest.String(), Kind: p.Kind, Constraint: constraint}
+	n := &treeNode{
+		Package: repository, Version: p.Version, Digest: p.Digest.String(), Kind: p.Kind, Constraint: constraint,
+	}
 	if n.Seen = seen[repository] && len(p.Dependencies) > 0; n.Seen {
 		return n
 	}
@@ -113,7 +117,9 @@ func writeClosureTree(w io.Writer, f lockfile.File, nodes []*treeNode) {
 
 func (n *treeNode) write(w io.Writer, f lockfile.File, first, rest string) {
 	p, there := f.Find(n.Package)
-	line := strings.TrimSpace(fmt.Sprintf("%s/%s  %s  %s", strings.ToLower(string(n.Kind)), n.Package, p.ShortVersion(), n.Constraint))
+	line := strings.TrimSpace(fmt.Sprintf(
+		"%s/%s  %s  %s", strings.ToLower(string(n.Kind)), n.Package, p.ShortVersion(), n.Constraint,
+	))
 	switch {
 	case n.Optional && !there:
 		line = n.Package + "  " + n.Constraint + "  (optional, not installed)"

@@ -49,7 +49,8 @@ func (c *ResolveCmd) useKinds(r *rootResolver) error {
 		}
 		ref, err := oci.ParseReference(repository, oci.ParseOptions{AllowUntagged: true})
 		if err != nil || ref.Tag != "" || !ref.Digest.IsZero() {
-			return terminal.ErrUsage.New(err, "%s names no repository", text).WithDo("Write KIND=REPOSITORY, with a repository such as xpkg.upbound.io/upbound/provider-aws-s3.")
+			return terminal.ErrUsage.New(err, "%s names no repository", text).
+				WithDo("Write KIND=REPOSITORY, with a repository such as xpkg.upbound.io/upbound/provider-aws-s3.")
 		}
 		finder.Selected[k] = ref.Name()
 	}
@@ -58,10 +59,12 @@ func (c *ResolveCmd) useKinds(r *rootResolver) error {
 	return nil
 }
 
-// resolveKinds resolves a dependency tree whose packages define the kinds for which they were selected: an index, and the record of
-// another version, are only claims. A version without its kind is not selected, and the tree is resolved again without it. It fails
-// with KindNotProvided if a tree without such versions does not exist.
-func (r *rootResolver) resolveKinds(env *terminal.Env, q resolver.Request, before lockfile.File) (resolver.Result, error) {
+// resolveKinds resolves a dependency tree whose packages define the kinds for which they were selected: an index, and
+// the record of another version, are only claims. A version without its kind is not selected, and the tree is resolved
+// again without it. It fails with KindNotProvided if a tree without such versions does not exist.
+func (r *rootResolver) resolveKinds(
+	env *terminal.Env, q resolver.Request, before lockfile.File,
+) (resolver.Result, error) {
 	versions := provide.ExcludeVersions(r.Resolver)
 	for {
 		got, err := r.resolve(env, q)
@@ -76,9 +79,11 @@ func (r *rootResolver) resolveKinds(env *terminal.Env, q resolver.Request, befor
 	}
 }
 
-// excludeVersion excludes the first version whose content does not define a kind for which it was selected, and returns the error
-// KindNotProvided. Packages that the former lock file has with the same content and kinds are not read again.
-func (r *rootResolver) excludeVersion(ctx context.Context, versions *provide.DefiningVersions, before, got lockfile.File) (excluded bool, err error) {
+// excludeVersion excludes the first version whose content does not define a kind for which it was selected, and returns
+// the error KindNotProvided. Packages that the former lock file has with the same content and kinds are not read again.
+func (r *rootResolver) excludeVersion(
+	ctx context.Context, versions *provide.DefiningVersions, before, got lockfile.File,
+) (excluded bool, err error) {
 	for _, p := range got.Packages {
 		known := slices.ContainsFunc(before.Packages, func(b lockfile.Package) bool {
 			return b.Repository == p.Repository && b.Digest == p.Digest && slices.Equal(b.Provides, p.Provides)

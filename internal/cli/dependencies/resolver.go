@@ -103,8 +103,8 @@ var ErrImageConfigFile = errcode.Code{
 	Fix:   "Correct the path. `xpkg config view` shows whether --image-config has its value from XPKG_IMAGE_CONFIG or from the configuration file.",
 }
 
-// readImageConfigs reads the ImageConfigs in files, also those in lists, as `kubectl get imageconfigs -o yaml` writes them. It ignores other
-// objects.
+// readImageConfigs reads the ImageConfigs in files, also those in lists, as `kubectl get imageconfigs -o yaml` writes
+// them. It ignores other objects.
 func readImageConfigs(env *terminal.Env, files []string) ([]v1beta1.ImageConfig, error) {
 	var out []v1beta1.ImageConfig
 	for _, file := range files {

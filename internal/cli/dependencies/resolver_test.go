@@ -13,7 +13,8 @@ import (
 // ImageConfigs are read from manifests and from the lists that kubectl writes.
 func TestImageConfigsAreReadFromManifestsAndLists(t *testing.T) {
 	config := func(name string) string {
-		return `{"apiVersion":"pkg.crossplane.io/v1beta1","kind":"ImageConfig","metadata":{"name":"` + name + `"},"spec":{"matchImages":[{"prefix":"a.test"}]}}`
+		return `{"apiVersion":"pkg.crossplane.io/v1beta1","kind":"ImageConfig","metadata":{"name":"` + name +
+			`"},"spec":{"matchImages":[{"prefix":"a.test"}]}}`
 	}
 	provider := `{"apiVersion":"pkg.crossplane.io/v1","kind":"Provider","metadata":{"name":"boats"},"spec":{"package":"a.test/boats:v1"}}`
 	for _, tc := range []struct {
@@ -21,13 +22,17 @@ func TestImageConfigsAreReadFromManifestsAndLists(t *testing.T) {
 		want       []string
 		fails      bool
 	}{
-		{"documents", config("a") + "\n---\n" + provider + "\n---\n---\n# nothing\n---\n" + config("b"), []string{"a", "b"}, false},
-		{"a list of kubectl", `{"apiVersion":"v1","kind":"List","items":[` + config("a") + "," + provider + "," + config("b") + "]}", []string{"a", "b"}, false},
-		{"a list of the API server", `{"apiVersion":"pkg.crossplane.io/v1beta1","kind":"ImageConfigList","items":[` + config("a") + "]}", []string{"a"}, false},
+		{"documents", config("a") + "\n---\n" + provider + "\n---\n---\n# nothing\n---\n" +
+			config("b"), []string{"a", "b"}, false},
+		{"a list of kubectl", `{"apiVersion":"v1","kind":"List","items":[` + config("a") + "," + provider + "," +
+			config("b") + "]}", []string{"a", "b"}, false},
+		{"a list of the API server", `{"apiVersion":"pkg.crossplane.io/v1beta1","kind":"ImageConfigList","items":[` +
+			config("a") + "]}", []string{"a"}, false},
 		{"an empty list", `{"apiVersion":"v1","kind":"List","items":[]}`, nil, false},
 		{"an empty file", "", nil, false},
 		{"other types", strings.Replace(config("a"), `"spec":{`, `"spec":{"matchImages":"a","x":{`, 1) + "}", nil, true},
-		{"other types in a list", `{"apiVersion":"v1","kind":"List","items":[` + strings.Replace(config("a"), `[{"prefix":"a.test"}]`, `"a"`, 1) + "]}", nil, true},
+		{"other types in a list", `{"apiVersion":"v1","kind":"List","items":[` +
+			strings.Replace(config("a"), `[{"prefix":"a.test"}]`, `"a"`, 1) + "]}", nil, true},
 		{"no object", "text", nil, true},
 	} {
 		file := filepath.Join(t.TempDir(), "configs.yaml")

@@ -107,7 +107,8 @@ func metaRoots(meta xpkg.Meta, registry string) ([]dependency.Root, error) {
 	for _, d := range meta.Dependencies() {
 		ref, err := oci.ParseReference(d.Package, oci.ParseOptions{AllowUntagged: true, DefaultRegistry: registry})
 		if err != nil {
-			return nil, resolver.ErrUnqualified.New(err, "the registry of %s, a dependency of %s, is unknown", d.Package, meta.Name)
+			return nil,
+				resolver.ErrUnqualified.New(err, "the registry of %s, a dependency of %s, is unknown", d.Package, meta.Name)
 		}
 		out = append(out, dependency.Root{Package: ref.Name(), Constraint: d.Constraint, Optional: d.Optional, By: meta.Name})
 	}

@@ -120,13 +120,16 @@ func (c *TreeCmd) Run(env *terminal.Env) error {
 		nodes = append(nodes, t.grow(p))
 	}
 	for _, name := range t.unknown {
-		fmt.Fprintf(env.Stderr, "note: the dependencies of %s are unknown, because the Lock does not contain its active revision\n", terminal.Safe(name))
+		fmt.Fprintf(
+			env.Stderr, "note: the dependencies of %s are unknown, because the Lock does not contain its active revision\n",
+			terminal.Safe(name),
+		)
 	}
 	return c.print(env, nodes, t.names())
 }
 
-// runObject prints the tree of the package that an object of the first generation uses. If the user is not allowed to read packages,
-// or the object uses none, it prints the object with its kinds.
+// runObject prints the tree of the package that an object of the first generation uses. If the user is not allowed to
+// read packages, or the object uses none, it prints the object with its kinds.
 func (c *TreeCmd) runObject(env *terminal.Env, cluster client.Client, t *packageTree, forbidden error) error {
 	o, err := inventory.ReadObject(env.Context, cluster, env.Frontend, inventory.Name(c.Name))
 	if err != nil {
@@ -145,7 +148,10 @@ func (c *TreeCmd) runObject(env *terminal.Env, cluster client.Client, t *package
 			}
 			return c.print(env, []*node{t.grow(p)}, t.names())
 		}
-		fmt.Fprintf(env.Stderr, "note: the package that %s uses is not shown: %s\n", inventory.ShortName(o), terminal.Safe(forbidden.Error()))
+		fmt.Fprintf(
+			env.Stderr, "note: the package that %s uses is not shown: %s\n", inventory.ShortName(o),
+			terminal.Safe(forbidden.Error()),
+		)
 		n.Version = inventory.ShortVersion(o.Package)
 		record, _ = env.Frontend.RecordOf(env.Context, cluster, o) // The user may read install objects only.
 	}
@@ -202,7 +208,8 @@ func writeTrees(w io.Writer, nodes []*node) {
 
 // isClosure distinguishes arguments to resolve from names of installed packages.
 func isClosure(s string) bool {
-	return location.IsPackageFile(s) || strings.ContainsAny(s, ":@") || strings.HasPrefix(s, ".") || strings.HasPrefix(s, "/")
+	return location.IsPackageFile(s) || strings.ContainsAny(s, ":@") || strings.HasPrefix(s, ".") ||
+		strings.HasPrefix(s, "/")
 }
 
 // runClosure prints the tree of a lock file, or of a new resolution.
@@ -228,7 +235,8 @@ func (c *TreeCmd) runClosure(env *terminal.Env) error {
 	}})
 }
 
-// title returns the line of a package below another one, with the dependents for which it was installed, unless it is that one alone.
+// title returns the line of a package below another one, with the dependents for which it was installed, unless it is
+// that one alone.
 func (n *node) title(parent string) string {
 	if n.Reason == inventory.Dependency && n.dependents != parent {
 		return n.state() + terminal.Safe("  (installed for "+n.dependents+")")
@@ -255,7 +263,8 @@ func (n *node) state() string {
 	return terminal.Safe(fmt.Sprintf("%s/%s  %s  %s", strings.ToLower(n.Kind), n.Name, version, health))
 }
 
-// write writes n, a dependency of the parent, and the nodes below it, with the prefix first on the first line and rest on all others.
+// write writes n, a dependency of the parent, and the nodes below it, with the prefix first on the first line and rest
+// on all others.
 func (n *node) write(w io.Writer, parent, first, rest string) {
 	fmt.Fprintf(w, "%s%s\n", first, n.title(parent))
 	var below []func(first, rest string)
@@ -278,7 +287,8 @@ func (n *node) write(w io.Writer, parent, first, rest string) {
 }
 
 func (d dependencyNode) write(w io.Writer, parent, first, rest string) {
-	needs := terminal.Safe("needs " + dependency.Need{Package: d.Package, Constraint: d.Constraint, Kinds: d.Kinds}.String())
+	needs := terminal.Safe("needs " +
+		dependency.Need{Package: d.Package, Constraint: d.Constraint, Kinds: d.Kinds}.String())
 	if d.Optional {
 		needs = terminal.Safe("works with " + d.Package + " " + d.Constraint)
 	}

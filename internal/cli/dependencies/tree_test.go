@@ -40,15 +40,22 @@ func TestTheTreeReadsRevisionsThatAreNotInTheLock(t *testing.T) {
 		p := &v1.Provider{}
 		p.Name, p.Spec.Package, p.Status.CurrentRevision = name, "registry.example.org/"+name+":"+version, name+"-1"
 		p.SetConditions(metav1.Time{}, v1.Healthy())
-		lock.Packages = append(lock.Packages, v1beta1.LockPackage{Name: name + "-1", Source: "registry.example.org/" + name, Version: "v1.0.0", Owns: owns})
+		lock.Packages = append(lock.Packages, v1beta1.LockPackage{
+			Name: name + "-1", Source: "registry.example.org/" + name, Version: "v1.0.0", Owns: owns,
+		})
 		return p
 	}
-	owns := []v1beta1.LockOwned{{Kind: "CustomResourceDefinition", Count: 3}, {Kind: "ValidatingWebhookConfiguration", Count: 1}}
-	listed, changed, unhealthy, empty := packageOf("listed", "v1.0.0", owns), packageOf("changed", "v2.0.0", owns), packageOf("unhealthy", "v1.0.0", owns), packageOf("empty", "v1.0.0", nil)
+	owns := []v1beta1.LockOwned{{Kind: "CustomResourceDefinition", Count: 3}, {
+		Kind: "ValidatingWebhookConfiguration", Count: 1,
+	}}
+	listed, changed, unhealthy, empty := packageOf("listed", "v1.0.0", owns), packageOf("changed", "v2.0.0", owns),
+		packageOf("unhealthy", "v1.0.0", owns), packageOf("empty", "v1.0.0", nil)
 	unhealthy.SetConditions(metav1.Time{}, v1.Unhealthy("it crashes"))
 	waiting := &v1.Provider{}
 	waiting.Name, waiting.Spec.Package = "waiting", "registry.example.org/waiting:v1.0.0"
-	tree := newPackageTree(&inventory.Inventory{Packages: []v1.Package{listed, changed, unhealthy, empty, waiting}, Lock: lock})
+	tree := newPackageTree(&inventory.Inventory{
+		Packages: []v1.Package{listed, changed, unhealthy, empty, waiting}, Lock: lock,
+	})
 	var names []string
 	for _, p := range tree.setLocked() {
 		names = append(names, p.GetName())
@@ -57,7 +64,8 @@ func TestTheTreeReadsRevisionsThatAreNotInTheLock(t *testing.T) {
 		t.Errorf("the revisions of %v are read, want %v", names, want)
 	}
 	n := tree.grow(listed)
-	if n.Revision != "listed-1" || n.Version != "v1.0.0" || n.Objects["CustomResourceDefinition"] != 3 || n.Objects["ValidatingWebhookConfiguration"] != 1 {
+	if n.Revision != "listed-1" || n.Version != "v1.0.0" || n.Objects["CustomResourceDefinition"] != 3 ||
+		n.Objects["ValidatingWebhookConfiguration"] != 1 {
 		t.Errorf("the package in the Lock is %+v", n)
 	}
 }
@@ -76,8 +84,12 @@ func TestTheTreeShowsRunningRevisions(t *testing.T) {
 		want         string
 		wantsUnknown bool
 	}{
-		"Active":  {[]*v1.ProviderRevision{revisionOf("v1", v1.RevisionActive), revisionOf("v2", v1.RevisionInactive)}, "v1", true},
-		"Current": {[]*v1.ProviderRevision{revisionOf("v1", v1.RevisionInactive), revisionOf("v2", v1.RevisionInactive)}, "v2", false},
+		"Active": {
+			[]*v1.ProviderRevision{revisionOf("v1", v1.RevisionActive), revisionOf("v2", v1.RevisionInactive)}, "v1", true,
+		},
+		"Current": {
+			[]*v1.ProviderRevision{revisionOf("v1", v1.RevisionInactive), revisionOf("v2", v1.RevisionInactive)}, "v2", false,
+		},
 	} {
 		p := &v1.Provider{}
 		p.Name, p.Spec.Package, p.Status.CurrentRevision = "boats", "registry.example.org/boats:v2", "v2"
@@ -97,7 +109,8 @@ func TestTheTreeShowsRunningRevisions(t *testing.T) {
 		}
 		tree.setRevisions(tree.setLocked(), lists)
 		n := tree.grow(p)
-		if n.Revision != tc.want || n.Version != tc.want || n.Objects["CustomResourceDefinition"] != 2 || (len(tree.unknown) == 1) != tc.wantsUnknown {
+		if n.Revision != tc.want || n.Version != tc.want || n.Objects["CustomResourceDefinition"] != 2 ||
+			(len(tree.unknown) == 1) != tc.wantsUnknown {
 			t.Errorf("%s: %+v, unknown %v", name, n, tree.unknown)
 		}
 	}
@@ -114,7 +127,9 @@ func reefs(t *testing.T) *inventory.Inventory {
 	need.Name, need.Spec.Package = "acme-reefs", "registry.example.org/acme/need:v0.1.0"
 	var selected []dependency.Dependency
 	for _, kind := range []string{"Spring", "Tide", "Wave"} {
-		selected = append(selected, dependency.Dependency{Package: "registry.example.org/acme/tides", Constraint: ">=v0.2.0", CRD: kind + ".tides.reef.test/v1"})
+		selected = append(selected, dependency.Dependency{
+			Package: "registry.example.org/acme/tides", Constraint: ">=v0.2.0", CRD: kind + ".tides.reef.test/v1",
+		})
 	}
 	graph.SetKindProviders(need, selected)
 	return &inventory.Inventory{Packages: []v1.Package{tides, need}, Lock: &v1beta1.Lock{}}
@@ -139,7 +154,10 @@ func TestTheTreeShowsThePackagesThatProvideKinds(t *testing.T) {
 
 // A line names three dependents at most, and the line of a package that was shown above none.
 func TestALineOfTheTreeIsShort(t *testing.T) {
-	n := &node{Kind: v1.ProviderKind, Name: "base", Version: "v1.0.0", Healthy: "True", Reason: inventory.Dependency, dependents: "a, b, c and 40 more"}
+	n := &node{
+		Kind: v1.ProviderKind, Name: "base", Version: "v1.0.0", Healthy: "True", Reason: inventory.Dependency,
+		dependents: "a, b, c and 40 more",
+	}
 	var text strings.Builder
 	dependencyNode{Package: "base", Constraint: ">=v1", Installed: n, Seen: true}.write(&text, "", "", "")
 	dependencyNode{Package: "base", Constraint: ">=v1", Installed: n}.write(&text, "", "", "")
@@ -158,7 +176,8 @@ func TestAReasonNamesAllKindsOfAPackage(t *testing.T) {
 			(&pathWriter{&text, map[string]bool{}}).write(asks)
 		}
 	}
-	want := "you requested registry.example.org/acme/need v0.1.0\n└─ registry.example.org/acme/need v0.1.0 needs " + reefKinds + "\n"
+	want := "you requested registry.example.org/acme/need v0.1.0\n└─ registry.example.org/acme/need v0.1.0 needs " +
+		reefKinds + "\n"
 	if text.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", text.String(), want)
 	}
@@ -170,7 +189,8 @@ func TestAReasonNamesAllKindsOfAPackage(t *testing.T) {
 	}
 	text.Reset()
 	writeClosureTree(&text, f, closureTree(f))
-	if strings.Count(text.String(), "\n") != 1 || !strings.Contains(text.String(), "for Spring.tides.reef.test/v1 and Tide") {
+	if strings.Count(text.String(), "\n") != 1 ||
+		!strings.Contains(text.String(), "for Spring.tides.reef.test/v1 and Tide") {
 		t.Errorf("the tree of the requested kinds is\n%s", text.String())
 	}
 }
@@ -197,7 +217,10 @@ func TestPathsRepeatNoLongEnd(t *testing.T) {
 func TestTheTreeHasTheMessageOfSeveralPackagesOnce(t *testing.T) {
 	const wait = "waits for the approval of its permissions"
 	child := func(name, message string) dependencyNode {
-		return dependencyNode{Package: name, Installed: &node{Kind: "Provider", Name: name, Version: "v1", Healthy: "False", Message: message, Reason: inventory.Dependency, dependents: "root"}}
+		return dependencyNode{Package: name, Installed: &node{
+			Kind: "Provider", Name: name, Version: "v1", Healthy: "False", Message: message, Reason: inventory.Dependency,
+			dependents: "root",
+		}}
 	}
 	root := &node{
 		Kind: "Configuration", Name: "root", Version: "v1", Healthy: "True", Reason: inventory.Explicit,

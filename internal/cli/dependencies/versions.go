@@ -55,7 +55,10 @@ func (c *VersionsCmd) Run(env *terminal.Env) error {
 	for _, v := range views {
 		names = append(names, v.Tag)
 	}
-	table := view.Table{Header: []string{"VERSION", "NOTE"}, Empty: "The repository has no releases. --all also shows prereleases and other tags."}
+	table := view.Table{
+		Header: []string{"VERSION", "NOTE"},
+		Empty:  "The repository has no releases. --all also shows prereleases and other tags.",
+	}
 	for _, v := range views {
 		table.Rows = append(table.Rows, []string{v.Tag, v.note()})
 	}
@@ -72,8 +75,8 @@ func (c *VersionsCmd) Releases(env *terminal.Env) ([]string, error) {
 	return out, err
 }
 
-// repository returns the repository of the argument, and for an installed package the function that locates it with the configuration of
-// the cluster. An argument without a registry that has the form of a name is an installed package.
+// repository returns the repository of the argument, and for an installed package the function that locates it with the
+// configuration of the cluster. An argument without a registry that has the form of a name is an installed package.
 func (c *VersionsCmd) repository(env *terminal.Env) (string, versions.Locate, error) {
 	name := inventory.Name(c.Repository)
 	if strings.ContainsAny(c.Repository, ".:@") || inventory.ValidateNames([]inventory.Name{name}) != nil {
@@ -87,7 +90,9 @@ func (c *VersionsCmd) repository(env *terminal.Env) (string, versions.Locate, er
 		}
 	}
 	failed := errcode.From(err)
-	return "", nil, failed.Also("For a package that is not installed, write its repository with the registry, such as xpkg.crossplane.io/crossplane-contrib/provider-nop.")
+	return "", nil, failed.Also(
+		"For a package that is not installed, write its repository with the registry, such as xpkg.crossplane.io/crossplane-contrib/provider-nop.",
+	)
 }
 
 // list returns the versions in the repository, with their statuses if withStatus is true.
@@ -96,7 +101,9 @@ func (c *VersionsCmd) list(env *terminal.Env, withStatus bool) (_ []versionView,
 	if err != nil {
 		return nil, err
 	}
-	ref, err := oci.ParseReference(repository, oci.ParseOptions{DefaultRegistry: flags.DefaultRegistry, AllowUntagged: true})
+	ref, err := oci.ParseReference(repository, oci.ParseOptions{
+		DefaultRegistry: flags.DefaultRegistry, AllowUntagged: true,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -134,8 +141,11 @@ func (c *VersionsCmd) list(env *terminal.Env, withStatus bool) (_ []versionView,
 // statusesAtOnce is the number of statuses that are read at the same time.
 const statusesAtOnce = 8
 
-// readStatuses returns the statuses in a repository, by tag. A status costs two requests, and is omitted if it cannot be read: it is only a note.
-func readStatuses(ctx context.Context, source *fetch.Source, origin fetch.Origin, tags []string) map[string]*catalog.Status {
+// readStatuses returns the statuses in a repository, by tag. A status costs two requests, and is omitted if it cannot
+// be read: it is only a note.
+func readStatuses(
+	ctx context.Context, source *fetch.Source, origin fetch.Origin, tags []string,
+) map[string]*catalog.Status {
 	var mu sync.Mutex
 	found := map[string]*catalog.Status{}
 	var g errgroup.Group
@@ -165,9 +175,11 @@ func addStatuses(views []versionView, statuses map[string]*catalog.Status) {
 	}
 }
 
-// addRetractions adds the retractions by the newest release to the tags without a status. They are omitted if it cannot be read: they are
-// only notes.
-func addRetractions(ctx context.Context, views []versionView, registry resolver.Registry, repository oci.Reference, tags []string) {
+// addRetractions adds the retractions by the newest release to the tags without a status. They are omitted if it cannot
+// be read: they are only notes.
+func addRetractions(
+	ctx context.Context, views []versionView, registry resolver.Registry, repository oci.Reference, tags []string,
+) {
 	newest, err := resolver.NewestRelease(ctx, registry, repository, tags)
 	if err != nil || newest == nil {
 		return

@@ -86,13 +86,19 @@ func (c *WhyCmd) Run(env *terminal.Env) error {
 	if err != nil {
 		return err
 	}
-	view := reasonView{Package: p.Repository, Version: p.Version, Digest: p.Digest.String(), Kind: p.Kind, Paths: [][]askView{}, short: p.ShortVersion()}
+	view := reasonView{
+		Package: p.Repository, Version: p.Version, Digest: p.Digest.String(), Kind: p.Kind, Paths: [][]askView{},
+		short: p.ShortVersion(),
+	}
 	for _, path := range f.Paths(p.Repository) {
 		view.Paths = append(view.Paths, asksAlong(f, path)...)
 	}
 	for _, by := range f.OptionalDependents(p.Repository) {
 		from, _ := f.Find(by.Package)
-		view.WorkWith = append(view.WorkWith, askView{Dependent: cmp.Or(by.By, by.Package), DependentVersion: from.Version, Package: p.Repository, Constraint: by.Constraint})
+		view.WorkWith = append(view.WorkWith, askView{
+			Dependent: cmp.Or(by.By, by.Package), DependentVersion: from.Version, Package: p.Repository,
+			Constraint: by.Constraint,
+		})
 	}
 	view.installed(s.all, s.uses)
 	status := c.startStatus(env, p, s.locate)
@@ -116,7 +122,9 @@ func (c *WhyCmd) Run(env *terminal.Env) error {
 
 // write writes the reasons as text.
 func (v *reasonView) write(w io.Writer) {
-	fmt.Fprintf(w, "%s  %s\n", terminal.Safe(cmp.Or(v.name, v1.ObjectName(string(v.Kind), v.Package))), terminal.Safe(v.short))
+	fmt.Fprintf(
+		w, "%s  %s\n", terminal.Safe(cmp.Or(v.name, v1.ObjectName(string(v.Kind), v.Package))), terminal.Safe(v.short),
+	)
 	if line := v.story(); line != "" {
 		fmt.Fprintln(w, terminal.Safe(line))
 	}
@@ -130,12 +138,14 @@ func (v *reasonView) write(w io.Writer) {
 		fmt.Fprintln(w, terminal.Safe("used by "+by))
 	}
 	for _, a := range v.WorkWith {
-		fmt.Fprintln(w, terminal.Safe(fmt.Sprintf("%s works with %s %s", strings.TrimSpace(a.Dependent+" "+a.DependentVersion), a.Package, a.Constraint)))
+		fmt.Fprintln(w, terminal.Safe(fmt.Sprintf(
+			"%s works with %s %s", strings.TrimSpace(a.Dependent+" "+a.DependentVersion), a.Package, a.Constraint,
+		)))
 	}
 }
 
-// installed sets the reason for which the package is installed, and the objects that use it, if a cluster is inspected. If several
-// packages are installed from a repository, a package that a user installed takes precedence.
+// installed sets the reason for which the package is installed, and the objects that use it, if a cluster is inspected.
+// If several packages are installed from a repository, a package that a user installed takes precedence.
 func (v *reasonView) installed(all *inventory.Inventory, uses frontend.Uses) {
 	if all == nil {
 		return
@@ -204,14 +214,16 @@ func (c *WhyCmd) status(env *terminal.Env, p lockfile.Package, locate versions.L
 type subject struct {
 	tree lockfile.File
 	name string
-	// all are the installed packages, and uses the objects of the first generation that use them, if a cluster is inspected.
+	// all are the installed packages, and uses the objects of the first generation that use them, if a cluster is
+	// inspected.
 	all  *inventory.Inventory
 	uses frontend.Uses
 	// locate locates packages, if a cluster is inspected.
 	locate versions.Locate
 }
 
-// subject returns the inspected tree. Objects of the first generation that the user is not allowed to read are not known.
+// subject returns the inspected tree. Objects of the first generation that the user is not allowed to read are not
+// known.
 func (c *WhyCmd) subject(env *terminal.Env) (subject, error) {
 	if c.Lock != "" || len(c.Packages) > 0 {
 		f, err := c.of(env, c.Packages)
@@ -240,14 +252,19 @@ func asksAlong(f lockfile.File, path []string) [][]askView {
 		from, _ := f.Find(path[i-1])
 		for _, d := range dependency.Needs(from.Dependencies) {
 			if d.Package == path[i] && !d.Optional {
-				between = append(between, askView{Dependent: from.Repository, DependentVersion: from.Version, Package: d.Package, Constraint: d.Constraint, Kinds: d.Kinds})
+				between = append(between, askView{
+					Dependent: from.Repository, DependentVersion: from.Version, Package: d.Package, Constraint: d.Constraint,
+					Kinds: d.Kinds,
+				})
 			}
 		}
 	}
 	var out [][]askView
 	for _, r := range requests(f.Roots) {
 		if r.Package == path[0] && !r.Optional {
-			first := askView{Dependent: dependency.Root{By: r.by}.Requester(), Package: r.Package, Constraint: r.Constraint, Kinds: r.Kinds}
+			first := askView{
+				Dependent: dependency.Root{By: r.by}.Requester(), Package: r.Package, Constraint: r.Constraint, Kinds: r.Kinds,
+			}
 			out = append(out, append([]askView{first}, between...))
 		}
 	}

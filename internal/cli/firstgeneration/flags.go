@@ -19,7 +19,8 @@ type Flags struct {
 // Extension returns the API for the manager.
 func (f Flags) Extension() controller.Extension {
 	return setup.Extension(firstgen.Options{
-		Enabled: f.FirstGeneration, ClusterNamespaces: f.ClusterInstallNamespace, NamespacedPackages: f.NamespacedPackage, Registry: f.InstallSource,
+		Enabled: f.FirstGeneration, ClusterNamespaces: f.ClusterInstallNamespace, NamespacedPackages: f.NamespacedPackage,
+		Registry:        f.InstallSource,
 		TemplatingImage: f.TemplatingController,
 	})
 }

@@ -45,7 +45,8 @@ func (c *MigrateCmd) Run(env *terminal.Env) (err error) {
 	source := &content.LazySource{Flags: c.ContentFlags}
 	defer func() { err = cmp.Or(err, source.Close()) }()
 	m := &firstgeneration.Migration{
-		Client: cluster, Cluster: writer, Content: source, Manager: options, WithoutManager: c.WithoutManager, FormerManagers: c.FormerManager, Replacements: replacements,
+		Client: cluster, Cluster: writer, Content: source, Manager: options, WithoutManager: c.WithoutManager,
+		FormerManagers: c.FormerManager, Replacements: replacements,
 	}
 	return c.Migrate(env, m.Plan)
 }

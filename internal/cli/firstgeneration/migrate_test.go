@@ -21,7 +21,9 @@ func TestReplacementsAreReadCompletelyOrRefused(t *testing.T) {
 	}{
 		"packages and kinds": {
 			text: "# comment\n\nacme/boats:v1 = ghcr.io/acme/boats:v2\r\nthings.a.example.org/v1=ghcr.io/acme/things@sha256:1=\n",
-			want: map[string]string{"acme/boats:v1": "ghcr.io/acme/boats:v2", "things.a.example.org/v1": "ghcr.io/acme/things@sha256:1="},
+			want: map[string]string{
+				"acme/boats:v1": "ghcr.io/acme/boats:v2", "things.a.example.org/v1": "ghcr.io/acme/things@sha256:1=",
+			},
 		},
 		"nothing":           {text: "", want: map[string]string{}},
 		"no equals sign":    {text: "# comment\nacme/boats:v1\n", problem: "line 2 of "},

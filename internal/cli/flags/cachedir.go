@@ -65,7 +65,8 @@ func planeCacheDir(dataDir string) (string, error) {
 	}
 	folder := filepath.Join(state.DataDir, "cache")
 	if _, err := os.Stat(folder); err != nil {
-		return "", terminal.ErrUsage.New(err, "%s is not the data directory of a control plane", dataDir).WithDo("Use a data directory of `xpkg up`, or a folder with --cache-dir.")
+		return "", terminal.ErrUsage.New(err, "%s is not the data directory of a control plane", dataDir).
+			WithDo("Use a data directory of `xpkg up`, or a folder with --cache-dir.")
 	}
 	return filepath.Join(folder, PackagesDir), nil
 }
@@ -79,11 +80,14 @@ func (f CacheFlags) Open(limit Amount) (*cache.Cache, error) {
 	return cache.Open(dir, cache.Options{Limit: int64(limit)})
 }
 
-// OpenExisting opens the package cache for a command that adds nothing to it. It creates no folder that the user has named.
+// OpenExisting opens the package cache for a command that adds nothing to it. It creates no folder that the user has
+// named.
 func (f CacheFlags) OpenExisting() (*cache.Cache, error) {
 	if f.CacheDir != "" && !f.Exists() {
 		return nil, terminal.ErrUsage.New(nil, "%s does not exist", f.CacheDir).
-			WithDo("Name the folder of a package cache with --cache-dir. The first command that adds a package to a package cache creates its folder.")
+			WithDo(
+				"Name the folder of a package cache with --cache-dir. The first command that adds a package to a package cache creates its folder.",
+			)
 	}
 	return f.Open(0)
 }

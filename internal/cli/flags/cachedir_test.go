@@ -29,7 +29,8 @@ func TestCacheOfAUserWithoutHome(t *testing.T) {
 	}
 }
 
-// Commands use the package cache of the control plane that KUBECONFIG selects while it runs, as the other commands use that control plane.
+// Commands use the package cache of the control plane that KUBECONFIG selects while it runs, as the other commands use
+// that control plane.
 func TestCacheOfTheControlPlaneOfKubeconfig(t *testing.T) {
 	home := t.TempDir()
 	for name, value := range map[string]string{"XDG_CACHE_HOME": home, "XDG_DATA_HOME": home} {

@@ -32,8 +32,8 @@ func (f DataDirFlag) Candidates(kubeconfig string) []string {
 	return dirs
 }
 
-// RunningDir returns the data directory of the flag. Without it, it returns the first candidate in which a control plane runs, the first one
-// with a stopped control plane, or the default directory.
+// RunningDir returns the data directory of the flag. Without it, it returns the first candidate in which a control
+// plane runs, the first one with a stopped control plane, or the default directory.
 func (f DataDirFlag) RunningDir() (string, error) {
 	if f.DataDir == "" {
 		for _, running := range []bool{true, false} {
@@ -71,5 +71,6 @@ func (f DataDirFlag) Dir() (string, error) {
 	if dir := datadir.Default(); dir != "" {
 		return dir, nil
 	}
-	return "", terminal.ErrUsage.New(nil, "no home folder is available for the data of the control plane").WithDo("Set a directory with --data-dir.")
+	return "", terminal.ErrUsage.New(nil, "no home folder is available for the data of the control plane").
+		WithDo("Set a directory with --data-dir.")
 }

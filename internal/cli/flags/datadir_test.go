@@ -14,11 +14,15 @@ func TestRelativeDataDirIsMadeAbsolute(t *testing.T) {
 	}
 }
 
-// The directory of a stopped control plane is that of its kubeconfig, not the default one, in which another control plane would start.
+// The directory of a stopped control plane is that of its kubeconfig, not the default one, in which another control
+// plane would start.
 func TestRunningDirOfAStoppedControlPlane(t *testing.T) {
 	home, plane, other := t.TempDir(), t.TempDir(), t.TempDir()
 	t.Setenv("XDG_DATA_HOME", home)
-	if err := os.WriteFile(filepath.Join(plane, "version.json"), []byte(`{"kind":"xpkg control plane","layout":1,"created":"2026-01-02T15:04:05Z"}`), 0o600); err != nil {
+	if err := os.WriteFile(
+		filepath.Join(plane, "version.json"),
+		[]byte(`{"kind":"xpkg control plane","layout":1,"created":"2026-01-02T15:04:05Z"}`), 0o600,
+	); err != nil {
 		t.Fatal(err)
 	}
 	for kubeconfig, want := range map[string]string{

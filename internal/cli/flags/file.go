@@ -19,8 +19,8 @@ func ReadFile(ctx context.Context, content, file string) ([]byte, error) {
 	return text, nil
 }
 
-// TakesAddress reports whether the value of a flag is the address of a server, or one to listen on. The placeholder says so. A flag for an additional address to listen
-// on can be empty, which is as without it.
+// TakesAddress reports whether the value of a flag is the address of a server, or one to listen on. The placeholder
+// says so. A flag for an additional address to listen on can be empty, which is as without it.
 func TakesAddress(f *kong.Flag) bool {
 	isAdditional := f.Tag.PlaceHolder == "HOST:PORT" && !f.HasDefault
 	return f.Tag.PlaceHolder == "URL" || strings.HasPrefix(f.Tag.PlaceHolder, "HOST") && !isAdditional

@@ -79,9 +79,12 @@ func (f LimitFlags) ArchiveLimit() int64 {
 func LimitDefaults() map[string]int64 {
 	d := oci.DefaultLimits()
 	defaults := map[string]int64{
-		"max-package-size": d.Package, "max-archive-size": defaultArchiveSize, "max-layer-size": d.Layer, "max-image-size": d.Image,
-		"max-unpacked-size": d.Unpacked, "max-compression-ratio": d.Ratio, "max-entries": int64(d.Entries), "max-header-size": d.Headers,
-		"max-manifest-size": d.Manifest, "max-layers": int64(d.Layers), "max-index-entries": int64(d.IndexEntries), "max-annotations": int64(d.Annotations),
+		"max-package-size": d.Package, "max-archive-size": defaultArchiveSize, "max-layer-size": d.Layer,
+		"max-image-size":    d.Image,
+		"max-unpacked-size": d.Unpacked, "max-compression-ratio": d.Ratio, "max-entries": int64(d.Entries),
+		"max-header-size":   d.Headers,
+		"max-manifest-size": d.Manifest, "max-layers": int64(d.Layers), "max-index-entries": int64(d.IndexEntries),
+		"max-annotations": int64(d.Annotations),
 	}
 	var l xpkg.Limits
 	for _, f := range l.Fields() {

@@ -44,20 +44,21 @@ func TestLimitFlagsExist(t *testing.T) {
 	}
 	flag := regexp.MustCompile(`--(max-[a-z-]+[a-z])`)
 	files := 0
-	err := filepath.WalkDir(filepath.Join("..", "..", "..", "pkg", "oci"), func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") {
-			return err
-		}
-		text, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		files++
-		for _, m := range flag.FindAllStringSubmatch(string(text), -1) {
-			want = append(want, m[1])
-		}
-		return nil
-	})
+	err := filepath.WalkDir(filepath.Join("..", "..", "..", "pkg", "oci"),
+		func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			files++
+			for _, m := range flag.FindAllStringSubmatch(string(text), -1) {
+				want = append(want, m[1])
+			}
+			return nil
+		})
 	if err != nil || files == 0 {
 		t.Fatalf("no source of package oci (%v)", err)
 	}

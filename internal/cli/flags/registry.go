@@ -31,8 +31,8 @@ var ErrCAFile = errcode.Code{
 	Fix:   "Use a PEM file, such as --ca-file ca.pem or --ca-file registry.example.com=ca.pem.",
 }
 
-// ParseReference parses a reference in a command line. The error of a reference without a tag says how to find one, and that of a version
-// after @, as several commands accept it, how a reference names it.
+// ParseReference parses a reference in a command line. The error of a reference without a tag says how to find one, and
+// that of a version after @, as several commands accept it, how a reference names it.
 func ParseReference(s string) (oci.Reference, error) {
 	ref, err := oci.ParseReference(s, oci.ParseOptions{DefaultRegistry: DefaultRegistry})
 	var failed *errcode.Error
@@ -40,19 +40,23 @@ func ParseReference(s string) (oci.Reference, error) {
 		return ref, err
 	}
 	repository, tag, _ := strings.Cut(s, "@")
-	untagged, other := oci.ParseReference(repository, oci.ParseOptions{DefaultRegistry: DefaultRegistry, AllowUntagged: true})
+	untagged, other := oci.ParseReference(repository, oci.ParseOptions{
+		DefaultRegistry: DefaultRegistry, AllowUntagged: true,
+	})
 	switch {
 	case other != nil || untagged.Tag != "" || !untagged.Digest.IsZero():
 		return ref, err
 	case tag != "":
-		if _, other := oci.ParseReference(repository+":"+tag, oci.ParseOptions{DefaultRegistry: DefaultRegistry}); other == nil {
+		if _, other := oci.ParseReference(repository+":"+
+			tag, oci.ParseOptions{DefaultRegistry: DefaultRegistry}); other == nil {
 			return ref, failed.WithDo("Write the tag after a colon: %s:%s", repository, tag)
 		}
 		return ref, err
 	case strings.Contains(s, "@"):
 		return ref, err
 	}
-	return ref, failed.WithDo("Write the reference with its tag, as in %s:v1.0.0; `xpkg versions %s` lists the tags.", s, s)
+	return ref,
+		failed.WithDo("Write the reference with its tag, as in %s:v1.0.0; `xpkg versions %s` lists the tags.", s, s)
 }
 
 // TrustFlags configures the transport of registries.
@@ -72,7 +76,9 @@ type RegistryFlags struct {
 
 // Remote returns a client of registries with the user's own credentials, for a command that accesses these
 // registries.
-func (f RegistryFlags) Remote(ctx context.Context, limits oci.Limits, moving func(remote.Transfer), registries ...string) (*remote.Client, error) {
+func (f RegistryFlags) Remote(
+	ctx context.Context, limits oci.Limits, moving func(remote.Transfer), registries ...string,
+) (*remote.Client, error) {
 	opts, err := f.Options(ctx, limits, moving, registries...)
 	if err != nil {
 		return nil, err
@@ -81,7 +87,9 @@ func (f RegistryFlags) Remote(ctx context.Context, limits oci.Limits, moving fun
 }
 
 // Options returns the options of a registry client.
-func (f RegistryFlags) Options(ctx context.Context, limits oci.Limits, moving func(remote.Transfer), registries ...string) (remote.Options, error) {
+func (f RegistryFlags) Options(
+	ctx context.Context, limits oci.Limits, moving func(remote.Transfer), registries ...string,
+) (remote.Options, error) {
 	hosts, roots, err := f.Hosts(ctx, registries)
 	if err != nil {
 		return remote.Options{}, err
@@ -98,7 +106,9 @@ func (f RegistryFlags) Options(ctx context.Context, limits oci.Limits, moving fu
 }
 
 // Hosts returns the settings of single registries, and the root CAs for all others; nil means the system's.
-func (f RegistryFlags) Hosts(ctx context.Context, registries []string) (_ map[string]remote.HostOptions, roots *x509.CertPool, _ error) {
+func (f RegistryFlags) Hosts(
+	ctx context.Context, registries []string,
+) (_ map[string]remote.HostOptions, roots *x509.CertPool, _ error) {
 	hosts := map[string]remote.HostOptions{}
 	change := func(host string, set func(*remote.HostOptions)) {
 		o := hosts[host]

@@ -38,7 +38,8 @@ func (c *BuildCmd) Run(env *terminal.Env) error {
 			return err
 		}
 		if isSource(sources, ref) {
-			return terminal.ErrUsage.New(nil, "the index %s cannot be a source of itself", ref).WithDo("Omit `--from %s`. `xpkg index update %[1]s` adds the changes of its sources.", ref)
+			return terminal.ErrUsage.New(nil, "the index %s cannot be a source of itself", ref).
+				WithDo("Omit `--from %s`. `xpkg index update %[1]s` adds the changes of its sources.", ref)
 		}
 		owners, err := parseOwners(c.Owner)
 		if err != nil {
@@ -60,16 +61,23 @@ func (c *BuildCmd) Run(env *terminal.Env) error {
 		}
 		config := catalog.Config{Name: cmp.Or(c.Name, ref.Name()), Sources: sources, Owners: owners}
 		if before == nil && replaced.Sequence == 0 {
-			// The registry may have lost the tag, or the configuration. Clients that have seen the newest state accept one that continues it.
+			// The registry may have lost the tag, or the configuration. Clients that have seen the newest state accept one that
+			// continues it.
 			client := indexer.Client{Store: a.cache.Store()}
 			if replaced, err = client.Seen(env.Context, ref, config.Name); err != nil {
 				return err
 			}
 			if isDamaged && replaced.Sequence == 0 {
-				fmt.Fprintf(env.Stderr, "warning: its sequence cannot be read. Clients that have used the index must run `xpkg index show %s --forget` once.\n", ref)
+				fmt.Fprintf(
+					env.Stderr,
+					"warning: its sequence cannot be read. Clients that have used the index must run `xpkg index show %s --forget` once.\n",
+					ref,
+				)
 			}
 		}
-		built, err := fileutil.Await(env.Context, func() (catalog.Catalog, error) { return builder.Build(env.Context, config) })
+		built, err := fileutil.Await(
+			env.Context, func() (catalog.Catalog, error) { return builder.Build(env.Context, config) },
+		)
 		task.End()
 		if err != nil {
 			return err
@@ -79,22 +87,31 @@ func (c *BuildCmd) Run(env *terminal.Env) error {
 			return err
 		}
 		if loses {
-			fmt.Fprintf(env.Stderr, "warning: the former state of %s is signed, and the next one is not: clients with a key refuse it. Sign it with `xpkg index update --sign-key`.\n", ref)
+			fmt.Fprintf(
+				env.Stderr,
+				"warning: the former state of %s is signed, and the next one is not: clients with a key refuse it. Sign it with `xpkg index update --sign-key`.\n",
+				ref,
+			)
 		}
-		return c.publish(env, a, ref, current, &indexer.Publishing{Former: before, Replaced: replaced, Catalog: built, Snapshot: true})
+		return c.publish(env, a, ref, current, &indexer.Publishing{
+			Former: before, Replaced: replaced, Catalog: built, Snapshot: true,
+		})
 	})
 }
 
 // isSource reports whether an index is among sources.
 func isSource(sources []catalog.Source, index oci.Reference) bool {
-	return slices.ContainsFunc(sources, func(s catalog.Source) bool { return s.Kind == catalog.SourceIndex && s.Location == index.String() })
+	return slices.ContainsFunc(
+		sources, func(s catalog.Source) bool { return s.Kind == catalog.SourceIndex && s.Location == index.String() },
+	)
 }
 
 // repositoryName returns the name of a repository that a user wrote. It refuses a tag or a digest.
 func repositoryName(text string) (string, error) {
 	ref, err := oci.ParseReference(text, oci.ParseOptions{DefaultRegistry: flags.DefaultRegistry, AllowUntagged: true})
 	if err == nil && (ref.Tag != "" || !ref.Digest.IsZero()) {
-		return "", terminal.ErrUsage.New(nil, "%s is a version, and an index has all versions of a repository", ref).WithDo("Write %s.", ref.Name())
+		return "", terminal.ErrUsage.New(nil, "%s is a version, and an index has all versions of a repository", ref).
+			WithDo("Write %s.", ref.Name())
 	}
 	return ref.Name(), err
 }
@@ -159,7 +176,8 @@ func (c *BuildCmd) sources(env *terminal.Env) ([]catalog.Source, error) {
 		out = append(out, catalog.Source{Kind: catalog.SourceIndex, Location: ref.String()})
 	}
 	if len(out) == 0 {
-		return nil, terminal.ErrUsage.New(nil, "the index has no sources").WithDo("Name packages with --repository or --list, a registry with --registry, or another index with --from.")
+		return nil, terminal.ErrUsage.New(nil, "the index has no sources").
+			WithDo("Name packages with --repository or --list, a registry with --registry, or another index with --from.")
 	}
 	return out, nil
 }
@@ -170,7 +188,8 @@ func parseOwners(texts []string) ([]catalog.GroupOwner, error) {
 	for _, text := range texts {
 		group, repository, found := strings.Cut(text, "=")
 		if !found {
-			return nil, terminal.ErrUsage.New(nil, "%q is not the owner of an API group", text).WithDo("Write GROUP=REPOSITORY, such as s3.aws.upbound.io=xpkg.upbound.io/upbound.")
+			return nil, terminal.ErrUsage.New(nil, "%q is not the owner of an API group", text).
+				WithDo("Write GROUP=REPOSITORY, such as s3.aws.upbound.io=xpkg.upbound.io/upbound.")
 		}
 		owner, err := repositoryName(repository)
 		if err != nil {
@@ -189,7 +208,8 @@ type UpdateCmd struct {
 	buildFlags
 }
 
-// Run updates and pushes the index. It pushes nothing if nothing changed and the index stays valid for half of its time.
+// Run updates and pushes the index. It pushes nothing if nothing changed and the index stays valid for half of its
+// time.
 func (c *UpdateCmd) Run(env *terminal.Env) error {
 	if err := c.checkValidity(); err != nil {
 		return err
@@ -238,7 +258,9 @@ func (c *UpdateCmd) Run(env *terminal.Env) error {
 		if err := c.checkSigned(env, a, ref, current); err != nil {
 			return err
 		}
-		return c.publish(env, a, ref, current, &indexer.Publishing{Former: before, FormerCatalog: &content, Catalog: got.next})
+		return c.publish(env, a, ref, current, &indexer.Publishing{
+			Former: before, FormerCatalog: &content, Catalog: got.next,
+		})
 	})
 }
 
@@ -261,7 +283,9 @@ func (c *UpdateCmd) repair(env *terminal.Env, a *access, ref oci.Reference) erro
 	if err != nil {
 		return err
 	}
-	built, err := fileutil.Await(env.Context, func() (catalog.Catalog, error) { return builder.Build(env.Context, config) })
+	built, err := fileutil.Await(
+		env.Context, func() (catalog.Catalog, error) { return builder.Build(env.Context, config) },
+	)
 	task.End()
 	if err != nil {
 		return err
@@ -272,10 +296,13 @@ func (c *UpdateCmd) repair(env *terminal.Env, a *access, ref oci.Reference) erro
 	if c.ValidFor == 0 && !config.Expires.IsZero() {
 		c.ValidFor = config.Expires.Sub(config.Created)
 	}
-	return c.publish(env, a, ref, current, &indexer.Publishing{Replaced: indexer.Replaced{Sequence: config.Sequence, Digest: m.Digest}, Catalog: built, Snapshot: true})
+	return c.publish(env, a, ref, current, &indexer.Publishing{
+		Replaced: indexer.Replaced{Sequence: config.Sequence, Digest: m.Digest}, Catalog: built, Snapshot: true,
+	})
 }
 
-// published returns the published state of an index with its content. Its errors name the command that replaces a state that cannot be used.
+// published returns the published state of an index with its content. Its errors name the command that replaces a state
+// that cannot be used.
 func published(env *terminal.Env, a *access, ref oci.Reference) (*catalog.Reader, catalog.Catalog, error) {
 	r, err := former(env, a, ref)
 	if err == nil && r == nil {
@@ -311,7 +338,9 @@ func (c *VerifyCmd) Run(env *terminal.Env) error {
 		if err != nil {
 			return err
 		}
-		built, err := fileutil.Await(env.Context, func() (catalog.Catalog, error) { return builder.Build(env.Context, index.Config()) })
+		built, err := fileutil.Await(
+			env.Context, func() (catalog.Catalog, error) { return builder.Build(env.Context, index.Config()) },
+		)
 		task.End()
 		if err != nil {
 			return err
@@ -331,8 +360,9 @@ func (c *VerifyCmd) Run(env *terminal.Env) error {
 		case hasUnread:
 			return unread[0].Err
 		case len(events) > 0:
-			fmt.Fprintf(env.Stderr, "`xpkg index update %s --moved` adds these changes to the index. If only your credentials can read these packages, a public index does not contain them: "+
-				"run the command without credentials, for example with DOCKER_CONFIG set to an empty folder.\n", ref)
+			fmt.Fprintf(env.Stderr,
+				"`xpkg index update %s --moved` adds these changes to the index. If only your credentials can read these packages, a public index does not contain them: "+
+					"run the command without credentials, for example with DOCKER_CONFIG set to an empty folder.\n", ref)
 			return terminal.ChangesPending
 		}
 		fmt.Fprintf(env.Stdout, "OK: %s equals its sources\n", ref)

@@ -41,7 +41,9 @@ type access struct {
 
 // openAccess opens the package cache. It accesses no registry. A nil keychain selects the credentials of the user.
 func openAccess(env *terminal.Env, f content.ContentFlags, keychain authn.Keychain) (*access, error) {
-	registries, err := flags.RegistryFlags{TrustFlags: f.TrustFlags, Keychain: keychain}.Options(env.Context, oci.Limits{}, nil)
+	registries, err := flags.RegistryFlags{
+		TrustFlags: f.TrustFlags, Keychain: keychain,
+	}.Options(env.Context, oci.Limits{}, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +74,9 @@ func (f *Flags) open(env *terminal.Env, a *access) (indexer.Set, error) {
 	client := indexer.Client{
 		Remote: a.remote, Store: a.cache.Store(), Offline: f.Offline, Keys: keys,
 		Warn: func(err error) {
-			fmt.Fprintf(env.Stderr, "warning: the state of the index that was fetched last is used: %s\n", terminal.Safe(err.Error()))
+			fmt.Fprintf(
+				env.Stderr, "warning: the state of the index that was fetched last is used: %s\n", terminal.Safe(err.Error()),
+			)
 		},
 	}
 	var set indexer.Set
@@ -86,7 +90,8 @@ func (f *Flags) open(env *terminal.Env, a *access) (indexer.Set, error) {
 			if location == flags.LocalRegistry() {
 				do = buildLocal(location)
 			}
-			return nil, terminal.ErrUsage.New(nil, "%s is a registry, and an index is a package in one", location).WithDo("%s", do)
+			return nil,
+				terminal.ErrUsage.New(nil, "%s is a registry, and an index is a package in one", location).WithDo("%s", do)
 		}
 		ref, err := flags.ParseReference(location)
 		if err != nil {
@@ -104,8 +109,8 @@ func (f *Flags) open(env *terminal.Env, a *access) (indexer.Set, error) {
 	return set, nil
 }
 
-// noIndex returns the error of a command without an index. It names the command that builds an index of the packages in the registry of
-// the control plane of this machine.
+// noIndex returns the error of a command without an index. It names the command that builds an index of the packages in
+// the registry of the control plane of this machine.
 func noIndex() error {
 	err := indexer.ErrNoIndex.New(nil, "no index is configured")
 	if local := flags.LocalRegistry(); local != "" {
@@ -114,8 +119,8 @@ func noIndex() error {
 	return err
 }
 
-// buildLocal returns the sentence that names the commands for an index of the registry of the control plane of this machine, which
-// publishes none.
+// buildLocal returns the sentence that names the commands for an index of the registry of the control plane of this
+// machine, which publishes none.
 func buildLocal(registry string) string {
 	return fmt.Sprintf("For the packages in the registry of the control plane, build one with `xpkg index build %[1]s/index:main --registry %[1]s`, and pass `--index %[1]s/index:main`. "+
 		"The page http://%[1]s/search searches them without one.", registry)

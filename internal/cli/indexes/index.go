@@ -45,7 +45,8 @@ const shortestValidity = time.Minute
 // checkValidity fails for a time after which clients could never use the index. Times of an index are in seconds.
 func (f *buildFlags) checkValidity() error {
 	if f.ValidFor != 0 && f.ValidFor < shortestValidity {
-		return terminal.ErrUsage.New(nil, "--valid-for %s is shorter than a minute", f.ValidFor).WithDo("Write a time in which the index is updated at least twice, such as 720h.")
+		return terminal.ErrUsage.New(nil, "--valid-for %s is shorter than a minute", f.ValidFor).
+			WithDo("Write a time in which the index is updated at least twice, such as 720h.")
 	}
 	f.ValidFor = f.ValidFor.Truncate(time.Second)
 	return nil
@@ -59,7 +60,8 @@ func (f *readFlags) builder(env *terminal.Env, a *access, moved bool) (*indexer.
 	}
 	task := terminal.StartTask(env.Stderr, "reading packages")
 	return indexer.NewBuilder(indexer.Options{
-		Remote: a.remote, Source: a.source, Store: a.cache.Store(), Keys: keys, Texts: f.Texts, Moved: moved, Parallel: f.Parallel,
+		Remote: a.remote, Source: a.source, Store: a.cache.Store(), Keys: keys, Texts: f.Texts, Moved: moved,
+		Parallel: f.Parallel,
 		Progress: func(done, known int) {
 			// A line for every version would fill the log of a job.
 			if done%progressStep == 0 && done > 0 {
@@ -82,8 +84,11 @@ func former(env *terminal.Env, a *access, ref oci.Reference) (*catalog.Reader, e
 	return r, err
 }
 
-// publish encodes, pushes and prints the next state of an index, in place of the one with the digest current; zero if there is none.
-func (f *buildFlags) publish(env *terminal.Env, a *access, ref oci.Reference, current oci.Digest, p *indexer.Publishing) error {
+// publish encodes, pushes and prints the next state of an index, in place of the one with the digest current; zero if
+// there is none.
+func (f *buildFlags) publish(
+	env *terminal.Env, a *access, ref oci.Reference, current oci.Digest, p *indexer.Publishing,
+) error {
 	p.Created = time.Now()
 	switch {
 	case f.ValidFor > 0:
@@ -132,8 +137,11 @@ func (f *buildFlags) sign(env *terminal.Env, a *access, ref oci.Reference, d oci
 	return signer.Push(env.Context, a.remote, ref, d)
 }
 
-// losesSignature reports whether the next state of an index would have no signature although one of the states that it follows has one.
-func (f *buildFlags) losesSignature(env *terminal.Env, a *access, ref oci.Reference, former ...oci.Digest) (bool, error) {
+// losesSignature reports whether the next state of an index would have no signature although one of the states that it
+// follows has one.
+func (f *buildFlags) losesSignature(
+	env *terminal.Env, a *access, ref oci.Reference, former ...oci.Digest,
+) (bool, error) {
 	if f.SignKey != "" || f.DryRun {
 		return false, nil
 	}
@@ -148,13 +156,18 @@ func (f *buildFlags) losesSignature(env *terminal.Env, a *access, ref oci.Refere
 	return false, nil
 }
 
-// checkSigned fails if the next state of an index would lose the signature: clients with a key refuse a state without one.
+// checkSigned fails if the next state of an index would lose the signature: clients with a key refuse a state without
+// one.
 func (f *buildFlags) checkSigned(env *terminal.Env, a *access, ref oci.Reference, former ...oci.Digest) error {
 	if loses, err := f.losesSignature(env, a, ref, former...); !loses || err != nil {
 		return err
 	}
-	return terminal.ErrUsage.New(nil, "the newest state of %s is signed, and clients with a key refuse a state without a signature", ref).
-		WithDo("Repeat the command with --sign-key and the file of the key. `xpkg index build` without --sign-key replaces the index by one without signatures.")
+	return terminal.ErrUsage.New(
+		nil, "the newest state of %s is signed, and clients with a key refuse a state without a signature", ref,
+	).
+		WithDo(
+			"Repeat the command with --sign-key and the file of the key. `xpkg index build` without --sign-key replaces the index by one without signatures.",
+		)
 }
 
 // signer returns the signer with the key of the flags; nil if there is none.
@@ -169,8 +182,8 @@ func (f *buildFlags) signer(env *terminal.Env) (*indexer.Signer, error) {
 	return indexer.ParseSigner(text)
 }
 
-// signUnchanged signs the published state of an index if there is a key that has not signed it, and reports whether it had to. A state can be older than the
-// key.
+// signUnchanged signs the published state of an index if there is a key that has not signed it, and reports whether it
+// had to. A state can be older than the key.
 func (f *buildFlags) signUnchanged(env *terminal.Env, a *access, ref oci.Reference, d oci.Digest) (bool, error) {
 	signer, err := f.signer(env)
 	if signer == nil || err != nil {
@@ -190,11 +203,18 @@ func (f *buildFlags) signUnchanged(env *terminal.Env, a *access, ref oci.Referen
 func repairable(ref oci.Reference, err error) error {
 	switch {
 	case errors.Is(err, indexer.ErrIndexNotFound):
-		return errcode.From(err).WithDo("Check the spelling. If the registry has lost the index, its publisher publishes it again with `xpkg index update %s --repair`.", ref)
+		return errcode.From(err).WithDo(
+			"Check the spelling. If the registry has lost the index, its publisher publishes it again with `xpkg index update %s --repair`.",
+			ref,
+		)
 	case indexer.IsDamaged(err):
-		return errcode.From(err).WithDo("The publisher of the index replaces the state with `xpkg index update %s --repair`; an xpkg server that publishes the index does so when it restarts. If the error persists, the registry is damaged: restore it from a backup.", ref)
+		return errcode.From(err).WithDo(
+			"The publisher of the index replaces the state with `xpkg index update %s --repair`; an xpkg server that publishes the index does so when it restarts. If the error persists, the registry is damaged: restore it from a backup.",
+			ref,
+		)
 	case errors.Is(err, indexer.ErrStaleIndex), errors.Is(err, indexer.ErrForkedIndex):
-		return errcode.From(err).Also("The publisher of the index can continue the newest state instead: `xpkg index update %s --repair`.", ref)
+		return errcode.From(err).
+			Also("The publisher of the index can continue the newest state instead: `xpkg index update %s --repair`.", ref)
 	}
 	return err
 }
@@ -202,12 +222,15 @@ func repairable(ref oci.Reference, err error) error {
 // dryRun is the note of a command that was asked to push nothing.
 const dryRun = "dry run: nothing was pushed"
 
-// damaged returns the place of an index among its states whose content cannot be read, with a warning; err is the reason. Other errors are returned.
+// damaged returns the place of an index among its states whose content cannot be read, with a warning; err is the
+// reason. Other errors are returned.
 func damaged(env *terminal.Env, a *access, ref oci.Reference, err error) (indexer.Replaced, error) {
 	if !indexer.IsDamaged(err) {
 		return indexer.Replaced{}, err
 	}
-	fmt.Fprintf(env.Stderr, "warning: the published state of %s is damaged and is replaced: %s\n", ref, terminal.Safe(err.Error()))
+	fmt.Fprintf(
+		env.Stderr, "warning: the published state of %s is damaged and is replaced: %s\n", ref, terminal.Safe(err.Error()),
+	)
 	return indexer.ReadReplaced(env.Context, a.remote, ref), nil
 }
 
@@ -215,7 +238,9 @@ func damaged(env *terminal.Env, a *access, ref oci.Reference, err error) (indexe
 func printProblems(env *terminal.Env, packages []catalog.Package) {
 	for _, p := range packages {
 		if p.Error != nil {
-			fmt.Fprintf(env.Stderr, "warning: %s: %s: %s\n", p.Repository, terminal.Safe(p.Error.Code), terminal.Safe(p.Error.Message))
+			fmt.Fprintf(
+				env.Stderr, "warning: %s: %s: %s\n", p.Repository, terminal.Safe(p.Error.Code), terminal.Safe(p.Error.Message),
+			)
 		}
 	}
 }
@@ -243,9 +268,11 @@ func eventText(e catalog.Event) string {
 	return fmt.Sprintf("%s %s:%s", e.Type, e.Repository, e.Tag)
 }
 
-// withIndex calls do with the reference of an index and the access to registries, which includes the token for the registry of a local
-// control plane.
-func withIndex(env *terminal.Env, index string, f content.ContentFlags, do func(oci.Reference, *access) error) (err error) {
+// withIndex calls do with the reference of an index and the access to registries, which includes the token for the
+// registry of a local control plane.
+func withIndex(
+	env *terminal.Env, index string, f content.ContentFlags, do func(oci.Reference, *access) error,
+) (err error) {
 	ref, err := flags.ParseReference(index)
 	if err != nil {
 		return err

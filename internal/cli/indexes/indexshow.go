@@ -89,7 +89,9 @@ func (v *indexView) write(w io.Writer, ref oci.Reference) {
 		{"Index", ref.String()}, {"Name", v.Name}, {"Digest", v.Digest.String()}, {"Sequence", fmt.Sprint(v.Sequence)},
 		{"Created", date(v.Created)}, {"Expires", date(v.Expires)},
 		{"Content", fmt.Sprintf("%d packages, %d versions, %d kinds", v.Counts.Packages, v.Counts.Versions, v.Counts.Kinds)},
-		{"Size", fmt.Sprintf("%s to search, %s in all, %d layers", terminal.Size(v.SearchBytes), terminal.Size(v.Bytes), v.Layers)},
+		{"Size", fmt.Sprintf(
+			"%s to search, %s in all, %d layers", terminal.Size(v.SearchBytes), terminal.Size(v.Bytes), v.Layers,
+		)},
 	}
 	for _, s := range v.Sources {
 		text := s.Location

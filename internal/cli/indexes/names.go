@@ -14,8 +14,8 @@ import (
 // completedKinds is the maximum number of kinds that are completed.
 const completedKinds = 200
 
-// Names returns the packages and the kinds of indexes whose names begin with a word, for the completion of `xpkg show`. It uses the states
-// that were fetched last. Without a word, it returns no kinds.
+// Names returns the packages and the kinds of indexes whose names begin with a word, for the completion of `xpkg show`.
+// It uses the states that were fetched last. Without a word, it returns no kinds.
 func Names(ctx context.Context, f Flags, word string) []string {
 	var out []string
 	f.withFetched(ctx, func(set indexer.Set) {

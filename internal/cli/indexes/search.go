@@ -90,7 +90,8 @@ func (c *SearchCmd) query() (catalog.Query, error) {
 	}
 	q, err := catalog.ParseQuery(strings.TrimSpace(text))
 	if err == nil && q.Empty() {
-		err = terminal.ErrUsage.New(nil, "there is nothing to search for").WithDo("Write a word, such as `xpkg search bucket`, or a flag, such as --kind Bucket.")
+		err = terminal.ErrUsage.New(nil, "there is nothing to search for").
+			WithDo("Write a word, such as `xpkg search bucket`, or a flag, such as --kind Bucket.")
 	}
 	return q, err
 }

@@ -48,7 +48,8 @@ func (c *ExplainCmd) Run(env *terminal.Env) error {
 	})
 }
 
-// namesKind reports whether a name with an upper-case letter, which no repository has, is that of a kind. A package can have the same name in lower case.
+// namesKind reports whether a name with an upper-case letter, which no repository has, is that of a kind. A package can
+// have the same name in lower case.
 func namesKind(set indexer.Set, name string) (bool, error) {
 	if name == strings.ToLower(name) {
 		return false, nil
@@ -69,7 +70,8 @@ func splitVersion(name string) (repository, version string) {
 	return repository, version
 }
 
-// findPackage returns the package with a repository, an alias or a last part of the repository, and nil if there is none.
+// findPackage returns the package with a repository, an alias or a last part of the repository, and nil if there is
+// none.
 func findPackage(set indexer.Set, name string) (*catalog.Package, *indexer.Indexed, error) {
 	if row, in := set.Package(oci.RepositoryName(name)); row != nil {
 		return row, in, nil
@@ -99,7 +101,9 @@ func findPackage(set indexer.Set, name string) (*catalog.Package, *indexer.Index
 		for _, p := range found {
 			names = append(names, p.Repository)
 		}
-		return nil, nil, terminal.ErrUsage.New(nil, "%d packages are named %s: %s", len(found), name, strings.Join(names[:min(len(names), 5)], ", ")).
+		return nil, nil, terminal.ErrUsage.New(
+			nil, "%d packages are named %s: %s", len(found), name, strings.Join(names[:min(len(names), 5)], ", "),
+		).
 			WithDo("Name one of them with its whole repository.")
 	}
 	if len(found) == 0 {
@@ -167,21 +171,26 @@ func (c *ExplainCmd) showPackage(env *terminal.Env, row *catalog.Package, in *in
 	if tag == "" {
 		tag = row.Latest
 	}
-	at := slices.IndexFunc(history.Versions, func(v catalog.Version) bool { return v.Tag == tag || v.Digest.String() == tag })
+	at := slices.IndexFunc(
+		history.Versions, func(v catalog.Version) bool { return v.Tag == tag || v.Digest.String() == tag },
+	)
 	if at >= 0 {
 		v := &history.Versions[at]
 		view.Version = viewOfVersion(v)
 		view.Kinds = servedAt(history, v.Tag)
 	} else if tag != "" {
-		return indexer.ErrNothingFound.New(nil, "%s has no version %q in the index", row.Repository, tag).WithDo("The newest version is %s.", row.Latest)
+		return indexer.ErrNothingFound.New(nil, "%s has no version %q in the index", row.Repository, tag).
+			WithDo("The newest version is %s.", row.Latest)
 	}
 	return c.PrintText(env.Stdout, view, []string{view.Package}, view.write)
 }
 
 func viewOfPackage(p *catalog.Package, index string) *packageView {
 	return &packageView{
-		Package: p.Repository, Index: index, Type: p.Type, Title: p.Title, Summary: p.Summary, Category: p.Category, Keywords: p.Keywords,
-		Publisher: p.Publisher, License: p.License, Source: p.SourceURL, Website: p.Website, Latest: p.Latest, Dependents: p.Rank,
+		Package: p.Repository, Index: index, Type: p.Type, Title: p.Title, Summary: p.Summary, Category: p.Category,
+		Keywords:  p.Keywords,
+		Publisher: p.Publisher, License: p.License, Source: p.SourceURL, Website: p.Website, Latest: p.Latest,
+		Dependents: p.Rank,
 		Deprecated: p.Deprecated, ReplacedBy: p.ReplacedBy, Error: p.Error,
 	}
 }

@@ -22,13 +22,17 @@ import (
 const shownDepth = 3
 
 // addFields adds the fields of a kind from the newest version of a package.
-func (c *ExplainCmd) addFields(env *terminal.Env, a *access, set indexer.Set, view *kindView, p *catalog.Package, apiVersion string) error {
+func (c *ExplainCmd) addFields(
+	env *terminal.Env, a *access, set indexer.Set, view *kindView, p *catalog.Package, apiVersion string,
+) error {
 	_, in := set.Package(p.Repository)
 	history, err := in.History(p.Repository)
 	if err != nil {
 		return err
 	}
-	r := schemaReader{access: a, pull: !c.Offline, repository: p.Repository, group: view.Group, kind: view.Kind, history: history}
+	r := schemaReader{
+		access: a, pull: !c.Offline, repository: p.Repository, group: view.Group, kind: view.Kind, history: history,
+	}
 	progress := terminal.StartTask(env.Stderr, "reading %s:%s", p.Repository, p.Latest)
 	defer progress.End()
 	crd, err := r.read(env.Context, history.Find(p.Latest))
@@ -98,7 +102,8 @@ func schemaOf(v *crdVersion) *apiextensionsv1.JSONSchemaProps {
 	return v.Schema.OpenAPIV3Schema
 }
 
-// chooseVersion returns the named API version, otherwise the storage version if it is served, otherwise the first served one.
+// chooseVersion returns the named API version, otherwise the storage version if it is served, otherwise the first
+// served one.
 func chooseVersion(crd *apiextensionsv1.CustomResourceDefinition, name string) *crdVersion {
 	var best *crdVersion
 	for i := range crd.Spec.Versions {
@@ -122,7 +127,9 @@ type schemaReader struct {
 }
 
 // read returns the CRD of the kind in a version. A version without the kind has an empty CRD.
-func (r *schemaReader) read(ctx context.Context, v *catalog.Version) (*apiextensionsv1.CustomResourceDefinition, error) {
+func (r *schemaReader) read(
+	ctx context.Context, v *catalog.Version,
+) (*apiextensionsv1.CustomResourceDefinition, error) {
 	if v == nil {
 		return nil, indexer.ErrNothingFound.New(nil, "the index does not contain the newest version of %s", r.repository)
 	}
@@ -147,8 +154,8 @@ func (r *schemaReader) read(ctx context.Context, v *catalog.Version) (*apiextens
 	return crd, nil
 }
 
-// addSince sets the version since which each field exists. Versions between two that have the same fields are taken to have
-// them too, so only about two versions are read for each change.
+// addSince sets the version since which each field exists. Versions between two that have the same fields are taken to
+// have them too, so only about two versions are read for each change.
 func (r *schemaReader) addSince(ctx context.Context, view *kindView, apiVersion string) error {
 	versions := r.readable(apiVersion, view.Version)
 	known := map[int]map[string]bool{}
@@ -184,7 +191,8 @@ func (r *schemaReader) addSince(ctx context.Context, view *kindView, apiVersion 
 	return nil
 }
 
-// readable returns the versions up to a tag that serve the API version of the kind, from the first one since which all do.
+// readable returns the versions up to a tag that serve the API version of the kind, from the first one since which all
+// do.
 func (r *schemaReader) readable(apiVersion, tag string) []*catalog.Version {
 	last := slices.IndexFunc(r.history.Versions, func(v catalog.Version) bool { return v.Tag == tag })
 	first := r.firstTag(apiVersion, last)
@@ -218,8 +226,8 @@ func bisect(first, last int, paths func(int) (map[string]bool, error)) error {
 	return bisect(middle, last, paths)
 }
 
-// firstTag returns the version since which the package has served the API version of the kind without interruption up to the
-// version at a position.
+// firstTag returns the version since which the package has served the API version of the kind without interruption up
+// to the version at a position.
 func (r *schemaReader) firstTag(apiVersion string, last int) string {
 	for _, k := range r.history.Kinds {
 		if k.Group != r.group || k.Kind != r.kind {

@@ -70,7 +70,9 @@ func (c *ExplainCmd) showKind(env *terminal.Env, a *access, set indexer.Set) err
 		}
 		fmt.Fprintf(env.Stderr, "warning: the fields cannot be shown: %s\n", terminal.Safe(err.Error()))
 	}
-	return c.PrintText(env.Stdout, view, []string{view.Kind + "." + view.Group}, func(w io.Writer) { view.write(w, c.Since) })
+	return c.PrintText(
+		env.Stdout, view, []string{view.Kind + "." + view.Group}, func(w io.Writer) { view.write(w, c.Since) },
+	)
 }
 
 // rankOf returns 0 for a kind of a package with a release, and 1 for others, which are listed after it.
@@ -115,7 +117,10 @@ func (c *ExplainCmd) listGroups(env *terminal.Env, set indexer.Set, kinds []cata
 	}
 	return c.PrintText(env.Stdout, views, names, func(w io.Writer) {
 		view.WriteTable(w, []string{"NAME", "PACKAGE", "VERSION", "SINCE"}, rows)
-		fmt.Fprintf(w, "\n%d API groups have this kind. Name one of them, for example `xpkg show %s`.\n", len(groups), views[0].Kind+"."+groups[0])
+		fmt.Fprintf(
+			w, "\n%d API groups have this kind. Name one of them, for example `xpkg show %s`.\n", len(groups),
+			views[0].Kind+"."+groups[0],
+		)
 	})
 }
 
@@ -128,7 +133,8 @@ func viewOfKind(set indexer.Set, kinds []catalog.Kind) kindView {
 			continue
 		}
 		v.Providers = append(v.Providers, providerView{
-			Package: k.Repository, Version: p.Latest, Role: roleText(k.Role), Served: k.Served, Since: k.Since, Kinds: p.Kinds, Deprecated: p.Deprecated,
+			Package: k.Repository, Version: p.Latest, Role: roleText(k.Role), Served: k.Served, Since: k.Since, Kinds: p.Kinds,
+			Deprecated: p.Deprecated,
 		})
 	}
 	return v
@@ -148,13 +154,14 @@ func roleText(r catalog.Role) string {
 	return "provides"
 }
 
-// choose returns the package whose schema is shown: the named one, otherwise one that is not deprecated, has a release and has few
-// kinds.
+// choose returns the package whose schema is shown: the named one, otherwise one that is not deprecated, has a release
+// and has few kinds.
 func (c *ExplainCmd) choose(set indexer.Set, kinds []catalog.Kind) (*catalog.Package, error) {
 	var rows []*catalog.Package
 	for _, k := range kinds {
 		p, _ := set.Package(k.Repository)
-		if p == nil || c.Package != "" && p.Repository != oci.RepositoryName(c.Package) && shortName(p.Repository) != c.Package {
+		if p == nil ||
+			c.Package != "" && p.Repository != oci.RepositoryName(c.Package) && shortName(p.Repository) != c.Package {
 			continue
 		}
 		rows = append(rows, p)
@@ -273,7 +280,8 @@ func (f *fieldView) note() string {
 
 func viewOfField(f *fields.Field, below int) fieldView {
 	return fieldView{
-		Path: strings.TrimPrefix(f.Path, "."), Type: f.Type, Required: f.Required || f.RequiredToCreate, Immutable: f.Immutable, Deprecated: f.Deprecated,
+		Path: strings.TrimPrefix(f.Path, "."), Type: f.Type, Required: f.Required || f.RequiredToCreate,
+		Immutable: f.Immutable, Deprecated: f.Deprecated,
 		Default: f.Default, Enum: f.Enum, Constraints: f.Constraints, Description: f.Description, Below: below,
 	}
 }

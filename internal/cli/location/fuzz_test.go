@@ -6,7 +6,9 @@ import (
 
 // Every text is one location, and the text of the location parses to the same location.
 func FuzzParsePlace(f *testing.F) {
-	for _, s := range []string{"-", "oci:dir", "oci:", "a.xpkg", "./a:b", "ghcr.io/a/b:v1", "a/b@sha256:0", "C:\\a", "", "@", ":"} {
+	for _, s := range []string{
+		"-", "oci:dir", "oci:", "a.xpkg", "./a:b", "ghcr.io/a/b:v1", "a/b@sha256:0", "C:\\a", "", "@", ":",
+	} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

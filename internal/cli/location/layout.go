@@ -59,11 +59,12 @@ func openLayout(l Location, limits oci.Limits) (*archive.Archive, error) {
 	case 1:
 		return archive.OpenEntry(l.Path, found[0])
 	}
-	return nil, archive.ErrArchiveNotFound.New(nil, "%s selects %s", l, wording.Count(len(found), "image")).WithDo("%s", chooseEntry(l, found))
+	return nil, archive.ErrArchiveNotFound.New(nil, "%s selects %s", l, wording.Count(len(found), "image")).
+		WithDo("%s", chooseEntry(l, found))
 }
 
-// selects reports whether a location selects an entry of its layout. A tag selects an entry with that name, and an entry
-// whose name is a reference with that tag.
+// selects reports whether a location selects an entry of its layout. A tag selects an entry with that name, and an
+// entry whose name is a reference with that tag.
 func (p Location) selects(e archive.Entry) bool {
 	switch {
 	case !p.Digest.IsZero():

@@ -83,7 +83,8 @@ func IsPath(s string) bool {
 
 // isExistingFile reports whether text that could be a reference is the path of a file, such as cache/boats@v1.xpkg.
 func isExistingFile(s string) bool {
-	if !strings.HasSuffix(s, ".xpkg") && !strings.ContainsFunc(s, func(r rune) bool { return r < 0x80 && os.IsPathSeparator(uint8(r)) }) {
+	if !strings.HasSuffix(s, ".xpkg") &&
+		!strings.ContainsFunc(s, func(r rune) bool { return r < 0x80 && os.IsPathSeparator(uint8(r)) }) {
 		return false
 	}
 	info, err := os.Stat(s)
@@ -221,7 +222,10 @@ func adviseBuild(err error, path string) error {
 	if !IsSource(path) {
 		return err
 	}
-	return errcode.From(err).WithDo("The folder is the source of a package. Build it with `xpkg build -f %s -o package.xpkg`, and name that file.", wording.ShellWord(path))
+	return errcode.From(err).WithDo(
+		"The folder is the source of a package. Build it with `xpkg build -f %s -o package.xpkg`, and name that file.",
+		wording.ShellWord(path),
+	)
 }
 
 // IsSource reports whether a path is the folder of the source of a package, and not that of an OCI layout.
@@ -238,7 +242,8 @@ func (m Transfer) Write(ctx context.Context, p Location, a oci.Artifact, tag str
 		return oci.Copy(ctx, m.Remote.To(p.Ref), a)
 	case Layout:
 		if !p.Digest.IsZero() {
-			return oci.Digest{}, terminal.ErrUsage.New(nil, "%s is a digest, to which an image cannot be written", p).WithDo("Use oci:DIR or oci:DIR:TAG.")
+			return oci.Digest{}, terminal.ErrUsage.New(nil, "%s is a digest, to which an image cannot be written", p).
+				WithDo("Use oci:DIR or oci:DIR:TAG.")
 		}
 		return oci.Copy(ctx, archive.ToLayout(p.Path, cmp.Or(p.Tag, tag), m.Limits), a)
 	case Stream:

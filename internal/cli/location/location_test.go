@@ -37,7 +37,10 @@ func TestParsePlace(t *testing.T) {
 			t.Errorf("%q is place %d, %s (%v), want %d, %s", text, got.Kind, got, err, want.kind, want.text)
 		}
 	}
-	for text, code := range map[string]string{"oci:": terminal.ErrUsage.Name, "a b:c": oci.ErrInvalidReference.Name, "localhost:5000/a/b": oci.ErrInvalidReference.Name, "oci://ghcr.io/org/hello:v1": oci.ErrInvalidReference.Name} {
+	for text, code := range map[string]string{
+		"oci:": terminal.ErrUsage.Name, "a b:c": oci.ErrInvalidReference.Name,
+		"localhost:5000/a/b": oci.ErrInvalidReference.Name, "oci://ghcr.io/org/hello:v1": oci.ErrInvalidReference.Name,
+	} {
 		if _, err := Parse(text); !errors.Is(err, terminal.ErrUsage) && !errors.Is(err, oci.ErrInvalidReference) {
 			t.Errorf("%q gives %v, want %s", text, err, code)
 		}
@@ -47,7 +50,8 @@ func TestParsePlace(t *testing.T) {
 // The error of a reference with a scheme has the reference without it.
 func TestReferencesWithAScheme(t *testing.T) {
 	for _, scheme := range []string{"oci://", "docker://", "https://"} {
-		if _, err := Parse(scheme + "ghcr.io/org/hello:v1"); !errors.Is(err, oci.ErrInvalidReference) || !strings.Contains(err.Error(), "write ghcr.io/org/hello:v1") {
+		if _, err := Parse(scheme + "ghcr.io/org/hello:v1"); !errors.Is(err, oci.ErrInvalidReference) ||
+			!strings.Contains(err.Error(), "write ghcr.io/org/hello:v1") {
 			t.Errorf("%s: %v", scheme, err)
 		}
 	}

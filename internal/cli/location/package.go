@@ -22,11 +22,14 @@ func OnePackageFile(dir string) (string, error) {
 	}
 	switch len(found) {
 	case 0:
-		return "", archive.ErrArchiveNotFound.New(nil, "this folder contains no .xpkg file").WithDo("Build one with `xpkg build`, or name one with -f.")
+		return "", archive.ErrArchiveNotFound.New(nil, "this folder contains no .xpkg file").
+			WithDo("Build one with `xpkg build`, or name one with -f.")
 	case 1:
 		return found[0], nil
 	}
-	return "", terminal.ErrUsage.New(nil, "this folder contains %d .xpkg files: %s", len(found), strings.Join(found, ", ")).WithDo("Choose one with -f.")
+	return "", terminal.ErrUsage.New(
+		nil, "this folder contains %d .xpkg files: %s", len(found), strings.Join(found, ", "),
+	).WithDo("Choose one with -f.")
 }
 
 // ReadStream reads the stream of objects of a package in a file or an OCI layout.
@@ -48,7 +51,9 @@ func ReadStream(env *terminal.Env, path string, limits flags.LimitFlags) (_ []by
 }
 
 func readStream(ctx context.Context, a oci.Artifact, m oci.Manifest, limits flags.LimitFlags) ([]byte, error) {
-	return packagestream.Read(ctx, a, m, packagestream.Options{Limits: limits.ImageLimits(), Format: limits.StreamLimits()})
+	return packagestream.Read(ctx, a, m, packagestream.Options{
+		Limits: limits.ImageLimits(), Format: limits.StreamLimits(),
+	})
 }
 
 // ReadFile reads the package in a file or an OCI layout. It ends at once when the command is interrupted.
@@ -60,8 +65,11 @@ func ReadFile(env *terminal.Env, path string, limits flags.LimitFlags) (*xpkg.Pa
 	return parse(env.Context, stream, limits)
 }
 
-// ReadPackage reads the package of an artifact with the policy of an install. It ends at once when the command is interrupted.
-func ReadPackage(ctx context.Context, a oci.Artifact, m oci.Manifest, flags flags.LimitFlags) (*xpkg.Package, []byte, error) {
+// ReadPackage reads the package of an artifact with the policy of an install. It ends at once when the command is
+// interrupted.
+func ReadPackage(
+	ctx context.Context, a oci.Artifact, m oci.Manifest, flags flags.LimitFlags,
+) (*xpkg.Package, []byte, error) {
 	text, err := readStream(ctx, a, m, flags)
 	if err != nil {
 		return nil, nil, err

@@ -44,7 +44,9 @@ func (f TransferFlags) reportEvent(env *terminal.Env, task *terminal.Task) func(
 
 // WithPackage opens a location, calls use with the manifest of its package, and closes the
 // location.
-func (f TransferFlags) WithPackage(env *terminal.Env, from Location, platform string, use func(m Transfer, o *Opened, manifest oci.Manifest) error) error {
+func (f TransferFlags) WithPackage(
+	env *terminal.Env, from Location, platform string, use func(m Transfer, o *Opened, manifest oci.Manifest) error,
+) error {
 	want, err := ParsePlatform(platform)
 	if err != nil {
 		return err
@@ -63,7 +65,9 @@ func (f TransferFlags) WithPackage(env *terminal.Env, from Location, platform st
 // Rewrite opens a location, writes the content and tag that edit returns to another location, and
 // prints the new location. The line is printed to standard error if standard output carries the
 // package.
-func (f TransferFlags) Rewrite(env *terminal.Env, p *terminal.Task, from, to Location, edit func(m Transfer, o *Opened) (oci.Artifact, string, error)) error {
+func (f TransferFlags) Rewrite(
+	env *terminal.Env, p *terminal.Task, from, to Location, edit func(m Transfer, o *Opened) (oci.Artifact, string, error),
+) error {
 	return f.WithOpened(env, p, from, []Location{to}, func(m Transfer, o *Opened) error {
 		content, tag, err := edit(m, o)
 		if err != nil {
@@ -81,7 +85,9 @@ func (f TransferFlags) Rewrite(env *terminal.Env, p *terminal.Task, from, to Loc
 
 // WithOpened opens a location, calls use, and closes the location. Use can also access the other
 // locations.
-func (f TransferFlags) WithOpened(env *terminal.Env, p *terminal.Task, from Location, others []Location, use func(m Transfer, o *Opened) error) (err error) {
+func (f TransferFlags) WithOpened(
+	env *terminal.Env, p *terminal.Task, from Location, others []Location, use func(m Transfer, o *Opened) error,
+) (err error) {
 	m, err := f.NewTransfer(env, p, append([]Location{from}, others...)...)
 	if err != nil {
 		return err

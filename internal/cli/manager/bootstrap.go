@@ -36,8 +36,8 @@ type ManagerFlags struct {
 	DependencyRemoval graph.RemovalPolicy `enum:"None,Orphans" default:"None" help:"Garbage-collect unneeded dependencies: None keeps them, Orphans removes them."`
 }
 
-// Options returns the options of the manifests for a manager beside Crossplane core with these ServiceAccounts. There are none
-// without core.
+// Options returns the options of the manifests for a manager beside Crossplane core with these ServiceAccounts. There
+// are none without core.
 func (f ManagerFlags) Options(ctx context.Context, core []types.NamespacedName) (bootstrap.Options, error) {
 	if f.Replicas < 1 {
 		return bootstrap.Options{}, bootstrap.ErrOption.New(nil, "--replicas is %d; the minimum is 1", f.Replicas)
@@ -52,8 +52,10 @@ func (f ManagerFlags) Options(ctx context.Context, core []types.NamespacedName) 
 		return bootstrap.Options{}, err
 	}
 	return bootstrap.Options{
-		Namespace: f.Namespace, Image: f.Image, Version: version.Version, ImagePullSecrets: f.ImagePullSecret, Replicas: f.Replicas,
-		PackageGroups: f.PackageGroup, PermissionPolicy: f.PermissionPolicy, Namespaced: f.Namespaced, RemoveOrphans: f.DependencyRemoval == graph.RemoveOrphans, FirstGeneration: f.FirstGeneration,
+		Namespace: f.Namespace, Image: f.Image, Version: version.Version, ImagePullSecrets: f.ImagePullSecret,
+		Replicas:      f.Replicas,
+		PackageGroups: f.PackageGroup, PermissionPolicy: f.PermissionPolicy, Namespaced: f.Namespaced,
+		RemoveOrphans: f.DependencyRemoval == graph.RemoveOrphans, FirstGeneration: f.FirstGeneration,
 		Indexes: f.Index, IndexKeys: keys,
 		CacheClaim: f.CacheClaim, Args: f.ManagerArg, NoNetworkPolicy: !f.NetworkPolicy, CoreAccounts: core,
 	}, nil
@@ -123,7 +125,8 @@ func (c *BootstrapCmd) coreAccounts() ([]types.NamespacedName, error) {
 		return nil, nil
 	}
 	if c.CoreValues && c.Apply {
-		return nil, bootstrap.ErrOption.New(nil, "--core-values prints the values for another chart, and cannot be used with --apply")
+		return nil,
+			bootstrap.ErrOption.New(nil, "--core-values prints the values for another chart, and cannot be used with --apply")
 	}
 	if len(c.CoreAccount) == 0 {
 		return []types.NamespacedName{{Namespace: c.Namespace, Name: crossplane.DefaultAccount}}, nil
@@ -132,7 +135,9 @@ func (c *BootstrapCmd) coreAccounts() ([]types.NamespacedName, error) {
 	for _, account := range c.CoreAccount {
 		namespace, name, ok := strings.Cut(account, "/")
 		if !ok || len(validation.IsDNS1123Label(namespace)) > 0 || len(validation.IsDNS1123Subdomain(name)) > 0 {
-			return nil, bootstrap.ErrOption.New(nil, "--core-account %.80q is not of the form NAMESPACE/NAME, such as crossplane-system/crossplane", account)
+			return nil, bootstrap.ErrOption.New(
+				nil, "--core-account %.80q is not of the form NAMESPACE/NAME, such as crossplane-system/crossplane", account,
+			)
 		}
 		out = append(out, types.NamespacedName{Namespace: namespace, Name: name})
 	}

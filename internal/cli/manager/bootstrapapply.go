@@ -61,8 +61,8 @@ func (c *BootstrapCmd) apply(env *terminal.Env, objects []bootstrap.Object) erro
 }
 
 // refuseSecond returns an error if the manager of the cluster is deployed in another namespace. A cluster has one
-// manager, so its ClusterRoleBinding and its policies have fixed names: with those of another namespace, that manager would
-// lose its permissions.
+// manager, so its ClusterRoleBinding and its policies have fixed names: with those of another namespace, that manager
+// would lose its permissions.
 func refuseSecond(ctx context.Context, cluster client.Client, namespace string) error {
 	binding := &rbacv1.ClusterRoleBinding{}
 	if err := cluster.Get(ctx, client.ObjectKey{Name: bootstrap.Name}, binding); err != nil {
@@ -82,7 +82,9 @@ func refuseSecond(ctx context.Context, cluster client.Client, namespace string) 
 		case err != nil:
 			return apiserver.Classify(err, "read Deployment %s/%s", s.Namespace, bootstrap.Name)
 		default:
-			return leader.ErrAnotherManager.New(nil, "the manager of the cluster is in the namespace %s, not in %s", s.Namespace, namespace).
+			return leader.ErrAnotherManager.New(
+				nil, "the manager of the cluster is in the namespace %s, not in %s", s.Namespace, namespace,
+			).
 				WithDo("Run the command with `--namespace %[1]s`. To move the manager, first run `kubectl delete deployment --namespace %[1]s %[2]s`.",
 					wording.ShellWord(s.Namespace), bootstrap.Name)
 		}
@@ -106,7 +108,9 @@ func refuseForeign(ctx context.Context, cluster client.Client, objects []bootstr
 		case err != nil:
 			return apiserver.Classify(err, "read CustomResourceDefinition %s", o.GetName())
 		case live.Annotations[plan.ContentDigestAnnotation] == "":
-			return packageapi.ErrForeignControlPlane.New(nil, "CustomResourceDefinition %s was not installed by xpkg", o.GetName()).
+			return packageapi.ErrForeignControlPlane.New(
+				nil, "CustomResourceDefinition %s was not installed by xpkg", o.GetName(),
+			).
 				WithDo("Use another cluster, or stop the other package manager permanently and pass --take-over.")
 		}
 	}

@@ -16,11 +16,12 @@ type Core interface {
 	Report(CoreReports)
 	// Contents returns the digest of the image that core runs, if it is known.
 	Contents() []oci.Digest
-	// Start obtains the image, sets the version against which the manager checks packages, and starts core when the manager
-	// becomes ready. The options are ready when core is. It returns the function that waits for the end of core after ctx has
-	// ended.
+	// Start obtains the image, sets the version against which the manager checks packages, and starts core when the
+	// manager becomes ready. The options are ready when core is. It returns the function that waits for the end of core
+	// after ctx has ended.
 	Start(
-		ctx context.Context, o *controller.Options, source *fetch.Source, roots *sandbox.Roots, host *processruntime.Host, dir string,
+		ctx context.Context, o *controller.Options, source *fetch.Source, roots *sandbox.Roots, host *processruntime.Host,
+		dir string,
 	) (wait func(), err error)
 	// Close closes the file of the image.
 	Close() error

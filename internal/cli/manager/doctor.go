@@ -56,7 +56,10 @@ func (c *DoctorCmd) Run(env *terminal.Env) error {
 	opts.Attempts = 1
 	registries := remote.New(opts)
 	defer registries.Close()
-	reader := doctor.Reader{Config: cfg, Client: cluster, Frontend: env.Frontend, Namespace: c.Namespace, Now: time.Now, Code: errcodes.Named, Ping: registries.Ping}
+	reader := doctor.Reader{
+		Config: cfg, Client: cluster, Frontend: env.Frontend, Namespace: c.Namespace, Now: time.Now, Code: errcodes.Named,
+		Ping: registries.Ping,
+	}
 	facts, err := reader.Read(env.Context)
 	if err != nil {
 		return apiserver.Classify(err, "read the state of the cluster")
@@ -69,8 +72,8 @@ func (c *DoctorCmd) Run(env *terminal.Env) error {
 	return doctor.Err(findings)
 }
 
-// writeFindings writes a table with a row for each cause, and below it the remedies, each once. The manifest in a message is left out:
-// the remedy names the command that prints it.
+// writeFindings writes a table with a row for each cause, and below it the remedies, each once. The manifest in a
+// message is left out: the remedy names the command that prints it.
 func writeFindings(w io.Writer, findings []doctor.Finding) {
 	all := make([]view.Finding, len(findings))
 	for i, f := range findings {
@@ -101,8 +104,10 @@ func clusterClient(cfg *rest.Config) (client.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = errors.Join(admissionv1.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme), appsv1.AddToScheme(scheme), corev1.AddToScheme(scheme),
-		authorizationv1.AddToScheme(scheme), coordinationv1.AddToScheme(scheme), discoveryv1.AddToScheme(scheme), rbacv1.AddToScheme(scheme))
+	err = errors.Join(admissionv1.AddToScheme(scheme),
+		apiextensionsv1.AddToScheme(scheme), appsv1.AddToScheme(scheme), corev1.AddToScheme(scheme),
+		authorizationv1.AddToScheme(scheme), coordinationv1.AddToScheme(scheme), discoveryv1.AddToScheme(scheme),
+		rbacv1.AddToScheme(scheme))
 	if err != nil {
 		return nil, err
 	}

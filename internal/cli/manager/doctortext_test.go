@@ -24,7 +24,8 @@ func TestDoctorPrintsACauseOnce(t *testing.T) {
 	writeFindings(&out, doctor.Check(facts))
 	text := out.String()
 	for _, want := range []string{
-		"provider/boats-00 is not ready: PermissionMissing: it lacks get on boats0 (for similar reasons also " + strings.Join(names[1:], ", ") + ")\n",
+		"provider/boats-00 is not ready: PermissionMissing: it lacks get on boats0 (for similar reasons also " +
+			strings.Join(names[1:], ", ") + ")\n",
 		"\npackages: Apply a role. Run `xpkg describe " + strings.Join(names, " ") + "`.\n",
 	} {
 		if strings.Count(text, want) != 1 {

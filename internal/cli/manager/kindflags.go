@@ -17,9 +17,11 @@ type KindFlags struct {
 	content.IndexKeyFlag
 }
 
-// kindSources returns the sources of indexes for the manager, or nil without indexes, and a function that closes them. It fails if
-// the keys of the indexes cannot be read.
-func (o *ManagerOptions) kindSources(ctx context.Context, registries remote.Options, packages *store.Store) (sources func(context.Context, time.Duration) ([]provide.Source, error), closeSources func(), err error) {
+// kindSources returns the sources of indexes for the manager, or nil without indexes, and a function that closes them.
+// It fails if the keys of the indexes cannot be read.
+func (o *ManagerOptions) kindSources(
+	ctx context.Context, registries remote.Options, packages *store.Store,
+) (sources func(context.Context, time.Duration) ([]provide.Source, error), closeSources func(), err error) {
 	if len(o.Indexes) == 0 {
 		return nil, func() {}, nil // The keys of a configuration file can be those of other commands.
 	}
@@ -27,6 +29,8 @@ func (o *ManagerOptions) kindSources(ctx context.Context, registries remote.Opti
 		return nil, nil, err
 	}
 	access := remote.New(registries)
-	indexes := &content.RecentIndexes{Client: &indexer.Client{Remote: access, Store: packages}, Locations: o.Indexes, Key: o.IndexKey}
+	indexes := &content.RecentIndexes{
+		Client: &indexer.Client{Remote: access, Store: packages}, Locations: o.Indexes, Key: o.IndexKey,
+	}
 	return indexes.Sources, access.Close, nil
 }

@@ -110,7 +110,8 @@ func (c *ManagerCmd) Run(env *terminal.Env, first controller.Extension) error {
 		}
 	}
 	return RunManager(env.Context, ManagerOptions{
-		Config: cfg, CacheDir: dir, ProgramsDir: filepath.Join(filepath.Dir(filepath.Clean(dir)), "runtime"), CacheLimit: c.CacheLimit, Log: newLog(env.Stderr, c.LogFormat, env.Verbose), registries: c.RegistryFlags,
+		Config: cfg, CacheDir: dir, ProgramsDir: filepath.Join(filepath.Dir(filepath.Clean(dir)), "runtime"),
+		CacheLimit: c.CacheLimit, Log: newLog(env.Stderr, c.LogFormat, env.Verbose), registries: c.RegistryFlags,
 		limits: c.LimitFlags, Dependencies: c.DependencyFlags, Indexes: c.Index, IndexKey: c.IndexKeyFlag,
 		Options: controller.Options{
 			Namespace: c.Namespace, Poll: c.PollInterval, Resync: c.SyncInterval, CrossplaneVersion: c.CrossplaneVersion,
@@ -118,7 +119,8 @@ func (c *ManagerCmd) Run(env *terminal.Env, first controller.Extension) error {
 			MetricsAddress: c.MetricsAddress, HealthAddress: c.HealthAddress, TakeOver: c.TakeOver, LeaderElection: election,
 			FirstGeneration: first,
 			Remote:          os.Getenv("KUBERNETES_SERVICE_HOST") == "",
-			Runtimes:        choice, MakeNamespace: !needsNamespace, CertificateOverlap: c.CertificateOverlap, RuntimePrivileges: privileges,
+			Runtimes:        choice, MakeNamespace: !needsNamespace, CertificateOverlap: c.CertificateOverlap,
+			RuntimePrivileges: privileges,
 		},
 	})
 }
@@ -160,14 +162,16 @@ const leastLease = 5 * time.Second
 // while another one is active.
 func (c *ManagerCmd) election() (*leader.Election, error) {
 	if c.LeaseDuration < leastLease {
-		return nil, terminal.ErrUsage.New(nil, "a lease of %s is too short", c.LeaseDuration).WithDo("Set --lease-duration to %s or more.", leastLease)
+		return nil, terminal.ErrUsage.New(nil, "a lease of %s is too short", c.LeaseDuration).
+			WithDo("Set --lease-duration to %s or more.", leastLease)
 	}
 	host, err := os.Hostname()
 	if err != nil {
 		host = "unknown"
 	}
 	// A restarted pod has the same host name.
-	return &leader.Election{Identity: host + "_" + rand.Text(), Duration: c.LeaseDuration, Exclusive: !c.LeaderElection}, nil
+	return &leader.Election{Identity: host + "_" + rand.Text(), Duration: c.LeaseDuration, Exclusive: !c.LeaderElection},
+		nil
 }
 
 // managerConfig returns the configuration of the cluster: the identity of the pod if the manager runs in a
@@ -209,7 +213,9 @@ func RunManager(ctx context.Context, o ManagerOptions) (err error) {
 	idle, stop := context.WithCancel(ctx)
 	defer stop()
 	go idlememory.Run(idle)
-	packages, err := cache.Open(o.CacheDir, cache.Options{Limit: int64(o.CacheLimit), LimitForAll: true, User: cmp.Or(o.DataDir, o.Config.Host)})
+	packages, err := cache.Open(o.CacheDir, cache.Options{
+		Limit: int64(o.CacheLimit), LimitForAll: true, User: cmp.Or(o.DataDir, o.Config.Host),
+	})
 	if err != nil {
 		return err
 	}
@@ -218,7 +224,10 @@ func RunManager(ctx context.Context, o ManagerOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	source := fetch.NewSource(fetch.Options{Remote: registries, Store: packages.Store(), Names: packages, Limits: o.limits.ImageLimits(), FormatLimits: o.limits.StreamLimits()})
+	source := fetch.NewSource(fetch.Options{
+		Remote: registries, Store: packages.Store(), Names: packages, Limits: o.limits.ImageLimits(),
+		FormatLimits: o.limits.StreamLimits(),
+	})
 	defer source.Close()
 	opts := o.Options
 	opts.Config = rest.AddUserAgent(rest.CopyConfig(o.Config), "xpkg/"+version.Version)
@@ -228,7 +237,9 @@ func RunManager(ctx context.Context, o ManagerOptions) (err error) {
 		return err
 	}
 	defer closeSources()
-	opts.Dependencies = &controller.Dependencies{Registry: source, Upgrades: o.Dependencies.DependencyUpgrades, Removal: o.Dependencies.DependencyRemoval}
+	opts.Dependencies = &controller.Dependencies{
+		Registry: source, Upgrades: o.Dependencies.DependencyUpgrades, Removal: o.Dependencies.DependencyRemoval,
+	}
 	opts.InUse, opts.Log = packages.Use, o.Log
 	if opts.Runtimes.Uses(programs.Process) || o.Core != nil {
 		processes, roots, all, err := startSupervisor(o.ProgramsDir, source, o.Log)
@@ -259,7 +270,8 @@ func RunManager(ctx context.Context, o ManagerOptions) (err error) {
 	if err == nil || errors.As(err, &known) {
 		return err
 	}
-	if status := (apierrors.APIStatus)(nil); errors.As(err, &status) && apierrors.IsNotFound(err) && status.Status().Details != nil && status.Status().Details.Kind == "namespaces" {
+	if status := (apierrors.APIStatus)(nil); errors.As(err, &status) && apierrors.IsNotFound(err) &&
+		status.Status().Details != nil && status.Status().Details.Kind == "namespaces" {
 		return namespaceNotFound(status.Status().Details.Name)
 	}
 	return apiserver.Classify(err, "the manager cannot use the cluster")

@@ -13,7 +13,8 @@ func TestLimitMemory(t *testing.T) {
 	for _, tc := range []struct {
 		container, user string
 		want            int64
-	}{{"1000000000", "", 900000000}, {"1000000000", "400MiB", math.MaxInt64}, {"", "", math.MaxInt64}, {"many", "", math.MaxInt64}} {
+	}{{"1000000000", "", 900000000}, {"1000000000", "400MiB", math.MaxInt64}, {"", "", math.MaxInt64},
+		{"many", "", math.MaxInt64}} {
 		debug.SetMemoryLimit(math.MaxInt64)
 		limitMemory(tc.container, tc.user)
 		if got := debug.SetMemoryLimit(-1); got != tc.want {

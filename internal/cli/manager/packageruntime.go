@@ -18,14 +18,15 @@ func LocalRuntime() programs.Name {
 	return programs.External
 }
 
-// Runtimes are the values of --package-runtime for a manager in a cluster, and LocalRuntimes those for the local control plane, which has
-// no nodes for Deployments.
+// Runtimes are the values of --package-runtime for a manager in a cluster, and LocalRuntimes those for the local
+// control plane, which has no nodes for Deployments.
 var (
 	Runtimes      = append([]programs.Name{programs.Deployment}, LocalRuntimes...)
 	LocalRuntimes = []programs.Name{programs.Process, programs.External, programs.None}
 )
 
-// ParseRuntimeChoice parses the flag --package-runtime, which may have the allowed values. Omitted parts have the default of the flag.
+// ParseRuntimeChoice parses the flag --package-runtime, which may have the allowed values. Omitted parts have the
+// default of the flag.
 func ParseRuntimeChoice(flag string, standard programs.Name, allowed []programs.Name) (programs.Choice, error) {
 	if flag == "" {
 		return programs.Everywhere(standard), nil

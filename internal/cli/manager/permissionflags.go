@@ -31,6 +31,7 @@ func (f PermissionFlags) Permissions() *controller.Permissions {
 		return nil
 	}
 	return &controller.Permissions{
-		Policy: permission.ParsePolicySource(f.PermissionPolicy), Increase: controller.IncreasePolicy(f.PermissionIncrease), Namespaced: f.Namespaced,
+		Policy: permission.ParsePolicySource(f.PermissionPolicy), Increase: controller.IncreasePolicy(f.PermissionIncrease),
+		Namespaced: f.Namespaced,
 	}
 }

@@ -50,7 +50,10 @@ func (c *cacheAddCmd) add(env *terminal.Env) (_ cache.Entry, err error) {
 	}
 	if ref, invalid := flags.ParseReference(c.File); invalid == nil && errors.Is(err, archive.ErrArchiveNotFound) {
 		f := errcode.From(err)
-		return e, f.WithDo("%s is no file. Pull the package first, with `xpkg pull %s -o package.xpkg`, and add it with `xpkg cache add package.xpkg --as %s`.", c.File, wording.ShellWord(c.File), wording.ShellWord(ref.String()))
+		return e, f.WithDo(
+			"%s is no file. Pull the package first, with `xpkg pull %s -o package.xpkg`, and add it with `xpkg cache add package.xpkg --as %s`.",
+			c.File, wording.ShellWord(c.File), wording.ShellWord(ref.String()),
+		)
 	}
 	return e, err
 }
@@ -59,7 +62,10 @@ func (c *cacheAddCmd) add(env *terminal.Env) (_ cache.Entry, err error) {
 func (c *cacheAddCmd) addStream(env *terminal.Env, path string) (_ cache.Entry, err error) {
 	if len(c.As) == 0 {
 		return cache.Entry{}, terminal.ErrUsage.New(nil, "the package from %s has no name", c.File).
-			WithDo("Name it, for example with `xpkg cache add %s --as registry.example.com/acme/boats:v1.0.0`.", wording.ShellWord(c.File))
+			WithDo(
+				"Name it, for example with `xpkg cache add %s --as registry.example.com/acme/boats:v1.0.0`.",
+				wording.ShellWord(c.File),
+			)
 	}
 	var limits flags.LimitFlags
 	a, err := location.OpenArchive(env, path, limits.ArchiveLimit(), limits.ImageLimits())
@@ -83,7 +89,8 @@ func (c *cacheAddCmd) addTo(add func(*cache.Cache) (cache.Entry, error)) (_ cach
 	return add(p)
 }
 
-// check reads the package of a file before the package cache is created, so that a package that is refused leaves no folder.
+// check reads the package of a file before the package cache is created, so that a package that is refused leaves no
+// folder.
 func (c *cacheAddCmd) check(env *terminal.Env, path string) (err error) {
 	if c.Exists() {
 		return nil

@@ -116,7 +116,11 @@ func writePartial(w io.Writer, f view.ListOutputFlag, entries []cache.Entry) {
 	if n == 0 || f.Output == "wide" {
 		return
 	}
-	fmt.Fprintf(w, "note: parts of %s (%s), as indexes and solutions of dependencies read them; -o wide of `xpkg cache ls` lists them\n", wording.Count(n, "package"), terminal.Size(size))
+	fmt.Fprintf(
+		w,
+		"note: parts of %s (%s), as indexes and solutions of dependencies read them; -o wide of `xpkg cache ls` lists them\n",
+		wording.Count(n, "package"), terminal.Size(size),
+	)
 }
 
 // typeOf returns the kind of a package, or what else an entry is.
@@ -141,7 +145,8 @@ func writeEntries(w io.Writer, f view.ListOutputFlag, entries []cachedEntry) {
 			continue
 		}
 		table.Rows = append(table.Rows, []string{
-			orDash(strings.Join(append(e.Names, e.Files...), ", ")), typeOf(e.Entry), orDash(e.Package), orDash(strings.Join(e.Versions, ", ")), orDash(e.Digest.Short()), terminal.Size(e.Size),
+			orDash(strings.Join(append(e.Names, e.Files...), ", ")), typeOf(e.Entry), orDash(e.Package),
+			orDash(strings.Join(e.Versions, ", ")), orDash(e.Digest.Short()), terminal.Size(e.Size),
 			terminal.Age(e.LastUsed, time.Now()), orDash(strings.Join(e.Users, ", ")),
 			e.Digest.String(), orDash(strings.Join(e.InUse, ", ")), orDash(strings.Join(e.Origins, ", ")),
 		})
@@ -162,8 +167,10 @@ func writeMissing(w io.Writer, entries []cache.Entry) {
 		if e.Problem != "" || len(e.Missing) == 0 {
 			continue
 		}
-		fmt.Fprintf(w, "\n%s is incomplete: %s missing. An install from a registry downloads it again; add other packages again with `xpkg cache add`.\n",
-			terminal.Safe(entryName(e)), wording.Few(e.Missing, named, ", ")+map[bool]string{true: " is", false: " are"}[len(e.Missing) == 1])
+		fmt.Fprintf(w,
+			"\n%s is incomplete: %s missing. An install from a registry downloads it again; add other packages again with `xpkg cache add`.\n",
+			terminal.Safe(entryName(e)),
+			wording.Few(e.Missing, named, ", ")+map[bool]string{true: " is", false: " are"}[len(e.Missing) == 1])
 	}
 }
 

@@ -38,12 +38,16 @@ func (c *cachePruneCmd) Run(env *terminal.Env) (err error) {
 		return err
 	}
 	if len(unknown) > 0 {
-		return terminal.ErrUsage.New(nil, "no control plane %s uses the package cache %s", strings.Join(unknown, " or "), p.Dir()).
+		return terminal.ErrUsage.New(
+			nil, "no control plane %s uses the package cache %s", strings.Join(unknown, " or "), p.Dir(),
+		).
 			WithDo("`xpkg cache ls --output wide --cache-dir %s` shows the names of control planes.", wording.ShellWord(p.Dir()))
 	}
 	task := terminal.StartTask(env.Stderr, "pruning the package cache")
 	defer task.End()
-	report, err := p.Prune(env.Context, cache.PruneOptions{MaxBytes: int64(c.MaxSize), OlderThan: c.OlderThan, All: c.All, DryRun: c.DryRun})
+	report, err := p.Prune(env.Context, cache.PruneOptions{
+		MaxBytes: int64(c.MaxSize), OlderThan: c.OlderThan, All: c.All, DryRun: c.DryRun,
+	})
 	if err != nil {
 		return err
 	}
@@ -67,5 +71,8 @@ func (c *cachePruneCmd) write(w io.Writer, dir string, r cache.Report, removed [
 	if r.Recent > 0 {
 		kept = fmt.Sprintf(" (%s used within the last ten minutes)", wording.Count(r.Recent, "package"))
 	}
-	fmt.Fprintf(w, "%s: %s %s (%s); %s %s%s\n", dir, verb, wording.Count(len(r.Removed), "package"), terminal.Size(r.Freed), terminal.Size(max(0, r.Bytes-r.Freed)), rest, kept)
+	fmt.Fprintf(
+		w, "%s: %s %s (%s); %s %s%s\n", dir, verb, wording.Count(len(r.Removed), "package"), terminal.Size(r.Freed),
+		terminal.Size(max(0, r.Bytes-r.Freed)), rest, kept,
+	)
 }

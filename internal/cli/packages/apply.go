@@ -51,7 +51,10 @@ func (c *ApplyCmd) Run(env *terminal.Env) (err error) {
 	if err != nil {
 		return err
 	}
-	r := review{one: !isList, wait: c.Wait, needsPlan: true, ConsentFlag: terminal.ConsentFlag{Yes: c.Yes}, ClusterFlags: c.ClusterFlags, OutputFlag: c.OutputFlag}
+	r := review{
+		one: !isList, wait: c.Wait, needsPlan: true, ConsentFlag: terminal.ConsentFlag{Yes: c.Yes},
+		ClusterFlags: c.ClusterFlags, OutputFlag: c.OutputFlag,
+	}
 	if len(plans) > 0 {
 		pl.Upgrades = plans[0].Upgrades
 	}
@@ -95,7 +98,8 @@ func uninstalled(plans []*planner.Plan) []inventory.Name {
 	return names
 }
 
-// checkMoved returns an error with the advice if a plan that is made now differs from the saved one, and prints all differences.
+// checkMoved returns an error with the advice if a plan that is made now differs from the saved one, and prints all
+// differences.
 func checkMoved(env *terminal.Env, planned, now *planner.Plan, advice string) error {
 	moved := planner.Compare(planned, now)
 	for _, d := range moved {
@@ -122,5 +126,7 @@ func planAgain(p *planner.Plan, file string) string {
 	if len(p.FieldChanges) > 0 {
 		flags = " and the flags that change its other fields"
 	}
-	return fmt.Sprintf("Make the plan again with `%s --out %s`%s, and review it.", strings.Join(words, " "), wording.ShellWord(file), flags)
+	return fmt.Sprintf(
+		"Make the plan again with `%s --out %s`%s, and review it.", strings.Join(words, " "), wording.ShellWord(file), flags,
+	)
 }

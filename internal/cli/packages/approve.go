@@ -107,7 +107,9 @@ func showApproval(w io.Writer, a operation.Approval) {
 		}
 	}
 	if len(a.Webhooks) > 0 {
-		fmt.Fprintf(w, "webhooks of revision %s cover resources that the package does not define:\n", terminal.Safe(a.Revision))
+		fmt.Fprintf(
+			w, "webhooks of revision %s cover resources that the package does not define:\n", terminal.Safe(a.Revision),
+		)
 		for _, rule := range a.Webhooks {
 			fmt.Fprintf(w, "  + %s\n", terminal.Safe(rule))
 		}

@@ -23,10 +23,12 @@ type AutoremoveCmd struct {
 	view.OutputFlag
 }
 
-// Run uninstalls automatically installed packages that no package requires and no object of the first generation uses any more,
-// dependents first.
+// Run uninstalls automatically installed packages that no package requires and no object of the first generation uses
+// any more, dependents first.
 func (c *AutoremoveCmd) Run(env *terminal.Env) error {
-	r := review{dryRun: c.DryRun, wait: c.Wait, ConsentFlag: c.ConsentFlag, ClusterFlags: c.ClusterFlags, OutputFlag: c.OutputFlag}
+	r := review{
+		dryRun: c.DryRun, wait: c.Wait, ConsentFlag: c.ConsentFlag, ClusterFlags: c.ClusterFlags, OutputFlag: c.OutputFlag,
+	}
 	return r.autoremove(env, c.planFlags)
 }
 

@@ -11,7 +11,8 @@ import (
 // consentError returns the error of a plan that can be applied only with --yes, or nil, for a command with this flag.
 func consentError(p *planner.Plan) error { return adviseYes(p.ConsentError(), "use --yes") }
 
-// afterDryRun is how the user continues after the dry run of a plan that needs consent. The command of the user may have --yes already.
+// afterDryRun is how the user continues after the dry run of a plan that needs consent. The command of the user may
+// have --yes already.
 const afterDryRun = "run the command with --yes and without --dry-run"
 
 // adviseYes adds to a missing consent how the user continues without a remedy.
@@ -23,8 +24,8 @@ func adviseYes(err error, how string) error {
 	return f.Also("To continue anyway, %s.", how)
 }
 
-// toContinue returns how the user continues with a plan: with the command that changes the install object that maintains its package,
-// or as given.
+// toContinue returns how the user continues with a plan: with the command that changes the install object that
+// maintains its package, or as given.
 func toContinue(p *planner.Plan, how string) string {
 	if p.Maintained != nil {
 		return "run `" + p.Maintained.Command + "`"
@@ -32,13 +33,14 @@ func toContinue(p *planner.Plan, how string) string {
 	return how
 }
 
-// adviseDryRun adds to a missing confirmation the command that shows the changes: the command of the user with --dry-run.
-// Each command that asks through it has this flag.
+// adviseDryRun adds to a missing confirmation the command that shows the changes: the command of the user with
+// --dry-run. Each command that asks through it has this flag.
 func adviseDryRun(env *terminal.Env, err error) error {
 	if !errors.Is(err, terminal.ErrNotConfirmed) || len(env.Args) == 0 {
 		return err
 	}
-	return errcode.From(err).WithDo("Review the changes with `%s`, then run the command with --yes.", env.CommandWith("--dry-run"))
+	return errcode.From(err).
+		WithDo("Review the changes with `%s`, then run the command with --yes.", env.CommandWith("--dry-run"))
 }
 
 // consents are the flags that confirm the effects of a plan in advance.

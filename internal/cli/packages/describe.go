@@ -36,7 +36,9 @@ type DescribeCmd struct {
 
 // Validate returns an error for a name that is not valid, and if no package is selected.
 func (c *DescribeCmd) Validate() error {
-	return cmp.Or(c.Check(len(c.Names)), inventory.ValidateNames(slices.DeleteFunc(slices.Clone(c.Names), inventory.IsObjectName)))
+	return cmp.Or(
+		c.Check(len(c.Names)), inventory.ValidateNames(slices.DeleteFunc(slices.Clone(c.Names), inventory.IsObjectName)),
+	)
 }
 
 // Run prints the details of packages: their versions, conditions, objects, permissions, dependencies and revisions,
@@ -47,7 +49,8 @@ func (c *DescribeCmd) Run(env *terminal.Env) error {
 		return err
 	}
 	load := inventory.LoadNamed
-	if c.Selector == "" && !slices.ContainsFunc(c.Names, func(n inventory.Name) bool { return !inventory.IsObjectName(n) }) {
+	if c.Selector == "" &&
+		!slices.ContainsFunc(c.Names, func(n inventory.Name) bool { return !inventory.IsObjectName(n) }) {
 		load = func(ctx context.Context, cluster client.Client) (*inventory.Inventory, error) {
 			return inventory.LoadAllowed(ctx, cluster, inventory.LoadNamed)
 		}
@@ -105,9 +108,9 @@ func (c *DescribeCmd) Run(env *terminal.Env) error {
 	})
 }
 
-// described returns the object that a name of a command line describes: a package, for an install object the package that it
-// uses, or the install object itself if the user may not read packages, or a Package of the first generation. It fails with PackageNotFound, and with the state of the install objects with the
-// name.
+// described returns the object that a name of a command line describes: a package, for an install object the package
+// that it uses, or the install object itself if the user may not read packages, or a Package of the first generation.
+// It fails with PackageNotFound, and with the state of the install objects with the name.
 func described(
 	env *terminal.Env, cluster client.Client, all *inventory.Inventory, name inventory.Name, installs []*frontend.Object,
 ) (inventory.Object, error) {
@@ -139,9 +142,12 @@ func describeObject(ctx context.Context, cluster client.Client, api *frontend.AP
 		record, objects = r, append(objects, r)
 	}
 	d := &description{
-		Kind: o.PackageKind(), Name: o.ShortName(), Package: o.Package, Created: o.GetCreationTimestamp().Time, Reason: inventory.Explicit,
-		Conditions: conditionViews(o.Conditions), Objects: map[string][]string{}, Permissions: record.Permissions, Kinds: record.Defines,
-		Dependencies: []requirement{}, Revisions: []revisionView{}, Events: readEvents(ctx, cluster, objects), Presentation: record.Presentation,
+		Kind: o.PackageKind(), Name: o.ShortName(), Package: o.Package, Created: o.GetCreationTimestamp().Time,
+		Reason:     inventory.Explicit,
+		Conditions: conditionViews(o.Conditions), Objects: map[string][]string{}, Permissions: record.Permissions,
+		Kinds:        record.Defines,
+		Dependencies: []requirement{}, Revisions: []revisionView{}, Events: readEvents(ctx, cluster, objects),
+		Presentation: record.Presentation,
 	}
 	if by := record.Controller; by != nil {
 		d.Objects[by.Kind] = append(d.Objects[by.Kind], path.Join(by.Namespace, by.Name))
@@ -150,7 +156,9 @@ func describeObject(ctx context.Context, cluster client.Client, api *frontend.AP
 }
 
 // describe returns everything about one package.
-func (c *DescribeCmd) describe(ctx context.Context, cluster client.Client, all *inventory.Inventory, p v1.Package) (*description, error) {
+func (c *DescribeCmd) describe(
+	ctx context.Context, cluster client.Client, all *inventory.Inventory, p v1.Package,
+) (*description, error) {
 	revisions, err := inventory.ReadRevisions(ctx, cluster, p)
 	if err != nil {
 		return nil, err
@@ -170,8 +178,8 @@ type description struct {
 	Package string `json:"package"`
 	// Presentation describes the package to users, from the metadata of the revision that runs.
 	Presentation xpkg.Presentation `json:"presentation,omitzero"`
-	// Running is the package that runs instead of the requested one, which is not healthy, and RunningRevision its revision. After a
-	// rollback, Resolved and Digest refer to it.
+	// Running is the package that runs instead of the requested one, which is not healthy, and RunningRevision its
+	// revision. After a rollback, Resolved and Digest refer to it.
 	Running         string                  `json:"running,omitempty"`
 	RunningRevision string                  `json:"runningRevision,omitempty"`
 	Resolved        string                  `json:"resolved,omitempty"`
@@ -207,7 +215,9 @@ type deletion struct {
 
 // describeDeletion returns the state of the deletion of a package. It omits objects that the user is not
 // allowed to read.
-func describeDeletion(ctx context.Context, flags connection.ClusterFlags, p v1.Package, revisions []v1.PackageRevision) *deletion {
+func describeDeletion(
+	ctx context.Context, flags connection.ClusterFlags, p v1.Package, revisions []v1.PackageRevision,
+) *deletion {
 	out := &deletion{Since: p.GetDeletionTimestamp().Time}
 	var refs []plan.Ref
 	for _, rev := range revisions {
@@ -250,9 +260,11 @@ type requirement struct {
 func describe(all *inventory.Inventory, p v1.Package, revisions []v1.PackageRevision) *description {
 	status := p.PackageStatus()
 	d := &description{
-		Kind: p.PackageKind(), Name: p.GetName(), Package: p.PackageSpec().Package, Resolved: status.ResolvedPackage, Digest: status.ResolvedDigest,
+		Kind: p.PackageKind(), Name: p.GetName(), Package: p.PackageSpec().Package, Resolved: status.ResolvedPackage,
+		Digest:  status.ResolvedDigest,
 		Created: p.GetCreationTimestamp().Time, Reason: inventory.ReasonOf(p), Conditions: conditionViews(status.Conditions),
-		RolledBack: revision.PolicyOf(p).Back, Objects: map[string][]string{}, Dependencies: []requirement{}, Revisions: revisionViews(revisions), Events: []eventView{},
+		RolledBack: revision.PolicyOf(p).Back, Objects: map[string][]string{}, Dependencies: []requirement{},
+		Revisions: revisionViews(revisions), Events: []eventView{},
 	}
 	if running := inventory.RunningInstead(p, revisions); running != nil {
 		d.Running, d.RunningRevision = running.Package, running.Revision
@@ -273,7 +285,8 @@ func (d *description) addRevision(all *inventory.Inventory, p v1.Package, rev v1
 	status := rev.RevisionStatus()
 	d.Presentation = presentationOf(rev)
 	d.RevisionConditions = conditionViews(status.Conditions)
-	d.Permissions, d.Unapproved, d.Capabilities = status.PermissionRequests, status.UnapprovedPermissions, status.Capabilities
+	d.Permissions, d.Unapproved, d.Capabilities = status.PermissionRequests, status.UnapprovedPermissions,
+		status.Capabilities
 	for _, ref := range status.ObjectRefs {
 		d.Objects[ref.Kind] = append(d.Objects[ref.Kind], ref.Name)
 	}
@@ -296,7 +309,9 @@ func (d *description) addRevision(all *inventory.Inventory, p v1.Package, rev v1
 func conditionViews(conditions []v1.Condition) []conditionView {
 	out := []conditionView{}
 	for _, c := range conditions {
-		out = append(out, conditionView{Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message, Since: c.LastTransitionTime.Time})
+		out = append(out, conditionView{
+			Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message, Since: c.LastTransitionTime.Time,
+		})
 	}
 	slices.SortFunc(out, func(a, b conditionView) int { return cmp.Compare(a.Type, b.Type) })
 	return out

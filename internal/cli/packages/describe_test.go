@@ -69,9 +69,12 @@ func TestDescriptionHasNoLinesOfThePackage(t *testing.T) {
 		xpkg.AnnotationTitle: "Good\nDigest:       sha256:0", xpkg.AnnotationCategory: "Tools\nMaintainers:  someone else",
 	}}}
 	rev.Spec.DesiredState = v1.RevisionActive
-	rev.SetConditions(metav1.Time{}, v1.Condition{Type: v1.TypeHealthy, Status: "False", Message: "broken\nDigest:       sha256:0"})
+	rev.SetConditions(metav1.Time{}, v1.Condition{
+		Type: v1.TypeHealthy, Status: "False", Message: "broken\nDigest:       sha256:0",
+	})
 	var text strings.Builder
-	describe(&inventory.Inventory{Packages: []v1.Package{p}, Lock: &v1beta1.Lock{}}, p, []v1.PackageRevision{rev}).write(&text)
+	describe(&inventory.Inventory{Packages: []v1.Package{p}, Lock: &v1beta1.Lock{}}, p, []v1.PackageRevision{rev}).
+		write(&text)
 	for line := range strings.Lines(text.String()) {
 		if strings.HasPrefix(line, "Digest:") || strings.HasPrefix(line, "Maintainers:") {
 			t.Errorf("the package added the line %q", line)
@@ -87,17 +90,20 @@ func TestADescriptionNamesTheKindsOfADependency(t *testing.T) {
 	p, by := &v1.Provider{}, &v1.Provider{}
 	p.Name, p.Spec.Package = "reefs", "registry.example.com/reefs:v1"
 	by.Name, by.Spec.Package = "acme-tides", tides+":v2"
-	graph.SetKindProviders(p, []dependency.Dependency{{Package: tides, CRD: "Tide.reef.test"}, {Package: tides, CRD: "Wave.reef.test"}})
+	graph.SetKindProviders(p, []dependency.Dependency{{Package: tides, CRD: "Tide.reef.test"}, {
+		Package: tides, CRD: "Wave.reef.test",
+	}})
 	rev := &v1.ProviderRevision{ObjectMeta: metav1.ObjectMeta{Name: "reefs-1"}}
 	rev.Spec.DesiredState, rev.Spec.Image = v1.RevisionActive, p.Spec.Package
 	d := describe(&inventory.Inventory{Packages: []v1.Package{p, by}, Lock: &v1beta1.Lock{}}, p, []v1.PackageRevision{rev})
-	if want := tides + " for Tide.reef.test and Wave.reef.test: provider/acme-tides v2"; len(d.Dependencies) != 1 || !strings.HasPrefix(d.Dependencies[0].String(), want) {
+	if want := tides + " for Tide.reef.test and Wave.reef.test: provider/acme-tides v2"; len(d.Dependencies) != 1 ||
+		!strings.HasPrefix(d.Dependencies[0].String(), want) {
 		t.Errorf("got %v, want %s", d.Dependencies, want)
 	}
 }
 
-// An object of the first generation is described under the name that the list prints: an install object as the package that it
-// uses, and a Package of a user as itself.
+// An object of the first generation is described under the name that the list prints: an install object as the package
+// that it uses, and a Package of a user as itself.
 func TestObjectsOfTheFirstGenerationAreDescribedByTheirNames(t *testing.T) {
 	cluster := firstGenerationCluster(t, interceptor.Funcs{})
 	all, err := inventory.LoadPackages(t.Context(), cluster)
@@ -106,8 +112,9 @@ func TestObjectsOfTheFirstGenerationAreDescribedByTheirNames(t *testing.T) {
 	}
 	installs := frontend.Installs(firstgen.Frontend().All(t.Context(), cluster))
 	for name, want := range map[inventory.Name]string{
-		"boats": "provider/boats", "packageinstall/team/mine": "provider/boats", "ClusterPackageInstall/team/boats": "provider/boats",
-		"package/team/redis": "package/team/redis", "package/team/boats": "package/team/boats",
+		"boats": "provider/boats", "packageinstall/team/mine": "provider/boats",
+		"ClusterPackageInstall/team/boats": "provider/boats",
+		"package/team/redis":               "package/team/redis", "package/team/boats": "package/team/boats",
 		"clusterpackageinstall/team/rafts": "has no package: ClusterPackageInstall team/rafts Ready=False AmbiguousKind",
 		"packageinstall/team/none":         "packageinstall/team/none does not exist",
 		"package/team/none":                "package/team/none does not exist",
@@ -138,7 +145,8 @@ func TestAPackageOfAUserIsDescribed(t *testing.T) {
 	var out strings.Builder
 	describeObject(t.Context(), cluster, firstgen.Frontend(), o).write(&out)
 	for _, part := range []string{
-		"Name:         package/team/redis", "Package:      redis/controller:v2", "Title:        Redis", "Category:     Databases",
+		"Name:         package/team/redis", "Package:      redis/controller:v2", "Title:        Redis",
+		"Category:     Databases",
 		"Ready=False Creating", "RedisCluster of redis.example.org/v1",
 	} {
 		if !strings.Contains(out.String(), part) {

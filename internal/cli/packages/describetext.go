@@ -45,13 +45,17 @@ func readEvents(ctx context.Context, cluster client.Client, objects []client.Obj
 	for _, o := range objects {
 		var list corev1.EventList
 		// Events of cluster-scoped objects are in the namespace default.
-		err := cluster.List(ctx, &list, client.InNamespace(cmp.Or(o.GetNamespace(), corev1.NamespaceDefault)), client.MatchingFields{"involvedObject.uid": string(o.GetUID())})
+		err := cluster.List(
+			ctx, &list, client.InNamespace(cmp.Or(o.GetNamespace(), corev1.NamespaceDefault)),
+			client.MatchingFields{"involvedObject.uid": string(o.GetUID())},
+		)
 		if err != nil {
 			return out
 		}
 		for _, e := range list.Items {
 			out = append(out, eventView{
-				Type: e.Type, Reason: e.Reason, Object: v1.ObjectName(e.InvolvedObject.Kind, e.InvolvedObject.Name), Message: e.Message, Last: lastSeen(e),
+				Type: e.Type, Reason: e.Reason, Object: v1.ObjectName(e.InvolvedObject.Kind, e.InvolvedObject.Name),
+				Message: e.Message, Last: lastSeen(e),
 				Source: cmp.Or(e.ReportingController, e.Source.Component),
 			})
 		}
@@ -93,10 +97,13 @@ func (d *description) runningText() string {
 // write writes the description in sections. It omits empty sections.
 func (d *description) write(w io.Writer) {
 	head := [][2]string{
-		{"Name", v1.ObjectName(d.Kind, d.Name)}, {"Package", d.Package}, {"Running", d.runningText()}, {"Resolved", d.Resolved}, {"Digest", d.Digest},
+		{"Name", v1.ObjectName(d.Kind, d.Name)}, {"Package", d.Package}, {"Running", d.runningText()},
+		{"Resolved", d.Resolved}, {"Digest", d.Digest},
 		{"Title", d.Presentation.Title}, {"Summary", wording.FirstSentence(d.Presentation.Summary, 120)},
-		{"Category", d.Presentation.Category}, {"Website", d.Presentation.Website}, {"Maintainers", firstLine(d.Presentation.Maintainers)},
-		{"Installed", terminal.Age(d.Created, time.Now()) + " ago, " + string(d.Reason)}, {"Capabilities", strings.Join(d.Capabilities, ", ")},
+		{"Category", d.Presentation.Category}, {"Website", d.Presentation.Website},
+		{"Maintainers", firstLine(d.Presentation.Maintainers)},
+		{"Installed", terminal.Age(d.Created, time.Now()) + " ago, " + string(d.Reason)},
+		{"Capabilities", strings.Join(d.Capabilities, ", ")},
 	}
 	if d.RolledBack != "" {
 		head = append(head, [2]string{"Rolled back", "to revision " + d.RolledBack + ", because the update failed"})
@@ -141,10 +148,14 @@ func (d *description) write(w io.Writer) {
 		return
 	}
 	fmt.Fprintln(w, "\nEvents:")
-	events := view.Table{Header: []string{"AGE", "TYPE", "REASON", "OBJECT", "SOURCE", "MESSAGE"}, Least: []string{"SOURCE", "TYPE", "OBJECT"}}
+	events := view.Table{Header: []string{"AGE", "TYPE", "REASON", "OBJECT", "SOURCE", "MESSAGE"}, Least: []string{
+		"SOURCE", "TYPE", "OBJECT",
+	}}
 	for _, e := range d.Events {
 		message, _, _ := strings.Cut(e.Message, "\n\n")
-		events.Rows = append(events.Rows, []string{terminal.Age(e.Last, time.Now()), e.Type, e.Reason, e.Object, e.Source, shown.Text(message)})
+		events.Rows = append(events.Rows, []string{
+			terminal.Age(e.Last, time.Now()), e.Type, e.Reason, e.Object, e.Source, shown.Text(message),
+		})
 	}
 	events.Write(w)
 }
@@ -194,8 +205,9 @@ func writeSection(w io.Writer, title string, lines []string) {
 	}
 }
 
-// writeConditions writes conditions, each in a line. The block after an empty line in a message, such as the manifest of missing permissions,
-// keeps its lines. A message that several conditions, events and dependencies have is written once.
+// writeConditions writes conditions, each in a line. The block after an empty line in a message, such as the manifest
+// of missing permissions, keeps its lines. A message that several conditions, events and dependencies have is written
+// once.
 func writeConditions(w io.Writer, title string, conditions []conditionView, shown *view.Once) {
 	var lines []string
 	for _, c := range conditions {

@@ -51,7 +51,9 @@ func (c *HistoryCmd) Run(env *terminal.Env) error {
 }
 
 // findRevisions returns an installed package and its revisions, newest first.
-func findRevisions(ctx context.Context, f connection.ClusterFlags, name inventory.Name) (v1.Package, []v1.PackageRevision, error) {
+func findRevisions(
+	ctx context.Context, f connection.ClusterFlags, name inventory.Name,
+) (v1.Package, []v1.PackageRevision, error) {
 	cluster, all, err := selection.Read(ctx, f, inventory.LoadPackages)
 	if err != nil {
 		return nil, nil, err
@@ -92,12 +94,16 @@ func revisionViews(revisions []v1.PackageRevision) []revisionView {
 }
 
 func revisionTable(revisions []revisionView) view.Table {
-	out := view.Table{Header: []string{"NUMBER", "REVISION", "STATE", "HEALTHY", "PACKAGE", "DIGEST", "AGE"}, Least: []string{"DIGEST", "PACKAGE"}}
+	out := view.Table{
+		Header: []string{"NUMBER", "REVISION", "STATE", "HEALTHY", "PACKAGE", "DIGEST", "AGE"},
+		Least:  []string{"DIGEST", "PACKAGE"},
+	}
 	for _, r := range revisions {
 		// A digest that is not valid is not shown.
 		digest, _ := oci.ParseDigest(r.Digest)
 		out.Rows = append(out.Rows, []string{
-			strconv.FormatInt(r.Number, 10), r.Name, string(r.State), r.Healthy, inventory.ShortenDigests(r.Package), digest.Short(), terminal.Age(r.Created, time.Now()),
+			strconv.FormatInt(r.Number, 10), r.Name, string(r.State), r.Healthy, inventory.ShortenDigests(r.Package),
+			digest.Short(), terminal.Age(r.Created, time.Now()),
 		})
 	}
 	return out
@@ -125,14 +131,17 @@ type RollbackCmd struct {
 
 // Run updates a package to the content of a former revision.
 func (c *RollbackCmd) Run(env *terminal.Env) error {
-	r := review{dryRun: c.DryRun, wait: c.Wait, ConsentFlag: c.ConsentFlag, ClusterFlags: c.ClusterFlags, OutputFlag: c.OutputFlag}
+	r := review{
+		dryRun: c.DryRun, wait: c.Wait, ConsentFlag: c.ConsentFlag, ClusterFlags: c.ClusterFlags, OutputFlag: c.OutputFlag,
+	}
 	return c.rollBack(env, r, c.planFlags)
 }
 
 // rollBack updates a package to the content of a former revision.
 func (c *rollbackArgs) rollBack(env *terminal.Env, r review, f planFlags) error {
 	if c.Revision != "" && c.To != "" {
-		return terminal.ErrUsage.New(nil, "%s and --to %s cannot be used together", c.Revision, c.To).WithDo("Name the revision once.")
+		return terminal.ErrUsage.New(nil, "%s and --to %s cannot be used together", c.Revision, c.To).
+			WithDo("Name the revision once.")
 	}
 	p, revisions, err := findRevisions(env.Context, r.ClusterFlags, c.Name)
 	if err != nil {
@@ -163,9 +172,10 @@ func contentOf(rev v1.PackageRevision) string {
 	return spec.Image + "@" + spec.Digest
 }
 
-// rollbackTarget returns the revision with the number, name or tag in to. If to is empty, it returns the active revision if the requested
-// one waits to be activated, and otherwise the newest revision before the active one that is not unhealthy, and from which the package was not
-// rolled back: after a rollback, the previous revision is the one that was left. Revisions are sorted, newest first.
+// rollbackTarget returns the revision with the number, name or tag in to. If to is empty, it returns the active
+// revision if the requested one waits to be activated, and otherwise the newest revision before the active one that is
+// not unhealthy, and from which the package was not rolled back: after a rollback, the previous revision is the one
+// that was left. Revisions are sorted, newest first.
 func rollbackTarget(p v1.Package, revisions []v1.PackageRevision, to string) (v1.PackageRevision, error) {
 	i := slices.IndexFunc(revisions, revision.IsActive)
 	if to == "" {
@@ -194,9 +204,13 @@ func rollbackTarget(p v1.Package, revisions []v1.PackageRevision, to string) (v1
 		}
 		if left != nil {
 			number := left.RevisionSpec().Revision
-			return nil, ErrNoRevision.New(nil, "%s was rolled back from %s, and has no other revision before the active one that was healthy",
+			return nil, ErrNoRevision.New(nil,
+				"%s was rolled back from %s, and has no other revision before the active one that was healthy",
 				inventory.ShortName(p), inventory.ShortVersion(left.RevisionSpec().Image)).
-				WithDo("To return to it, run `xpkg rollback %s --to %d`; `xpkg history %s` lists all.", inventory.ShortName(p), number, inventory.ShortName(p))
+				WithDo(
+					"To return to it, run `xpkg rollback %s --to %d`; `xpkg history %s` lists all.", inventory.ShortName(p), number,
+					inventory.ShortName(p),
+				)
 		}
 		return nil, noRevision(p, "%s has no revision before the active one that was healthy", inventory.ShortName(p))
 	}
@@ -216,5 +230,8 @@ func rollbackTarget(p v1.Package, revisions []v1.PackageRevision, to string) (v1
 // noRevision returns the error for a missing revision of p.
 func noRevision(p v1.Package, format string, args ...any) error {
 	return ErrNoRevision.New(nil, format, args...).
-		WithDo("List the revisions with `xpkg history %s`, or the versions of the package with `xpkg versions %s`.", inventory.ShortName(p), inventory.RepositoryOf(p))
+		WithDo(
+			"List the revisions with `xpkg history %s`, or the versions of the package with `xpkg versions %s`.",
+			inventory.ShortName(p), inventory.RepositoryOf(p),
+		)
 }

@@ -25,7 +25,10 @@ type InstallCmd struct {
 
 // Run creates the object that installs a package, or the objects for a lock file.
 func (c *InstallCmd) Run(env *terminal.Env) error {
-	r := review{dryRun: c.DryRun, wait: c.Wait, atomicFlag: c.atomicFlag, ConsentFlag: c.ConsentFlag, ClusterFlags: c.ClusterFlags, OutputFlag: c.OutputFlag}
+	r := review{
+		dryRun: c.DryRun, wait: c.Wait, atomicFlag: c.atomicFlag, ConsentFlag: c.ConsentFlag, ClusterFlags: c.ClusterFlags,
+		OutputFlag: c.OutputFlag,
+	}
 	if c.Lock != "" {
 		return c.installLock(env, r, c.planFlags, c.Lock)
 	}

@@ -57,13 +57,20 @@ func (c *installArgs) object() (v1.Package, error) {
 		if c.Kind != "" {
 			kind = strings.ToLower(string(c.Kind)) + " "
 		}
-		return nil, terminal.ErrUsage.New(nil, "%s and %s are two references, and a package is installed from one", c.Ref, c.Name).
-			WithDo("Install each with a command of its own: `xpkg install %s%s`, then `xpkg install %s%s`.", kind, wording.ShellWord(c.Ref), kind, wording.ShellWord(c.Name))
+		return nil,
+			terminal.ErrUsage.New(nil, "%s and %s are two references, and a package is installed from one", c.Ref, c.Name).
+				WithDo(
+					"Install each with a command of its own: `xpkg install %s%s`, then `xpkg install %s%s`.", kind,
+					wording.ShellWord(c.Ref), kind, wording.ShellWord(c.Name),
+				)
 	}
 	if strings.ContainsAny(c.Name, separators) {
 		kind := strings.ToLower(cmp.Or(string(c.Kind), v1.ProviderKind))
 		return nil, terminal.ErrUsage.New(nil, "%s is a reference, and not a name", c.Name).
-			WithDo("Write the reference before the name: `xpkg install %s %s %s`.", kind, wording.ShellWord(c.Name), wording.ShellWord(c.Ref))
+			WithDo(
+				"Write the reference before the name: `xpkg install %s %s %s`.", kind, wording.ShellWord(c.Name),
+				wording.ShellWord(c.Ref),
+			)
 	}
 	image, repository, err := c.image()
 	if err != nil {
@@ -95,9 +102,11 @@ func (c *installArgs) install(env *terminal.Env, r review, f planFlags) error {
 	})
 }
 
-// step returns the install. The only change of a package that is installed already is that it is no dependency, and that it gets the consents
-// of the user.
-func (c *installArgs) step(env *terminal.Env, pl *clusterPlanner, all *inventory.Inventory, isDryRun bool) (*operation.Step, error) {
+// step returns the install. The only change of a package that is installed already is that it is no dependency, and
+// that it gets the consents of the user.
+func (c *installArgs) step(
+	env *terminal.Env, pl *clusterPlanner, all *inventory.Inventory, isDryRun bool,
+) (*operation.Step, error) {
 	provider, err := c.selectProvider(env, pl, all)
 	if err != nil {
 		return nil, err
@@ -127,8 +136,8 @@ func (c *installArgs) step(env *terminal.Env, pl *clusterPlanner, all *inventory
 	return &operation.Step{Live: live, Want: want, Adopt: true, Same: live != nil && !c.given() && !isDryRun}, nil
 }
 
-// expandName adds the registry to a reference without one, if the indexes know exactly one package with its path. Otherwise, it is in the
-// default registry.
+// expandName adds the registry to a reference without one, if the indexes know exactly one package with its path.
+// Otherwise, it is in the default registry.
 func (c *installArgs) expandName(env *terminal.Env, pl *clusterPlanner) {
 	_, full := oci.ParseReference(c.Ref, oci.ParseOptions{AllowUntagged: true})
 	ref, err := flags.ParseReference(c.Ref)
@@ -138,7 +147,9 @@ func (c *installArgs) expandName(env *terminal.Env, pl *clusterPlanner) {
 	// A name that no index can be asked for is as good as one that no index has.
 	if known, err := pl.Kinds.Named(env.Context, ref.Repository); err == nil && len(known) == 1 {
 		c.Ref = known[0] + strings.TrimPrefix(ref.String(), ref.Name())
-		fmt.Fprintf(env.Stderr, "note: %s\n", terminal.Safe("the package is "+c.Ref+", the only one with this path in the indexes"))
+		fmt.Fprintf(
+			env.Stderr, "note: %s\n", terminal.Safe("the package is "+c.Ref+", the only one with this path in the indexes"),
+		)
 	}
 }
 
@@ -155,9 +166,13 @@ func (c *installArgs) determineKind(env *terminal.Env, pl *clusterPlanner) error
 	defer progress.End()
 	progress.Set("reading %s", c.Ref)
 	content, err := pl.Content(env.Context, p)
-	if err = operation.PlanError(err, "install "+c.Ref); operation.IsPlanUnavailable(err, p) && !errors.Is(err, apply.ErrForbidden) {
+	if err = operation.PlanError(err, "install "+c.Ref); operation.IsPlanUnavailable(err, p) &&
+		!errors.Is(err, apply.ErrForbidden) {
 		failed := errcode.From(err)
-		return failed.Also("Or write the kind before the reference, so that only the manager reads the package, as in `xpkg install provider %s`.", strings.TrimSpace(wording.ShellWord(c.Ref)+" "+c.Name))
+		return failed.Also(
+			"Or write the kind before the reference, so that only the manager reads the package, as in `xpkg install provider %s`.",
+			strings.TrimSpace(wording.ShellWord(c.Ref)+" "+c.Name),
+		)
 	}
 	if err != nil {
 		return err
@@ -173,7 +188,8 @@ func (c *installArgs) image() (image, repository string, err error) {
 		return c.Ref, c.Ref, nil
 	}
 	if location.IsPackageFile(c.Ref) {
-		return "", "", isFile(c.Ref, cmp.Or(flags.LocalRegistry(), exampleRegistry)+"/"+cmp.Or(c.Name, fileLabel(c.Ref))+":v0.1.0", "install")
+		return "", "", isFile(c.Ref, cmp.Or(flags.LocalRegistry(), exampleRegistry)+"/"+cmp.Or(c.Name, fileLabel(c.Ref))+
+			":v0.1.0", "install")
 	}
 	ref, err := flags.ParseReference(c.Ref)
 	return ref.String(), ref.Repository, err
@@ -220,9 +236,10 @@ func secretRefs(names []string) []corev1.LocalObjectReference {
 	return out
 }
 
-// findInstalled returns the package that is installed from the reference of want, or nil. It gives want the name of a package that is installed
-// from its repository, unless the command line names another one: two packages from one repository contain the same objects. It fails if
-// another version or a package with another name is installed, or if the package is being deleted.
+// findInstalled returns the package that is installed from the reference of want, or nil. It gives want the name of a
+// package that is installed from its repository, unless the command line names another one: two packages from one
+// repository contain the same objects. It fails if another version or a package with another name is installed, or if
+// the package is being deleted.
 func (c *installArgs) findInstalled(all *inventory.Inventory, want v1.Package) (v1.Package, error) {
 	live, asked, orElse := all.InstalledFrom(want), want.PackageSpec().Package, ""
 	switch {
@@ -237,14 +254,19 @@ func (c *installArgs) findInstalled(all *inventory.Inventory, want v1.Package) (
 	if err := operation.InstalledOtherwise(live, asked, orElse); err != nil || live.GetName() == want.GetName() {
 		return live, err
 	}
-	return nil, operation.ErrInstalledOtherwise.New(nil, "%s is installed from %s already, and a second package cannot have the same objects", inventory.ShortName(live), live.PackageSpec().Package).
+	return nil, operation.ErrInstalledOtherwise.New(
+		nil, "%s is installed from %s already, and a second package cannot have the same objects", inventory.ShortName(live),
+		live.PackageSpec().Package,
+	).
 		WithDo("Use %s, which `xpkg describe %s` shows.", inventory.ShortName(live), inventory.ShortName(live))
 }
 
 // needsPackage returns an error if no package is given.
 func (c *installArgs) needsPackage() error {
 	if c.Ref == "" {
-		return terminal.ErrUsage.New(nil, "no package is given").WithDo("Add the reference, for example `xpkg.crossplane.io/crossplane-contrib/provider-nop:v0.4.0`, or a lock file with --lock.")
+		return terminal.ErrUsage.New(nil, "no package is given").WithDo(
+			"Add the reference, for example `xpkg.crossplane.io/crossplane-contrib/provider-nop:v0.4.0`, or a lock file with --lock.",
+		)
 	}
 	return nil
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
-// An install finds the installed package in all spellings of its reference, whether the package is pinned to a digest or not. It never
-// installs the repository under a second name.
+// An install finds the installed package in all spellings of its reference, whether the package is pinned to a digest
+// or not. It never installs the repository under a second name.
 func TestInstallFindsThePackageInAllSpellings(t *testing.T) {
 	digest, other := "@sha256:"+strings.Repeat("a", 64), "@sha256:"+strings.Repeat("b", 64)
 	scheme, err := apis.NewScheme()
@@ -28,9 +28,13 @@ func TestInstallFindsThePackageInAllSpellings(t *testing.T) {
 	}
 	const unchanged, update, use = "", "Update it with `xpkg update ", "a second package cannot have the same objects"
 	for installed, requests := range map[string]map[string]string{
-		":v1" + digest: {":v1": unchanged, ":v1" + digest: unchanged, digest: unchanged, ":v1" + other: update, other: update, ":v2": update, ":v2" + digest: update},
-		":v1":          {":v1": unchanged, ":v1" + digest: unchanged, digest: unchanged, ":v1" + other: update, other: update, ":v2": update},
-		digest:         {":v1": update, ":v1" + digest: update, digest: unchanged, other: update},
+		":v1" + digest: {
+			":v1": unchanged, ":v1" + digest: unchanged, digest: unchanged, ":v1" + other: update, other: update, ":v2": update,
+			":v2" + digest: update,
+		},
+		":v1": {":v1": unchanged, ":v1" + digest: unchanged, digest: unchanged, ":v1" +
+			other: update, other: update, ":v2": update},
+		digest: {":v1": update, ":v1" + digest: update, digest: unchanged, other: update},
 	} {
 		for repository, names := range spellings {
 			for _, kind := range v1.PackageKinds() {
@@ -57,12 +61,17 @@ func TestInstallFindsThePackageInAllSpellings(t *testing.T) {
 							}
 							if expected != unchanged {
 								if !errors.Is(err, operation.ErrInstalledOtherwise) || !strings.Contains(errcode.Message(err), expected) {
-									t.Errorf("%s %s as %q, installed as %s: got %v, want %q", kind, args.Ref, name, live.PackageSpec().Package, err, expected)
+									t.Errorf(
+										"%s %s as %q, installed as %s: got %v, want %q", kind, args.Ref, name, live.PackageSpec().Package, err,
+										expected,
+									)
 								}
 								continue
 							}
 							if err != nil || found == nil || asked.GetName() != "boats" {
-								t.Errorf("%s %s as %q, installed as %s: found %v, %v", kind, args.Ref, name, live.PackageSpec().Package, found, err)
+								t.Errorf(
+									"%s %s as %q, installed as %s: found %v, %v", kind, args.Ref, name, live.PackageSpec().Package, found, err,
+								)
 							}
 						}
 					}

@@ -34,9 +34,11 @@ type requiredKindFlag struct {
 	selected dependency.KindRef
 }
 
-// selectProvider sets the package from the kind of --kind. It returns the package that provides the kind already, if there
-// is one; nothing is to be installed then.
-func (c *installArgs) selectProvider(env *terminal.Env, pl *clusterPlanner, all *inventory.Inventory) (installed v1.Package, err error) {
+// selectProvider sets the package from the kind of --kind. It returns the package that provides the kind already, if
+// there is one; nothing is to be installed then.
+func (c *installArgs) selectProvider(
+	env *terminal.Env, pl *clusterPlanner, all *inventory.Inventory,
+) (installed v1.Package, err error) {
 	if c.RequiredKind == "" {
 		return nil, nil
 	}
@@ -56,10 +58,12 @@ func (c *installArgs) selectProvider(env *terminal.Env, pl *clusterPlanner, all 
 	return nil, c.chooseProvider(env, pl, all, kind)
 }
 
-// findHolder returns the package that provides a kind in the cluster, or nil if the kind is not served, or no package contains its
-// CRD any more. It fails if the kind
-// is served in other versions only, if no package holds its CRD, or if the package is not healthy.
-func findHolder(ctx context.Context, pl *clusterPlanner, all *inventory.Inventory, kind dependency.KindRef) (v1.Package, error) {
+// findHolder returns the package that provides a kind in the cluster, or nil if the kind is not served, or no package
+// contains its CRD any more. It fails if the kind is served in other versions only, if no package holds its CRD, or if
+// the package is not healthy.
+func findHolder(
+	ctx context.Context, pl *clusterPlanner, all *inventory.Inventory, kind dependency.KindRef,
+) (v1.Package, error) {
 	found, err := state.FindKinds(ctx, pl.Cluster, kind)
 	if err != nil {
 		return nil, apiserver.Classify(err, "find %s in the cluster", kind)
@@ -76,23 +80,37 @@ func findHolder(ctx context.Context, pl *clusterPlanner, all *inventory.Inventor
 	return checkHolder(all.Named(named(held.PackageKind, held.PackageName)), held, kind)
 }
 
-// checkHolder returns the package that holds a kind, which is nil if there is none. It fails if the package does not serve the
-// required kind.
+// checkHolder returns the package that holds a kind, which is nil if there is none. It fails if the package does not
+// serve the required kind.
 func checkHolder(holder v1.Package, held state.HeldKind, kind dependency.KindRef) (v1.Package, error) {
 	switch {
 	case holder == nil && rbac.Reserved(schema.GroupResource{Group: held.Group, Resource: held.Plural}):
-		return nil, provide.ErrKindHeld.New(nil, "%s belongs to Kubernetes, Crossplane or the package manager, and no package can define it", held.KindRef(kind.Version)).
+		return nil, provide.ErrKindHeld.New(
+			nil, "%s belongs to Kubernetes, Crossplane or the package manager, and no package can define it",
+			held.KindRef(kind.Version),
+		).
 			WithDo("The API server serves the kind: no package is needed.")
 	case held.Released:
 		return nil, nil // Any package may take it over.
 	case holder == nil:
-		return nil, provide.ErrKindHeld.New(nil, "the API server serves %s already, and no package holds its CRD", held.KindRef(kind.Version)).
+		return nil, provide.ErrKindHeld.New(
+			nil, "the API server serves %s already, and no package holds its CRD", held.KindRef(kind.Version),
+		).
 			WithDo("To let a package adopt the CRD, install the package by its name with the flag --adopt.")
 	case !held.Serves(kind.Version):
-		return nil, provide.ErrKindHeld.New(nil, "%s provides %s in the versions %s, not %s", inventory.ShortName(holder), held.KindRef(""), strings.Join(held.Versions, ", "), kind.Version).
-			WithDo("Update %s to a version that serves it; `xpkg versions %s` lists the versions.", inventory.ShortName(holder), inventory.RepositoryOf(holder))
+		return nil, provide.ErrKindHeld.New(
+			nil, "%s provides %s in the versions %s, not %s", inventory.ShortName(holder), held.KindRef(""),
+			strings.Join(held.Versions, ", "), kind.Version,
+		).
+			WithDo(
+				"Update %s to a version that serves it; `xpkg versions %s` lists the versions.", inventory.ShortName(holder),
+				inventory.RepositoryOf(holder),
+			)
 	case holder.GetCondition(v1.TypeHealthy).Status != corev1.ConditionTrue:
-		return nil, provide.ErrProviderDown.New(errors.New(holder.GetCondition(v1.TypeHealthy).Message), "%s provides %s, but it is not healthy", inventory.ShortName(holder), held.KindRef(kind.Version)).
+		return nil, provide.ErrProviderDown.New(
+			errors.New(holder.GetCondition(v1.TypeHealthy).Message), "%s provides %s, but it is not healthy",
+			inventory.ShortName(holder), held.KindRef(kind.Version),
+		).
 			WithDo("Run `xpkg describe %s`.", inventory.ShortName(holder))
 	}
 	return holder, nil
@@ -105,8 +123,11 @@ func named(kind, name string) v1.Package {
 	return p
 }
 
-// chooseProvider sets the package from the known packages that provide a kind. It fails with AmbiguousKind or NoProvider.
-func (c *installArgs) chooseProvider(env *terminal.Env, pl *clusterPlanner, all *inventory.Inventory, kind dependency.KindRef) error {
+// chooseProvider sets the package from the known packages that provide a kind. It fails with AmbiguousKind or
+// NoProvider.
+func (c *installArgs) chooseProvider(
+	env *terminal.Env, pl *clusterPlanner, all *inventory.Inventory, kind dependency.KindRef,
+) error {
 	q := provide.Request{Kind: kind, Present: map[string]bool{}}
 	for _, p := range all.Packages {
 		q.Present[inventory.RepositoryOf(p)] = true
@@ -127,13 +148,16 @@ func (c *installArgs) chooseProvider(env *terminal.Env, pl *clusterPlanner, all 
 		return installedWithout(all.FromRepository(chosen.Repository), r, q.Holders)
 	}
 	c.Ref, c.Kind, c.selected = chosen.Ref(), inventory.Kind(chosen.Type), kind
-	fmt.Fprintf(env.Stderr, "note: %s\n", terminal.Safe(fmt.Sprintf("%s is provided by %s of %s (%s); it is selected because %s.%s",
-		r.Canonical(), chosen.Ref(), chosen.PublisherText(), wording.Count(chosen.Cost, "kind"), r.Decided, c.noteCache(chosen.Source))))
+	fmt.Fprintf(env.Stderr,
+		"note: %s\n", terminal.Safe(fmt.Sprintf("%s is provided by %s of %s (%s); it is selected because %s.%s",
+			r.Canonical(), chosen.Ref(), chosen.PublisherText(), wording.Count(chosen.Cost, "kind"), r.Decided,
+			c.noteCache(chosen.Source))))
 	return nil
 }
 
-// installedWithout returns the error for an installed package that is selected for a kind that the API server does not serve: its version does not
-// define the kind, or the definition is not established. Holders are the repositories of the packages that hold definitions.
+// installedWithout returns the error for an installed package that is selected for a kind that the API server does not
+// serve: its version does not define the kind, or the definition is not established. Holders are the repositories of
+// the packages that hold definitions.
 func installedWithout(p v1.Package, r provide.Ranking, holders map[string]string) error {
 	first := r.Order[0]
 	ref, err := oci.ParseReference(p.PackageSpec().Package, oci.ParseOptions{DefaultRegistry: flags.DefaultRegistry})
@@ -176,6 +200,8 @@ func heldCRDs(ctx context.Context, pl *clusterPlanner, all *inventory.Inventory)
 // recordKind records the kind for which a package was selected on the package.
 func (c *installArgs) recordKind(p v1.Package) {
 	if c.selected != (dependency.KindRef{}) {
-		p.SetAnnotations(desired.Overlay(p.GetAnnotations(), map[string]string{graph.AnnotationProvides: c.selected.String()}))
+		p.SetAnnotations(desired.Overlay(p.GetAnnotations(), map[string]string{
+			graph.AnnotationProvides: c.selected.String(),
+		}))
 	}
 }

@@ -18,9 +18,13 @@ import (
 
 // A CRD that no package holds can be adopted, unless its group is reserved: no package may define it.
 func TestAReservedKindIsNotAdopted(t *testing.T) {
-	for group, adopt := range map[string]bool{"pkg.crossplane.io": false, "apiregistration.k8s.io": false, "tides.reef.test": true} {
+	for group, adopt := range map[string]bool{
+		"pkg.crossplane.io": false, "apiregistration.k8s.io": false, "tides.reef.test": true,
+	} {
 		kind := dependency.KindRef{Name: "Provider", Group: group}
-		held := state.HeldKind{ServedKind: apply.ServedKind{Kind: "Provider", Plural: "providers", Versions: []string{"v1"}}, Group: group}
+		held := state.HeldKind{
+			ServedKind: apply.ServedKind{Kind: "Provider", Plural: "providers", Versions: []string{"v1"}}, Group: group,
+		}
 		_, err := checkHolder(nil, held, kind)
 		if !errors.Is(err, provide.ErrKindHeld) || strings.Contains(errcode.Message(err), "--adopt") != adopt {
 			t.Errorf("%s: %v", kind, errcode.Message(err))
@@ -45,7 +49,8 @@ func TestACachedPackageIsInstalledWithoutItsRegistry(t *testing.T) {
 	}
 }
 
-// An installed package without its kind in the API server is either of another version, or its definition is not established.
+// An installed package without its kind in the API server is either of another version, or its definition is not
+// established.
 func TestAnInstalledPackageWithoutItsKind(t *testing.T) {
 	const repository = "xpkg.test/acme/lib"
 	first := provide.Candidate{Repository: repository, Version: "v2.0.0", Kind: "Lib", Group: "acme.test", Plural: "libs"}
@@ -55,10 +60,19 @@ func TestAnInstalledPackageWithoutItsKind(t *testing.T) {
 		text      string
 		update    bool
 	}{
-		"another version":         {repository + ":v1.0.0", nil, "provides Lib.acme.test only in another version", true},
-		"held by another package": {repository + ":v1.0.0", map[string]string{"libs.acme.test": "xpkg.test/acme/other"}, "provides Lib.acme.test only in another version", true},
-		"not established":         {repository + ":v1.0.0", map[string]string{"libs.acme.test": repository}, "defines Lib.acme.test, and the API server does not serve it yet", false},
-		"a claim":                 {repository + ":v2.0.0", map[string]string{"xlibs.acme.test": repository}, "defines Lib.acme.test, and the API server does not serve it yet", false},
+		"another version": {repository + ":v1.0.0", nil, "provides Lib.acme.test only in another version", true},
+		"held by another package": {
+			repository + ":v1.0.0", map[string]string{"libs.acme.test": "xpkg.test/acme/other"},
+			"provides Lib.acme.test only in another version", true,
+		},
+		"not established": {
+			repository + ":v1.0.0", map[string]string{"libs.acme.test": repository},
+			"defines Lib.acme.test, and the API server does not serve it yet", false,
+		},
+		"a claim": {
+			repository + ":v2.0.0", map[string]string{"xlibs.acme.test": repository},
+			"defines Lib.acme.test, and the API server does not serve it yet", false,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := v1.NewPackage(v1.ConfigurationKind)
@@ -66,7 +80,9 @@ func TestAnInstalledPackageWithoutItsKind(t *testing.T) {
 			p.PackageSpec().Package = c.reference
 			err := installedWithout(p, provide.Ranking{Kind: first.KindRef(""), Order: []provide.Candidate{first}}, c.holders)
 			message := errcode.Message(err)
-			if !errors.Is(err, provide.ErrKindHeld) || !strings.Contains(message, "configuration/acme-lib, which is installed, "+c.text) || strings.Contains(message, "xpkg update") != c.update {
+			if !errors.Is(err, provide.ErrKindHeld) ||
+				!strings.Contains(message, "configuration/acme-lib, which is installed, "+c.text) ||
+				strings.Contains(message, "xpkg update") != c.update {
 				t.Error(message)
 			}
 		})

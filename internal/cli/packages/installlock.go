@@ -26,7 +26,8 @@ func (c *installArgs) installLock(env *terminal.Env, r review, flags planFlags, 
 		return terminal.ErrUsage.New(nil, "a package and --lock cannot be used together").WithDo("Remove one of them.")
 	}
 	if c.AllowWebhooks {
-		return terminal.ErrUsage.New(nil, "--allow-webhooks cannot be used with --lock").WithDo("Install the lock file without it, and allow the webhooks of a package that waits with `xpkg approve`.")
+		return terminal.ErrUsage.New(nil, "--allow-webhooks cannot be used with --lock").
+			WithDo("Install the lock file without it, and allow the webhooks of a package that waits with `xpkg approve`.")
 	}
 	f, err := dependencies.ReadClosure(env, file)
 	if err != nil {

@@ -70,7 +70,8 @@ func allObjects(env *terminal.Env, cluster client.Client, all *inventory.Invento
 	return found
 }
 
-// adviseNamespace adds to the error of a user without permissions for packages how the objects of a namespace are listed.
+// adviseNamespace adds to the error of a user without permissions for packages how the objects of a namespace are
+// listed.
 func adviseNamespace(err error) error {
 	if !errors.Is(err, apply.ErrForbidden) {
 		return err
@@ -79,7 +80,8 @@ func adviseNamespace(err error) error {
 	return failed.Also("With permissions in one namespace, name it with --namespace.")
 }
 
-// runNamespace prints the objects of the first generation of a namespace. It reads the packages that they use if it may.
+// runNamespace prints the objects of the first generation of a namespace. It reads the packages that they use if it
+// may.
 func (c *ListCmd) runNamespace(env *terminal.Env, selector labels.Selector) error {
 	cluster, err := c.Client(env.Context)
 	if err != nil {
@@ -112,7 +114,9 @@ func notePartial(env *terminal.Env, missing string, forbidden error) {
 }
 
 // list returns those of some packages and objects of the first generation that have the selected labels.
-func (c *ListCmd) list(env *terminal.Env, cluster client.Client, all *inventory.Inventory, found []inventory.Object, selector labels.Selector) view.List {
+func (c *ListCmd) list(
+	env *terminal.Env, cluster client.Client, all *inventory.Inventory, found []inventory.Object, selector labels.Selector,
+) view.List {
 	ctx := env.Context
 	found = selection.Selected(found, selector)
 	table := packageTable
@@ -150,8 +154,11 @@ var packageTable = view.Table{
 	Empty:      "No packages are installed.",
 }
 
-// row returns the cells of an object in the table. The function used returns the package that an install object uses, or nil.
-func (c *ListCmd) row(ctx context.Context, cluster client.Client, o inventory.Object, used func(*frontend.Object) v1.Package) []string {
+// row returns the cells of an object in the table. The function used returns the package that an install object uses,
+// or nil.
+func (c *ListCmd) row(
+	ctx context.Context, cluster client.Client, o inventory.Object, used func(*frontend.Object) v1.Package,
+) []string {
 	switch o := o.(type) {
 	case v1.Package:
 		return c.packageRow(ctx, cluster, o)
@@ -164,14 +171,15 @@ func (c *ListCmd) row(ctx context.Context, cluster client.Client, o inventory.Ob
 func (c *ListCmd) packageRow(ctx context.Context, cluster client.Client, p v1.Package) []string {
 	title, category := c.presentation(ctx, cluster, p)
 	return []string{
-		inventory.ShortName(p), inventory.InstalledStatus(p), inventory.Status(p, v1.TypeHealthy), c.versionCell(ctx, cluster, p),
+		inventory.ShortName(p), inventory.InstalledStatus(p), inventory.Status(p, v1.TypeHealthy),
+		c.versionCell(ctx, cluster, p),
 		c.packageCell(p.PackageSpec().Package), age(p), string(inventory.ReasonOf(p)),
 		p.PackageStatus().CurrentRevision, p.PackageStatus().ResolvedDigest, title, category,
 	}
 }
 
-// objectRow returns the cells of an object of an API in the table. Whether an install object is installed, and its cells of -o wide, are
-// those of the package that it uses, which may be nil.
+// objectRow returns the cells of an object of an API in the table. Whether an install object is installed, and its
+// cells of -o wide, are those of the package that it uses, which may be nil.
 func (c *ListCmd) objectRow(ctx context.Context, cluster client.Client, o *frontend.Object, used v1.Package) []string {
 	installed, version := string(corev1.ConditionFalse), versionOf(o.Package)
 	switch {
@@ -205,8 +213,8 @@ func (c *ListCmd) packageCell(reference string) string {
 	return oci.RepositoryName(reference)
 }
 
-// presentation returns the title and the category of a package for a wide table. A user may read packages only; they are
-// then empty.
+// presentation returns the title and the category of a package for a wide table. A user may read packages only; they
+// are then empty.
 func (c *ListCmd) presentation(ctx context.Context, cluster client.Client, p v1.Package) (title, category string) {
 	name := p.PackageStatus().CurrentRevision
 	if c.Output != "wide" || name == "" {
@@ -220,8 +228,8 @@ func (c *ListCmd) presentation(ctx context.Context, cluster client.Client, p v1.
 	return firstLine(shown.Title), firstLine(shown.Category)
 }
 
-// versionOf returns the tag of a reference, or its short digest if it has none. The reference can lack its registry, as those of objects
-// of the first generation do.
+// versionOf returns the tag of a reference, or its short digest if it has none. The reference can lack its registry, as
+// those of objects of the first generation do.
 func versionOf(reference string) string {
 	name, _, _ := strings.Cut(reference, " ")
 	if version := inventory.ShortVersion(name); version != name {
@@ -250,11 +258,12 @@ func (c *ListCmd) versionCell(ctx context.Context, cluster client.Client, p v1.P
 // ageColumn is the column of packageTable that changes without a change of the object.
 const ageColumn = 5
 
-// watch prints the list, and then a row for each change of a row, until the command is interrupted. The header of a list that begins empty
-// precedes the first row, as wide as that row.
+// watch prints the list, and then a row for each change of a row, until the command is interrupted. The header of a
+// list that begins empty precedes the first row, as wide as that row.
 func (c *ListCmd) watch(env *terminal.Env, selector labels.Selector) error {
 	if c.Output != "" && c.Output != "wide" {
-		return terminal.ErrUsage.New(nil, "--watch prints a table").WithDo("Omit -o %s, or use `kubectl get pkg --watch`.", c.Output)
+		return terminal.ErrUsage.New(nil, "--watch prints a table").
+			WithDo("Omit -o %s, or use `kubectl get pkg --watch`.", c.Output)
 	}
 	cluster, err := c.Client(env.Context)
 	if err != nil {
@@ -318,8 +327,8 @@ func (c *ListCmd) watch(env *terminal.Env, selector labels.Selector) error {
 	return err
 }
 
-// startWatches lists the objects of every kind, and returns the watches of their changes. Kinds of other APIs that the cluster does not
-// serve, or that the user is not allowed to read, are left out, as in the list.
+// startWatches lists the objects of every kind, and returns the watches of their changes. Kinds of other APIs that the
+// cluster does not serve, or that the user is not allowed to read, are left out, as in the list.
 func (c *ListCmd) startWatches(
 	env *terminal.Env, cluster client.WithWatch, selector labels.Selector,
 ) (watches []*inventory.Watch, found []inventory.Event, err error) {
@@ -328,7 +337,9 @@ func (c *ListCmd) startWatches(
 		if c.Namespace != "" && kind.Group == v1.Group {
 			continue
 		}
-		w := &inventory.Watch{Cluster: cluster, Frontend: env.Frontend, Kind: kind, Selector: selector, Namespace: c.Namespace}
+		w := &inventory.Watch{
+			Cluster: cluster, Frontend: env.Frontend, Kind: kind, Selector: selector, Namespace: c.Namespace,
+		}
 		all, err := w.List(env.Context)
 		failed := apiserver.Classify(err, "list %ss", strings.ToLower(kind.Kind))
 		switch {
@@ -368,8 +379,8 @@ func (l *watchedList) note(e inventory.Event) {
 	}
 }
 
-// change records a change, and returns the rows that differ from those that were printed before: that of the object, and those
-// of the install objects that use it.
+// change records a change, and returns the rows that differ from those that were printed before: that of the object,
+// and those of the install objects that use it.
 func (l *watchedList) change(ctx context.Context, e inventory.Event) [][]string {
 	l.note(e)
 	var out [][]string

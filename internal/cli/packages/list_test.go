@@ -54,7 +54,8 @@ func TestWatchPrintsChangedRowsOnly(t *testing.T) {
 	if row := change(true); len(row) == 0 || row[1] != "Deleted" {
 		t.Errorf("deleted: %q", row)
 	}
-	if rows := list.change(t.Context(), inventory.Event{Object: p, Unselected: true}); len(rows) != 1 || rows[0][1] != "Unselected" || len(list.objects) > 0 {
+	if rows := list.change(t.Context(), inventory.Event{Object: p, Unselected: true}); len(rows) != 1 ||
+		rows[0][1] != "Unselected" || len(list.objects) > 0 {
 		t.Errorf("unselected: %q", rows)
 	}
 	if row := change(false); row == nil {
@@ -62,8 +63,8 @@ func TestWatchPrintsChangedRowsOnly(t *testing.T) {
 	}
 }
 
-// A watch begins with the rows of the list, and prints the row of an install object again when the Provider that it uses
-// changes.
+// A watch begins with the rows of the list, and prints the row of an install object again when the Provider that it
+// uses changes.
 func TestWatchPrintsTheRowsOfTheList(t *testing.T) {
 	cluster := firstGenerationCluster(t, interceptor.Funcs{})
 	c := &ListCmd{}
@@ -90,10 +91,14 @@ func TestWatchPrintsTheRowsOfTheList(t *testing.T) {
 	for _, row := range watched.change(t.Context(), inventory.Event{Object: p}) {
 		names = append(names, row[0]+" "+row[1])
 	}
-	if want := []string{"provider/boats False", "clusterpackageinstall/team/boats False", "packageinstall/team/mine False"}; !slices.Equal(names, want) {
+	if want := []string{
+		"provider/boats False", "clusterpackageinstall/team/boats False", "packageinstall/team/mine False",
+	}; !slices.Equal(names, want) {
 		t.Errorf("the changed rows are %q, want %q", names, want)
 	}
-	if rows := watched.change(t.Context(), inventory.Event{Object: watched.objects["package/team/redis"], Deleted: true}); len(rows) != 1 || rows[0][1] != "Deleted" {
+	if rows := watched.change(t.Context(), inventory.Event{
+		Object: watched.objects["package/team/redis"], Deleted: true,
+	}); len(rows) != 1 || rows[0][1] != "Deleted" {
 		t.Errorf("a deleted Package has the rows %q", rows)
 	}
 }
@@ -120,7 +125,9 @@ func testEnv(t *testing.T) *terminal.Env {
 }
 
 // installing returns an install object with a label, as the manager leaves it.
-func installing(kind, name, provider string, spec packagesv1alpha1.InstallSpec, conditions ...v1.Condition) packagesv1alpha1.Install {
+func installing(
+	kind, name, provider string, spec packagesv1alpha1.InstallSpec, conditions ...v1.Condition,
+) packagesv1alpha1.Install {
 	in := packagesv1alpha1.NewInstall(kind)
 	in.SetNamespace("team")
 	in.SetName(name)
@@ -139,7 +146,8 @@ func firstGenerationCluster(t *testing.T, calls interceptor.Funcs) client.WithWa
 		t.Fatal(err)
 	}
 	p := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "boats"}}
-	p.Spec.Package, p.Status.CurrentRevision, p.Status.ResolvedDigest = "registry.example.org/boats:v1", "boats-1", "sha256:1"
+	p.Spec.Package, p.Status.CurrentRevision, p.Status.ResolvedDigest = "registry.example.org/boats:v1", "boats-1",
+		"sha256:1"
 	p.SetConditions(metav1.Time{}, v1.Active(), v1.Healthy())
 	rev := &v1.ProviderRevision{ObjectMeta: metav1.ObjectMeta{Name: "boats-1", Annotations: map[string]string{
 		xpkg.AnnotationTitle: "Boats and ships\nfor all", xpkg.AnnotationCategory: "Transport",
@@ -147,21 +155,35 @@ func firstGenerationCluster(t *testing.T, calls interceptor.Funcs) client.WithWa
 	ready := v1.Condition{Type: v1.TypeReady, Status: corev1.ConditionTrue, Reason: "Available"}
 	failed := v1.Condition{Type: v1.TypeReady, Status: corev1.ConditionFalse, Reason: "AmbiguousKind"}
 	notSynced := v1.Condition{Type: v1.TypeSynced, Status: corev1.ConditionFalse, Reason: "ReconcileError"}
-	record := &packagesv1alpha1.Package{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "boats", OwnerReferences: []metav1.OwnerReference{{
-		APIVersion: packagesv1alpha1.GroupVersion.String(), Kind: packagesv1alpha1.ClusterPackageInstallKind, Name: "boats", UID: "1",
-	}}}}
+	record := &packagesv1alpha1.Package{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "boats", OwnerReferences: []metav1.OwnerReference{{
+			APIVersion: packagesv1alpha1.GroupVersion.String(), Kind: packagesv1alpha1.ClusterPackageInstallKind, Name: "boats",
+			UID: "1",
+		}}}}
 	redis := &packagesv1alpha1.Package{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "redis"}}
 	redis.Spec.Title, redis.Spec.Category = "Redis", "Databases"
 	redis.Spec.CRDs = []packagesv1alpha1.Kind{{APIVersion: "redis.example.org/v1", Kind: "RedisCluster"}}
 	redis.Spec.Controller.Deployment = &packagesv1alpha1.ControllerDeployment{Name: "redis", Spec: runtime.RawExtension{
 		Raw: []byte(`{"template":{"spec":{"containers":[{"name":"controller","image":"redis/controller:v2"}]}}}`),
 	}}
-	redis.SetConditions(metav1.Time{}, v1.Condition{Type: v1.TypeReady, Status: corev1.ConditionFalse, Reason: packagesv1alpha1.ReasonCreating})
-	return fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(calls).WithObjects(record, redis).WithObjects(p, rev,
-		installing(packagesv1alpha1.ClusterPackageInstallKind, "boats", "boats", packagesv1alpha1.InstallSpec{Source: "registry.example.org", Package: "boats:v1"}, v1.Synced(), ready),
-		installing(packagesv1alpha1.PackageInstallKind, "mine", "boats", packagesv1alpha1.InstallSpec{CRD: "ships.example.org/v1"}, v1.Synced(), ready),
-		installing(packagesv1alpha1.ClusterPackageInstallKind, "rafts", "", packagesv1alpha1.InstallSpec{CRD: "rafts.example.org/v1"}, notSynced, failed),
-	).Build()
+	redis.SetConditions(metav1.Time{}, v1.Condition{
+		Type: v1.TypeReady, Status: corev1.ConditionFalse, Reason: packagesv1alpha1.ReasonCreating,
+	})
+	return fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(calls).WithObjects(record, redis).
+		WithObjects(p, rev,
+			installing(
+				packagesv1alpha1.ClusterPackageInstallKind, "boats", "boats",
+				packagesv1alpha1.InstallSpec{Source: "registry.example.org", Package: "boats:v1"}, v1.Synced(), ready,
+			),
+			installing(
+				packagesv1alpha1.PackageInstallKind, "mine", "boats", packagesv1alpha1.InstallSpec{CRD: "ships.example.org/v1"},
+				v1.Synced(), ready,
+			),
+			installing(
+				packagesv1alpha1.ClusterPackageInstallKind, "rafts", "", packagesv1alpha1.InstallSpec{CRD: "rafts.example.org/v1"},
+				notSynced, failed,
+			),
+		).Build()
 }
 
 // listed returns the output of `xpkg list` for a cluster.
@@ -177,7 +199,10 @@ func listed(t *testing.T, cluster client.Client, output, selector string) string
 	}
 	c, out := &ListCmd{}, &strings.Builder{}
 	c.Output = view.ListFormat(output)
-	if err := c.Print(out, c.list(&terminal.Env{Context: t.Context(), Stderr: out}, cluster, all, allObjects(testEnv(t), cluster, all), labels)); err != nil {
+	if err := c.Print(
+		out,
+		c.list(&terminal.Env{Context: t.Context(), Stderr: out}, cluster, all, allObjects(testEnv(t), cluster, all), labels),
+	); err != nil {
 		t.Fatal(err)
 	}
 	return out.String()
@@ -208,18 +233,25 @@ func TestListShowsObjectsOfTheFirstGeneration(t *testing.T) {
 	}
 
 	t.Run("AnObjectIsNotInstalledBeforeItsProvider", func(t *testing.T) {
-		early := installing(packagesv1alpha1.ClusterPackageInstallKind, "early", "early", packagesv1alpha1.InstallSpec{Package: "early:v1"}, v1.Synced())
+		early := installing(
+			packagesv1alpha1.ClusterPackageInstallKind, "early", "early", packagesv1alpha1.InstallSpec{Package: "early:v1"},
+			v1.Synced(),
+		)
 		cluster := firstGenerationCluster(t, interceptor.Funcs{})
 		if err := cluster.Create(t.Context(), early); err != nil {
 			t.Fatal(err)
 		}
-		if got, want := rows(listed(t, cluster, "", ""))[3], "clusterpackageinstall/team/early | False | Unknown | v1 | early:v1 | - | explicit"; got != want {
+		if got, want := rows(listed(
+			t, cluster, "", "",
+		))[3], "clusterpackageinstall/team/early | False | Unknown | v1 | early:v1 | - | explicit"; got != want {
 			t.Errorf("the row is %q, want %q", got, want)
 		}
 	})
 	t.Run("TheWideTableHasTheRevisionAndThePresentationOfTheProvider", func(t *testing.T) {
 		const wide = " | boats-1 | sha256:1 | Boats and ships | Transport"
-		want := []string{want[0] + " | REVISION | DIGEST | TITLE | CATEGORY", strings.Replace(want[1], "org/boats", "org/boats:v1", 1) + wide, want[2] + wide, want[3], want[4] + wide, want[5] + " | Redis | Databases"}
+		want := []string{want[0] +
+			" | REVISION | DIGEST | TITLE | CATEGORY", strings.Replace(want[1], "org/boats", "org/boats:v1", 1) + wide, want[2] +
+			wide, want[3], want[4] + wide, want[5] + " | Redis | Databases"}
 		if got := rows(listed(t, cluster, "wide", "")); !slices.Equal(got, want) {
 			t.Errorf("the table is %q, want %q", got, want)
 		}
@@ -244,7 +276,8 @@ func TestListShowsObjectsOfTheFirstGeneration(t *testing.T) {
 		}
 		want := []string{
 			"pkg.crossplane.io/v1 Provider /boats", "packages.crossplane.io/v1alpha1 ClusterPackageInstall team/boats",
-			"packages.crossplane.io/v1alpha1 ClusterPackageInstall team/rafts", "packages.crossplane.io/v1alpha1 PackageInstall team/mine",
+			"packages.crossplane.io/v1alpha1 ClusterPackageInstall team/rafts",
+			"packages.crossplane.io/v1alpha1 PackageInstall team/mine",
 			"packages.crossplane.io/v1alpha1 Package team/redis",
 		}
 		if !slices.Equal(got, want) {
@@ -255,7 +288,8 @@ func TestListShowsObjectsOfTheFirstGeneration(t *testing.T) {
 		if got := rows(listed(t, cluster, "", "generation=first")); len(got) != 4 || strings.HasPrefix(got[1], "provider/") {
 			t.Errorf("with the label: %q", got)
 		}
-		if got := rows(listed(t, cluster, "", "generation!=first")); len(got) != 3 || !strings.HasPrefix(got[1], "provider/") {
+		if got := rows(listed(t, cluster, "", "generation!=first")); len(got) != 3 ||
+			!strings.HasPrefix(got[1], "provider/") {
 			t.Errorf("without the label: %q", got)
 		}
 	})

@@ -76,7 +76,9 @@ func (c *MigrateStorageCmd) Run(env *terminal.Env) error {
 		}
 	}
 	if failed > 0 && env.Context.Err() != nil {
-		return errcode.ErrInterrupted.New(nil, "stopped after %d of %s", len(results)-failed, wording.Count(len(results), "CRD")).
+		return errcode.ErrInterrupted.New(
+			nil, "stopped after %d of %s", len(results)-failed, wording.Count(len(results), "CRD"),
+		).
 			WithDo("Run the same command again: it continues with the CRDs that remain.")
 	}
 	if err := c.Print(env.Stdout, results, func(w io.Writer) { c.writeMigrations(w, results) }); err != nil {
@@ -148,7 +150,9 @@ func (c *MigrateStorageCmd) selectCRDs(ctx context.Context, cluster *apply.Clust
 		owned, err := cluster.CRDs(ctx, func(o metav1.OwnerReference) bool {
 			group, _, _ := strings.Cut(o.APIVersion, "/")
 			return group == v1.Group && (c.All && v1.KindNamed(o.Kind) != "" ||
-				slices.ContainsFunc(selected, func(p v1.Package) bool { return o.Kind == p.PackageKind() && o.Name == p.GetName() }))
+				slices.ContainsFunc(
+					selected, func(p v1.Package) bool { return o.Kind == p.PackageKind() && o.Name == p.GetName() },
+				))
 		})
 		if err != nil {
 			return nil, err

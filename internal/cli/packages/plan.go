@@ -74,13 +74,14 @@ func (o planOutput) check() error {
 	return nil
 }
 
-// show saves plans, unless one is refused, and prints them: a list, or the plan of one package. It returns the exit code for pending changes, or
-// the error of a plan that is refused or breaks other packages.
+// show saves plans, unless one is refused, and prints them: a list, or the plan of one package. It returns the exit
+// code for pending changes, or the error of a plan that is refused or breaks other packages.
 func (o planOutput) show(env *terminal.Env, one bool, plans []*planner.Plan) error {
 	encode, name := func() ([]byte, error) { return planner.EncodeList(plans) }, planner.ListFileName
 	how := afterDryRun
 	if one {
-		encode, name = func() ([]byte, error) { return planner.Encode(plans[0]) }, func(p []*planner.Plan) string { return p[0].FileName() }
+		encode, name = func() ([]byte, error) { return planner.Encode(plans[0]) },
+			func(p []*planner.Plan) string { return p[0].FileName() }
 		if !o.isDryRun {
 			how = fmt.Sprintf("use --yes with `xpkg %s`", plans[0].Operation)
 		}
@@ -117,8 +118,8 @@ func (o planOutput) show(env *terminal.Env, one bool, plans []*planner.Plan) err
 	return nil
 }
 
-// keepPlan writes the content of a plan file to a file, or to a folder under the given name. It returns the command that applies it, with
-// --yes if it needs consent.
+// keepPlan writes the content of a plan file to a file, or to a folder under the given name. It returns the command
+// that applies it, with --yes if it needs consent.
 func keepPlan(env *terminal.Env, file, name string, raw []byte, consent bool) (apply string, err error) {
 	info, err := os.Stat(file)
 	if err == nil && info.IsDir() && !fileutil.IsStdout(file) || strings.HasSuffix(file, string(os.PathSeparator)) {
@@ -226,7 +227,8 @@ func (c *planSyncCmd) Run(env *terminal.Env) error {
 		return c.syncArgs.run(env, r, c.planFlags)
 	}
 	if c.Out != "" || c.Output != "" {
-		return terminal.ErrUsage.New(nil, "--transaction cannot be used with --out or -o").WithDo("Omit them: the Transaction is printed as YAML.")
+		return terminal.ErrUsage.New(nil, "--transaction cannot be used with --out or -o").
+			WithDo("Omit them: the Transaction is printed as YAML.")
 	}
 	r.show = func(steps []*operation.Step) error {
 		raw, err := runtime.DefaultUnstructuredConverter.ToUnstructured(operation.DeclarativeTransaction(steps))

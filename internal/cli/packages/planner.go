@@ -48,7 +48,9 @@ func (f planFlags) open(env *terminal.Env, c connection.ClusterFlags) (*clusterP
 	}
 	source := &content.LazySource{Flags: f.ContentFlags, Indexes: f.KindIndexFlag}
 	pl := &planner.Planner{
-		Reader: engine.Client, Cluster: objects, Source: source, Frontend: env.Frontend, Images: source, DryRun: client.NewDryRunClient(engine.Client), Registry: source, Kinds: source.Finder(f.KindIndexFlag), Namespace: f.Namespace, Identify: true, PermissionPolicy: permission.ParsePolicySource(f.PermissionPolicy),
+		Reader: engine.Client, Cluster: objects, Source: source, Frontend: env.Frontend, Images: source,
+		DryRun: client.NewDryRunClient(engine.Client), Registry: source, Kinds: source.Finder(f.KindIndexFlag),
+		Namespace: f.Namespace, Identify: true, PermissionPolicy: permission.ParsePolicySource(f.PermissionPolicy),
 	}
 	pl.Kinds.Crossplane, pl.Kinds.Held = pl.CrossplaneConstraints, pl.HeldKinds
 	engine.Planner = pl
@@ -75,7 +77,8 @@ func connect(env *terminal.Env, c connection.ClusterFlags) (*rest.Config, *opera
 	if err != nil {
 		return nil, nil, connection.ErrKubeconfig.New(err, "cannot use the kubeconfig")
 	}
-	return cfg, &operation.Engine{Client: cluster, Frontend: env.Frontend, Objects: objects, Reporter: report.To(env.Stderr)}, nil
+	return cfg,
+		&operation.Engine{Client: cluster, Frontend: env.Frontend, Objects: objects, Reporter: report.To(env.Stderr)}, nil
 }
 
 // assume sets what plans assume about the manager, and the consents of the user.

@@ -43,8 +43,8 @@ type review struct {
 	save *planOutput
 	// show prints the steps of a dry run in place of their plans. It can be nil.
 	show func([]*operation.Step) error
-	// others returns the steps of an update of the named packages alone. It is set if the user has selected all packages, instead of
-	// naming them.
+	// others returns the steps of an update of the named packages alone. It is set if the user has selected all packages,
+	// instead of naming them.
 	others func(env *terminal.Env, names []string) ([]*operation.Step, error)
 	atomicFlag
 	terminal.ConsentFlag
@@ -53,7 +53,9 @@ type review struct {
 }
 
 // change carries out the steps that a function returns for the installed packages.
-func (r review) change(env *terminal.Env, f planFlags, steps func(*clusterPlanner, *inventory.Inventory) ([]*operation.Step, error)) (err error) {
+func (r review) change(
+	env *terminal.Env, f planFlags, steps func(*clusterPlanner, *inventory.Inventory) ([]*operation.Step, error),
+) (err error) {
 	if r.save != nil {
 		if err := r.save.check(); err != nil {
 			return err
@@ -99,7 +101,8 @@ func (r review) operation(env *terminal.Env, pl *clusterPlanner) operation.Opera
 	engine := *pl.Engine
 	engine.Reporter = report.To(env.Stderr)
 	o := operation.Operation{
-		Engine: &engine, Options: pl.Options, Wait: r.limit(r.wait), Atomic: r.Atomic, DryRun: r.dryRun, NeedsPlan: r.needsPlan, OnlyOrphans: r.onlyOrphans, Yes: r.Yes,
+		Engine: &engine, Options: pl.Options, Wait: r.limit(r.wait), Atomic: r.Atomic, DryRun: r.dryRun,
+		NeedsPlan: r.needsPlan, OnlyOrphans: r.onlyOrphans, Yes: r.Yes,
 	}
 	if !r.Yes && !r.dryRun && !r.one && !env.Interactive() {
 		o.Agree = consentError
@@ -129,7 +132,8 @@ func (r review) carryOut(env *terminal.Env, o operation.Operation, steps []*oper
 	return r.report(env)(o.Run(env.Context, steps))
 }
 
-// report returns a function that prints the packages of an operation, if it has not failed before, and returns its error.
+// report returns a function that prints the packages of an operation, if it has not failed before, and returns its
+// error.
 func (r review) report(env *terminal.Env) func([]*operation.Done, error) error {
 	return func(done []*operation.Done, err error) error {
 		if err != nil && (done == nil || r.one) {
@@ -193,8 +197,8 @@ func (r review) planner(pl *clusterPlanner) planFunc {
 	}
 }
 
-// adviseOthers adds to the refusal of an update of all packages the command that updates the named ones, without those that are refused
-// too. It plans this update, so that the command works.
+// adviseOthers adds to the refusal of an update of all packages the command that updates the named ones, without those
+// that are refused too. It plans this update, so that the command works.
 func (r review) adviseOthers(env *terminal.Env, why error, names []string, plan planFunc) error {
 	quiet := *env
 	quiet.Stderr = &terminal.MessageWriter{Writer: env.Stderr, Quiet: true}
@@ -241,7 +245,11 @@ func (r review) preview(env *terminal.Env, steps []*operation.Step) error {
 	for _, s := range steps {
 		if s.WillBeLabelled() && s.Live != nil {
 			isLabelled = true
-			fmt.Fprintf(env.Stderr, "note: %s will be labelled as a dependency, because an install of it as a dependency was interrupted.\n", inventory.ShortName(s.Live))
+			fmt.Fprintf(
+				env.Stderr,
+				"note: %s will be labelled as a dependency, because an install of it as a dependency was interrupted.\n",
+				inventory.ShortName(s.Live),
+			)
 		}
 		if s.Plan != nil {
 			plans = append(plans, s.Plan)
@@ -269,8 +277,8 @@ func writePlans(w io.Writer, plans []*planner.Plan) {
 	plantext.Write(w, plans...)
 }
 
-// consent shows the plans and asks for confirmation. Without a terminal, installed packages that change and custom resources that are deleted
-// need --yes.
+// consent shows the plans and asks for confirmation. Without a terminal, installed packages that change and custom
+// resources that are deleted need --yes.
 func (r review) consent(env *terminal.Env, steps []*operation.Step) error {
 	var updates, removals []string
 	var plans []*planner.Plan
@@ -317,7 +325,8 @@ func (r review) consent(env *terminal.Env, steps []*operation.Step) error {
 	case env.Interactive():
 		return env.Confirm()
 	case resources > 0 || uncounted > 0:
-		return r.ask(env, "uninstall "+nameOrCount(removals, "package")+": "+strings.TrimSuffix(plantext.Lost(resources, uncounted), "."))
+		return r.ask(env, "uninstall "+nameOrCount(removals, "package")+": "+
+			strings.TrimSuffix(plantext.Lost(resources, uncounted), "."))
 	case len(removals) > 0 && r.asksToRemove:
 		return r.ask(env, "uninstall "+nameOrCount(removals, "package"))
 	case len(updates) == 1:

@@ -71,14 +71,18 @@ func (c *SyncCmd) finish(env *terminal.Env) error {
 		return err
 	}
 	_, err = engine.FinishDeletions(env.Context, c.Wait, func(kind, name string) bool {
-		return !slices.ContainsFunc(all.Packages, func(p v1.Package) bool { return p.PackageKind() == kind && p.GetName() == name })
+		return !slices.ContainsFunc(
+			all.Packages, func(p v1.Package) bool { return p.PackageKind() == kind && p.GetName() == name },
+		)
 	})
 	return err
 }
 
-// steps returns the steps that make the installed packages equal to a lock file. Without --prune, it prints a note about
-// packages that the lock file does not contain.
-func (c *syncArgs) steps(env *terminal.Env, pl *clusterPlanner, all *inventory.Inventory, f lockfile.File) ([]*operation.Step, error) {
+// steps returns the steps that make the installed packages equal to a lock file. Without --prune, it prints a note
+// about packages that the lock file does not contain.
+func (c *syncArgs) steps(
+	env *terminal.Env, pl *clusterPlanner, all *inventory.Inventory, f lockfile.File,
+) ([]*operation.Step, error) {
 	steps, err := operation.LockSteps(all, f, func(v1.Package) {})
 	if err != nil {
 		return nil, err
@@ -107,7 +111,9 @@ func surplus(all *inventory.Inventory, f lockfile.File) []v1.Package {
 			locked[live] = true
 		}
 	}
-	return slices.DeleteFunc(slices.Clone(all.Packages), func(p v1.Package) bool { return locked[p] || inventory.IsDeleting(p) })
+	return slices.DeleteFunc(
+		slices.Clone(all.Packages), func(p v1.Package) bool { return locked[p] || inventory.IsDeleting(p) },
+	)
 }
 
 // shownSurplus is the number of packages that the note about packages outside of the lock file names.

@@ -79,9 +79,11 @@ func (r review) uninstall(env *terminal.Env, f planFlags, names []inventory.Name
 	return err
 }
 
-// finish ends the deletion of the packages that were deleted before, as by an interrupted command, and of which Kubernetes still deletes
-// objects. It returns the names of the others.
-func (r review) finish(env *terminal.Env, engine *operation.Engine, all *inventory.Inventory, names []inventory.Name) (rest []inventory.Name, deleted []v1.Package, err error) {
+// finish ends the deletion of the packages that were deleted before, as by an interrupted command, and of which
+// Kubernetes still deletes objects. It returns the names of the others.
+func (r review) finish(
+	env *terminal.Env, engine *operation.Engine, all *inventory.Inventory, names []inventory.Name,
+) (rest []inventory.Name, deleted []v1.Package, err error) {
 	for _, name := range names {
 		if _, err := all.Find(name); errors.Is(err, inventory.ErrPackageNotFound) && !r.dryRun {
 			found, err := engine.FinishDeletions(env.Context, r.wait, hasName(name))
@@ -98,15 +100,18 @@ func (r review) finish(env *terminal.Env, engine *operation.Engine, all *invento
 	return rest, deleted, nil
 }
 
-// noteOrphans prints the dependencies that no package needs any more, and the command that uninstalls them. It prints nothing if they are not
-// known, or if the manager removes them.
+// noteOrphans prints the dependencies that no package needs any more, and the command that uninstalls them. It prints
+// nothing if they are not known, or if the manager removes them.
 func noteOrphans(env *terminal.Env, engine *operation.Engine) {
 	all, err := inventory.LoadNamed(env.Context, engine.Client)
 	if err != nil || all.Lock.GetAnnotations()[graph.AnnotationRemovalPolicy] == string(graph.RemoveOrphans) {
 		return
 	}
 	if names, err := engine.Orphans(env.Context, all); err == nil && len(names) > 0 {
-		fmt.Fprintf(env.Stderr, "note: no package needs %s any more; `xpkg autoremove` uninstalls such dependencies\n", terminal.Safe(wording.Few(names, 3, ", ")))
+		fmt.Fprintf(
+			env.Stderr, "note: no package needs %s any more; `xpkg autoremove` uninstalls such dependencies\n",
+			terminal.Safe(wording.Few(names, 3, ", ")),
+		)
 	}
 }
 

@@ -57,7 +57,9 @@ func (c *updateArgs) update(env *terminal.Env, r review, f planFlags, targets []
 }
 
 // step returns the update of one package: to the newest compatible version, if the arguments contain no change of it.
-func (c *updateArgs) step(env *terminal.Env, pl *clusterPlanner, f planFlags, all *inventory.Inventory, target inventory.Target) (*operation.Step, error) {
+func (c *updateArgs) step(
+	env *terminal.Env, pl *clusterPlanner, f planFlags, all *inventory.Inventory, target inventory.Target,
+) (*operation.Step, error) {
 	p, err := all.Find(target.Name)
 	if err == nil {
 		err = inventory.CheckNotDeleting(p)
@@ -81,8 +83,11 @@ func (c *updateArgs) step(env *terminal.Env, pl *clusterPlanner, f planFlags, al
 	return s, c.configure(s.Want)
 }
 
-// newestCompatible returns the newest version of a package that is compatible with the others, and prints notes about newer ones.
-func newestCompatible(env *terminal.Env, pl *clusterPlanner, f planFlags, all *inventory.Inventory, p v1.Package) (newest string, err error) {
+// newestCompatible returns the newest version of a package that is compatible with the others, and prints notes about
+// newer ones.
+func newestCompatible(
+	env *terminal.Env, pl *clusterPlanner, f planFlags, all *inventory.Inventory, p v1.Package,
+) (newest string, err error) {
 	finder, closer, err := dependencies.OpenFinder(env, f.ContentFlags, pl.Client, f.Namespace, all)
 	if err != nil {
 		return "", err
@@ -93,8 +98,8 @@ func newestCompatible(env *terminal.Env, pl *clusterPlanner, f planFlags, all *i
 	return newest, err
 }
 
-// moveTo sets the version of a package: a tag, a digest or a full reference. Empty keeps the version, and so does the tag of a package
-// whose reference has the digest too.
+// moveTo sets the version of a package: a tag, a digest or a full reference. Empty keeps the version, and so does the
+// tag of a package whose reference has the digest too.
 func moveTo(p v1.Package, to string) error {
 	switch {
 	case to == "":
@@ -161,11 +166,15 @@ func updateTo(present, to string) (string, error) {
 	}
 	if name, tag, ok := strings.Cut(to, ":"); ok && name != "sha256" && !strings.Contains(name, "@") {
 		return "", terminal.ErrUsage.New(nil, "%s is neither a version nor a reference with a registry", to).
-			WithDo("Write the version after the name, as in `xpkg update %s@%s`, or the full reference.", wording.ShellWord(name), wording.ShellWord(tag))
+			WithDo(
+				"Write the version after the name, as in `xpkg update %s@%s`, or the full reference.", wording.ShellWord(name),
+				wording.ShellWord(tag),
+			)
 	}
 	ref, err := oci.ParseReference(present, oci.ParseOptions{})
 	if err != nil {
-		return "", terminal.ErrUsage.New(err, "cannot determine the repository of %s", present).WithDo("Specify the full reference.")
+		return "",
+			terminal.ErrUsage.New(err, "cannot determine the repository of %s", present).WithDo("Specify the full reference.")
 	}
 	separator := ":"
 	if strings.HasPrefix(to, "sha256:") {
@@ -208,7 +217,10 @@ func (c *UpdateCmd) Validate() error {
 
 // Run changes installed packages.
 func (c *UpdateCmd) Run(env *terminal.Env) error {
-	r := review{dryRun: c.DryRun, wait: c.Wait, atomicFlag: c.atomicFlag, ConsentFlag: c.ConsentFlag, ClusterFlags: c.ClusterFlags, OutputFlag: c.OutputFlag}
+	r := review{
+		dryRun: c.DryRun, wait: c.Wait, atomicFlag: c.atomicFlag, ConsentFlag: c.ConsentFlag, ClusterFlags: c.ClusterFlags,
+		OutputFlag: c.OutputFlag,
+	}
 	if c.All {
 		return c.updateAll(env, r, c.planFlags)
 	}

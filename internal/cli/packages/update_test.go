@@ -57,7 +57,8 @@ func TestUpdateToANameWithATag(t *testing.T) {
 func TestInstallNamesTheOrderOfReferenceAndName(t *testing.T) {
 	args := installArgs{Kind: v1.ProviderKind, Ref: "boats", Name: "ghcr.io/acme/boats:v1.0.0"}
 	_, err := args.object()
-	if !errors.Is(err, terminal.ErrUsage) || !strings.Contains(errcode.From(err).Do, "`xpkg install provider ghcr.io/acme/boats:v1.0.0 boats`") {
+	if !errors.Is(err, terminal.ErrUsage) ||
+		!strings.Contains(errcode.From(err).Do, "`xpkg install provider ghcr.io/acme/boats:v1.0.0 boats`") {
 		t.Errorf("got %v (%s)", err, errcode.From(err).Do)
 	}
 }
@@ -82,9 +83,11 @@ func TestInstallFromTheCache(t *testing.T) {
 	}
 }
 
-// The refusal of an update of all packages names the command that updates the others, without those that would be refused too.
+// The refusal of an update of all packages names the command that updates the others, without those that would be
+// refused too.
 func TestRefusalOfAnUpdateOfAllNamesTheOthers(t *testing.T) {
-	conflict, invalid, network := apply.ErrRefused.New(nil, "refused"), xpkg.ErrInvalidMetaName.New(nil, "invalid"), remote.ErrRegistryUnavailable.New(nil, "down")
+	conflict, invalid, network := apply.ErrRefused.New(nil, "refused"), xpkg.ErrInvalidMetaName.New(nil, "invalid"),
+		remote.ErrRegistryUnavailable.New(nil, "down")
 	for name, tc := range map[string]struct {
 		others []string
 		// refused are the errors of the packages, and moved is a dependency that moves with c.
@@ -92,14 +95,25 @@ func TestRefusalOfAnUpdateOfAllNamesTheOthers(t *testing.T) {
 		moved   string
 		want    string
 	}{
-		"others":                {[]string{"a", "c"}, nil, "", " To update the other packages, run `xpkg update provider/a provider/c`."},
-		"one refused":           {[]string{"a", "b", "c"}, map[string]error{"b": conflict}, "", " To update the other packages except provider/b, which would be refused too, run `xpkg update provider/a provider/c`."},
-		"two refused":           {[]string{"a", "b", "c"}, map[string]error{"a": invalid, "c": conflict}, "", " To update the other packages except provider/a, provider/c, which would be refused too, run `xpkg update provider/b`."},
-		"all refused":           {[]string{"a", "b"}, map[string]error{"a": conflict, "b": conflict}, "", ""},
-		"no others":             {nil, nil, "", ""},
-		"no access":             {[]string{"a", "b"}, map[string]error{"b": network}, "", ""},
-		"dependency refused":    {[]string{"a", "c"}, map[string]error{"d": invalid}, "d", ""},
-		"dependent with it too": {[]string{"a", "c"}, map[string]error{"c": conflict, "d": conflict}, "d", " To update the other packages except provider/c, which would be refused too, run `xpkg update provider/a`."},
+		"others": {
+			[]string{"a", "c"}, nil, "", " To update the other packages, run `xpkg update provider/a provider/c`.",
+		},
+		"one refused": {
+			[]string{"a", "b", "c"}, map[string]error{"b": conflict}, "",
+			" To update the other packages except provider/b, which would be refused too, run `xpkg update provider/a provider/c`.",
+		},
+		"two refused": {
+			[]string{"a", "b", "c"}, map[string]error{"a": invalid, "c": conflict}, "",
+			" To update the other packages except provider/a, provider/c, which would be refused too, run `xpkg update provider/b`.",
+		},
+		"all refused":        {[]string{"a", "b"}, map[string]error{"a": conflict, "b": conflict}, "", ""},
+		"no others":          {nil, nil, "", ""},
+		"no access":          {[]string{"a", "b"}, map[string]error{"b": network}, "", ""},
+		"dependency refused": {[]string{"a", "c"}, map[string]error{"d": invalid}, "d", ""},
+		"dependent with it too": {
+			[]string{"a", "c"}, map[string]error{"c": conflict, "d": conflict}, "d",
+			" To update the other packages except provider/c, which would be refused too, run `xpkg update provider/a`.",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := review{others: func(_ *terminal.Env, names []string) ([]*operation.Step, error) {
@@ -125,7 +139,9 @@ func TestRefusalOfAnUpdateOfAllNamesTheOthers(t *testing.T) {
 			for _, name := range tc.others {
 				names = append(names, "provider/"+name)
 			}
-			err := o.adviseOthers(&terminal.Env{Stderr: io.Discard}, apply.ErrRefused.New(nil, "x is refused").WithDo("Do."), names, plan)
+			err := o.adviseOthers(
+				&terminal.Env{Stderr: io.Discard}, apply.ErrRefused.New(nil, "x is refused").WithDo("Do."), names, plan,
+			)
 			if got := errcode.From(err).Do; got != "Do."+tc.want {
 				t.Errorf("got %q, want %q", got, "Do."+tc.want)
 			}
@@ -137,9 +153,15 @@ func TestRefusalOfAnUpdateOfAllNamesTheOthers(t *testing.T) {
 func TestPlanCommand(t *testing.T) {
 	to := &planner.Version{Reference: "registry.example.com/a:v2"}
 	for want, p := range map[string]*planner.Plan{
-		"xpkg plan install provider registry.example.com/a:v2 a --out 'my plan.json'": {Operation: planner.Install, Package: planner.Package{Kind: "Provider", Name: "a", To: to}},
-		"xpkg plan update provider/a registry.example.com/a:v2 --out 'my plan.json'":  {Operation: planner.Update, Package: planner.Package{Kind: "Provider", Name: "a", To: to}},
-		"xpkg plan uninstall function/a --out 'my plan.json'":                         {Operation: planner.Uninstall, Package: planner.Package{Kind: "Function", Name: "a"}},
+		"xpkg plan install provider registry.example.com/a:v2 a --out 'my plan.json'": {
+			Operation: planner.Install, Package: planner.Package{Kind: "Provider", Name: "a", To: to},
+		},
+		"xpkg plan update provider/a registry.example.com/a:v2 --out 'my plan.json'": {
+			Operation: planner.Update, Package: planner.Package{Kind: "Provider", Name: "a", To: to},
+		},
+		"xpkg plan uninstall function/a --out 'my plan.json'": {Operation: planner.Uninstall, Package: planner.Package{
+			Kind: "Function", Name: "a",
+		}},
 	} {
 		if got := planAgain(p, "my plan.json"); got != "Make the plan again with `"+want+"`, and review it." {
 			t.Errorf("got %s, want %s", got, want)

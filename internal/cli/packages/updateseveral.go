@@ -18,8 +18,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
 )
 
-// targets parses the packages of the command line. Each target has a name. It reads the cluster only if the meaning of an
-// argument depends on the installed packages.
+// targets parses the packages of the command line. Each target has a name. It reads the cluster only if the meaning of
+// an argument depends on the installed packages.
 func (c *updateArgs) targets(env *terminal.Env, cluster connection.ClusterFlags) ([]inventory.Target, error) {
 	var all *inventory.Inventory
 	load := func() (err error) {
@@ -58,7 +58,8 @@ func (c *updateArgs) targets(env *terminal.Env, cluster connection.ClusterFlags)
 	return targets, nil
 }
 
-// missing returns the arguments that install the only package of the command line, which is not installed, or nil if no reference names it.
+// missing returns the arguments that install the only package of the command line, which is not installed, or nil if no
+// reference names it.
 func (c *updateArgs) missing() *installArgs {
 	targets, err := inventory.ParseTargets(c.Packages, func(inventory.Name) bool { return false })
 	if err != nil || len(targets) != 1 || targets[0].Name != "" {
@@ -74,13 +75,16 @@ func (c *updateArgs) missing() *installArgs {
 }
 
 // steps returns the updates of the named packages, and of dependencies that have to move with them.
-func (c *updateArgs) steps(env *terminal.Env, pl *clusterPlanner, f planFlags, all *inventory.Inventory, targets []inventory.Target) ([]*operation.Step, error) {
+func (c *updateArgs) steps(
+	env *terminal.Env, pl *clusterPlanner, f planFlags, all *inventory.Inventory, targets []inventory.Target,
+) ([]*operation.Step, error) {
 	versions, err := versionsOf(all, targets)
 	if err != nil {
 		return nil, err
 	}
 	var newest lockfile.File
-	if !c.configures() && !c.given() && slices.ContainsFunc(targets, func(t inventory.Target) bool { return t.Ref == "" }) {
+	if !c.configures() && !c.given() &&
+		slices.ContainsFunc(targets, func(t inventory.Target) bool { return t.Ref == "" }) {
 		selected := map[string]string{}
 		for p, version := range versions {
 			selected[inventory.RepositoryOf(p)] = version
@@ -92,7 +96,8 @@ func (c *updateArgs) steps(env *terminal.Env, pl *clusterPlanner, f planFlags, a
 	var out []*operation.Step
 	for _, p := range slices.Backward(all.DependentsFirst()) {
 		to, named := versions[p]
-		if locked, ok := newest.Find(inventory.RepositoryOf(p)); ok && to == "" && locked.Version != inventory.ShortVersion(p.PackageSpec().Package) {
+		if locked, ok := newest.Find(inventory.RepositoryOf(p)); ok && to == "" &&
+			locked.Version != inventory.ShortVersion(p.PackageSpec().Package) {
 			to = locked.Version
 		}
 		if !named && (to == "" || keepsVersion(env, p, to)) {
@@ -159,10 +164,12 @@ func (c *updateArgs) updateAll(env *terminal.Env, r review, f planFlags) error {
 	})
 }
 
-// newestTogether returns one solution with the newest versions of the selected packages, or of all that users installed, and
-// prints notes about newer versions that are not in it. With an error, others are the repositories of the packages that can be updated
-// without those that cause it.
-func newestTogether(env *terminal.Env, pl *clusterPlanner, f planFlags, all *inventory.Inventory, selected map[string]string) (newest lockfile.File, others []string, err error) {
+// newestTogether returns one solution with the newest versions of the selected packages, or of all that users
+// installed, and prints notes about newer versions that are not in it. With an error, others are the repositories of
+// the packages that can be updated without those that cause it.
+func newestTogether(
+	env *terminal.Env, pl *clusterPlanner, f planFlags, all *inventory.Inventory, selected map[string]string,
+) (newest lockfile.File, others []string, err error) {
 	finder, closer, err := dependencies.OpenFinder(env, f.ContentFlags, pl.Client, f.Namespace, all)
 	if err != nil {
 		return lockfile.File{}, nil, err
@@ -193,14 +200,17 @@ func namesOf(all *inventory.Inventory, repositories []string) []string {
 	return out
 }
 
-// keepsVersion reports whether an install object selects the version of a package that could move to another one, and prints
-// a note then. Only the install object can move it.
+// keepsVersion reports whether an install object selects the version of a package that could move to another one, and
+// prints a note then. Only the install object can move it.
 func keepsVersion(env *terminal.Env, p v1.Package, to string) bool {
 	by := p.GetAnnotations()[state.AnnotationInstalledBy]
 	if by == "" || to == "" || to == inventory.ShortVersion(p.PackageSpec().Package) {
 		return false
 	}
-	fmt.Fprintf(env.Stderr, "note: %s is not updated to %s: %s selects its version\n", inventory.ShortName(p), terminal.Safe(to), terminal.Safe(by))
+	fmt.Fprintf(
+		env.Stderr, "note: %s is not updated to %s: %s selects its version\n", inventory.ShortName(p), terminal.Safe(to),
+		terminal.Safe(by),
+	)
 	return true
 }
 

@@ -12,8 +12,8 @@ import (
 // fewInMarkdown is the maximum number of listed objects of each action in Markdown. Forges limit the size of a comment.
 const fewInMarkdown = 100
 
-// WriteMarkdown writes a plan as Markdown for a pull request: the summary first, then the parts that need a decision, and
-// finally the details, folded.
+// WriteMarkdown writes a plan as Markdown for a pull request: the summary first, then the parts that need a decision,
+// and finally the details, folded.
 func WriteMarkdown(w io.Writer, plans ...*planner.Plan) {
 	var b strings.Builder
 	for i, p := range plans {

@@ -38,7 +38,10 @@ type section struct {
 
 // pageOf returns the page of a plan.
 func pageOf(p *planner.Plan, most int) *page {
-	t := &page{heading: fmt.Sprintf("%s %s/%s", p.Verb(), strings.ToLower(p.Package.Kind), p.Package.Name), summary: summary(p), most: most}
+	t := &page{
+		heading: fmt.Sprintf("%s %s/%s", p.Verb(), strings.ToLower(p.Package.Kind), p.Package.Name), summary: summary(p),
+		most: most,
+	}
 	t.version("from", p.Package.From)
 	t.version("to", p.Package.To)
 	t.fields("fields of the package", p.SpecChanges())
@@ -163,8 +166,8 @@ func (t *page) changes(all []plan.Change) {
 	}
 }
 
-// kinds writes the changes of the fields of kinds, the most severe class first, and the safe ones of each kind in one row. They are
-// details if all of them are safe.
+// kinds writes the changes of the fields of kinds, the most severe class first, and the safe ones of each kind in one
+// row. They are details if all of them are safe.
 func (t *page) kinds(title string, all []crddiff.ChangedCRD) {
 	var rows [][]string
 	for _, class := range []crddiff.Class{crddiff.Breaking, crddiff.Care} {
@@ -244,7 +247,9 @@ func (t *page) dependencies(all []planner.Dependency) {
 		var rest []planner.Dependency
 		for _, x := range all {
 			if x.Package == d.Package && x.State == d.State && x.Optional == d.Optional && x.Installed == d.Installed {
-				needs = append(needs, dependency.Dependency{Package: x.Package, Constraint: x.Constraint, Optional: x.Optional, CRD: x.CRD})
+				needs = append(needs, dependency.Dependency{
+					Package: x.Package, Constraint: x.Constraint, Optional: x.Optional, CRD: x.CRD,
+				})
 			} else {
 				rest = append(rest, x)
 			}
@@ -287,7 +292,8 @@ func (t *page) moves(all []planner.AddedPackage) {
 	}
 	t.title("moved with it")
 	for _, b := range all {
-		t.row(v1.ObjectName(b.Kind, b.Name), inventory.ShortVersion(b.From)+" → "+inventory.ShortVersion(b.Reference), "for "+strings.Join(b.RequiredBy, ", "))
+		t.row(v1.ObjectName(b.Kind, b.Name), inventory.ShortVersion(b.From)+" → "+
+			inventory.ShortVersion(b.Reference), "for "+strings.Join(b.RequiredBy, ", "))
 	}
 }
 

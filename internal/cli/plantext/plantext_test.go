@@ -50,8 +50,12 @@ func plans() map[string]*planner.Plan {
 	return map[string]*planner.Plan{
 		"install": {
 			Operation: planner.Install, Package: planner.Package{Kind: "Provider", Name: "boats", To: one},
-			Revisions: []planner.RevisionChange{{Action: planner.CreateRevision, Name: "boats-1", Number: 1, State: v1.RevisionActive}},
-			Objects:   plan.Plan{Changes: append(changes(plan.Create, 13, "boat"), changes(plan.Adopt, 2, "raft")...), Unchanged: 1},
+			Revisions: []planner.RevisionChange{{
+				Action: planner.CreateRevision, Name: "boats-1", Number: 1, State: v1.RevisionActive,
+			}},
+			Objects: plan.Plan{
+				Changes: append(changes(plan.Create, 13, "boat"), changes(plan.Adopt, 2, "raft")...), Unchanged: 1,
+			},
 			Dependencies: []planner.Dependency{
 				{Package: "registry.example.com/water", Constraint: ">=v1", State: "satisfied", Installed: "registry.example.com/water:v1.1.0"},
 				{Package: "registry.example.com/wind", Constraint: ">=v2", State: "incompatible", Installed: "registry.example.com/wind:v1.0.0"},
@@ -61,33 +65,48 @@ func plans() map[string]*planner.Plan {
 			Warnings: []string{"Objects are changed only when these are installed: registry.example.com/harbor."},
 		},
 		"update": {
-			Operation: planner.Update, Package: planner.Package{Kind: "Provider", Name: "boats", From: one, To: two, Object: []byte(`{"spec":{"a":1}}`)},
+			Operation: planner.Update,
+			Package:   planner.Package{Kind: "Provider", Name: "boats", From: one, To: two, Object: []byte(`{"spec":{"a":1}}`)},
 			Revisions: []planner.RevisionChange{
 				{Action: planner.DeactivateRevision, Name: "boats-1", Number: 1, State: v1.RevisionInactive},
 				{Action: planner.CreateRevision, Name: "boats-2", Number: 2, State: v1.RevisionActive},
 				{Action: planner.CollectRevision, Name: "boats-0", State: v1.RevisionInactive},
 			},
-			Objects: plan.Plan{Changes: append(append(owned(changes(plan.TakeOver, 11, "boat"), 3), changes(plan.Correct, 1, "raft")...), changes(plan.Release, 1, "canoe")...)},
+			Objects: plan.Plan{Changes: append(
+				append(owned(changes(plan.TakeOver, 11, "boat"), 3), changes(plan.Correct, 1, "raft")...),
+				changes(plan.Release, 1, "canoe")...,
+			)},
 			KindChanges: []crddiff.ChangedCRD{
 				{Name: "boats.example.com", Changes: []crddiff.Change{
 					{Class: crddiff.Safe, Type: crddiff.DocumentationChanged, Version: "v1", Path: ".spec.size", Reason: "the description changed"},
 					{Class: crddiff.Care, Type: crddiff.EnumValuesRemoved, Version: "v1", Path: ".spec.color", From: "red", Reason: "values are no longer allowed"},
 				}},
-				{Name: "rafts.example.com", Changes: []crddiff.Change{{Class: crddiff.Breaking, Type: crddiff.FieldRemoved, Version: "v1", Path: ".spec.logs", Reason: "the field was removed"}}},
+				{Name: "rafts.example.com", Changes: []crddiff.Change{{
+					Class: crddiff.Breaking, Type: crddiff.FieldRemoved, Version: "v1", Path: ".spec.logs",
+					Reason: "the field was removed",
+				}}},
 			},
 		},
 		"moves": {
-			Operation: planner.Update, Package: planner.Package{Kind: "Provider", Name: "boats", From: one, To: two, Object: []byte(`{"spec":{"a":1}}`)},
-			Objects: plan.Plan{Changes: changes(plan.TakeOver, 1, "boat")},
+			Operation: planner.Update,
+			Package:   planner.Package{Kind: "Provider", Name: "boats", From: one, To: two, Object: []byte(`{"spec":{"a":1}}`)},
+			Objects:   plan.Plan{Changes: changes(plan.TakeOver, 1, "boat")},
 			Dependencies: []planner.Dependency{
 				{Package: "registry.example.com/water", Constraint: ">=v2", State: "incompatible", Installed: "registry.example.com/water:v1.0.0"},
 				{Package: "registry.example.com/wind", Constraint: ">=v2", State: "progressing", Installed: "registry.example.com/wind:v2.0.0"},
 				{Package: "registry.example.com/harbor", State: "missing"},
 			},
 			AddedPackages: []planner.AddedPackage{
-				{Kind: "Provider", Name: "acme-water", From: "registry.example.com/water:v1.0.0", Reference: "registry.example.com/water:v2.0.0", RequiredBy: []string{"registry.example.com/boats", "registry.example.com/harbor"},
-					KindChanges: []crddiff.ChangedCRD{{Name: "wells.example.com", Changes: []crddiff.Change{{Class: crddiff.Breaking, Type: crddiff.FieldRemoved, Version: "v1", Path: ".spec.depth", Reason: "the field was removed"}}}}},
-				{Kind: "Configuration", Reference: "registry.example.com/harbor:v1.0.0", RequiredBy: []string{"registry.example.com/boats"}},
+				{Kind: "Provider", Name: "acme-water", From: "registry.example.com/water:v1.0.0", Reference: "registry.example.com/water:v2.0.0", RequiredBy: []string{
+					"registry.example.com/boats", "registry.example.com/harbor",
+				},
+					KindChanges: []crddiff.ChangedCRD{{Name: "wells.example.com", Changes: []crddiff.Change{{
+						Class: crddiff.Breaking, Type: crddiff.FieldRemoved, Version: "v1", Path: ".spec.depth",
+						Reason: "the field was removed",
+					}}}}},
+				{Kind: "Configuration", Reference: "registry.example.com/harbor:v1.0.0", RequiredBy: []string{
+					"registry.example.com/boats",
+				}},
 			},
 			Breaks: []planner.Broken{
 				{Kind: "Configuration", Name: "fleet", Requires: "registry.example.com/boats", Constraint: "<v2", Installed: "v2"},
@@ -97,7 +116,9 @@ func plans() map[string]*planner.Plan {
 		"refused": {
 			Operation: planner.Install, Package: planner.Package{Kind: "Configuration", Name: "boats", To: one},
 			Objects: plan.Plan{Changes: changes(plan.Create, 1, "boat"), Refusals: []plan.Refusal{
-				{Ref: definitionRef("rafts.example.com"), Holder: "ProviderRevision/other", Reason: "CustomResourceDefinition rafts.example.com belongs to ProviderRevision/other"},
+				{Ref: definitionRef(
+					"rafts.example.com",
+				), Holder: "ProviderRevision/other", Reason: "CustomResourceDefinition rafts.example.com belongs to ProviderRevision/other"},
 			}},
 		},
 		"incompatible": {
@@ -108,10 +129,15 @@ func plans() map[string]*planner.Plan {
 			},
 		},
 		"permissions": {
-			Operation: planner.Update, Package: planner.Package{Kind: "Provider", Name: "boats", From: one, To: two, Object: []byte(`{"spec":{"a":1}}`)},
+			Operation: planner.Update,
+			Package:   planner.Package{Kind: "Provider", Name: "boats", From: one, To: two, Object: []byte(`{"spec":{"a":1}}`)},
 			Permissions: &planner.Permissions{
-				Added:   []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get", "list"}}},
-				Removed: []rbacv1.PolicyRule{{APIGroups: []string{"example.com"}, Resources: []string{"rafts"}, Verbs: []string{"delete"}}},
+				Added: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{
+					"get", "list",
+				}}},
+				Removed: []rbacv1.PolicyRule{{APIGroups: []string{"example.com"}, Resources: []string{"rafts"}, Verbs: []string{
+					"delete",
+				}}},
 			},
 			Objects: plan.Plan{Changes: changes(plan.TakeOver, 1, "boat")},
 		},
@@ -122,8 +148,12 @@ func plans() map[string]*planner.Plan {
 					{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get"}},
 					{APIGroups: []string{""}, Resources: []string{"pods/exec"}, Verbs: []string{"create"}},
 				},
-				Foreign:       []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods/exec"}, Verbs: []string{"create"}}},
-				NeedsApproval: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods/exec"}, Verbs: []string{"create"}}},
+				Foreign: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods/exec"}, Verbs: []string{
+					"create",
+				}}},
+				NeedsApproval: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods/exec"}, Verbs: []string{
+					"create",
+				}}},
 			},
 			Objects: plan.Plan{Unchanged: 1},
 		},
@@ -139,23 +169,31 @@ func plans() map[string]*planner.Plan {
 			Objects: plan.Plan{Changes: changes(plan.Create, 1, "boat")},
 		},
 		"nothing": {
-			Operation: planner.Update, Package: planner.Package{Kind: "Provider", Name: "boats", From: one, To: one, Object: []byte(`{"spec":{}}`)},
+			Operation:     planner.Update,
+			Package:       planner.Package{Kind: "Provider", Name: "boats", From: one, To: one, Object: []byte(`{"spec":{}}`)},
 			Preconditions: planner.Preconditions{Spec: []byte(`{}`)}, Objects: plan.Plan{Unchanged: 3},
 		},
 		"uninstall": {
 			Operation: planner.Uninstall, Package: planner.Package{Kind: "Provider", Name: "boats", From: one},
-			Revisions: []planner.RevisionChange{{Action: planner.CollectRevision, Name: "boats-1", Number: 1, State: v1.RevisionActive}},
+			Revisions: []planner.RevisionChange{{
+				Action: planner.CollectRevision, Name: "boats-1", Number: 1, State: v1.RevisionActive,
+			}},
 			Orphans: []planner.Orphan{
 				{Kind: "Provider", Name: "oar", Reference: "registry.example.com/oar:v1.0.0"},
 				{Kind: "Function", Name: "row", Reference: "registry.example.com/row:v2.1.0", Removed: true},
 			},
-			Objects:         plan.Plan{Changes: append(changes(plan.Delete, 2, "boat"), changes(plan.Leave, 1, "raft")...), Unchanged: 1},
-			CustomResources: []planner.CustomResources{{CRD: "boat00s.example.com", Count: 412}, {CRD: "boat01s.example.com", Unknown: "they may not be listed"}},
+			Objects: plan.Plan{
+				Changes: append(changes(plan.Delete, 2, "boat"), changes(plan.Leave, 1, "raft")...), Unchanged: 1,
+			},
+			CustomResources: []planner.CustomResources{{CRD: "boat00s.example.com", Count: 412}, {
+				CRD: "boat01s.example.com", Unknown: "they may not be listed",
+			}},
 		},
 		"hostile": {
-			Operation: planner.Install, Package: planner.Package{Kind: "Provider", Name: "a\x1b[2Jb", To: &planner.Version{Reference: "x\ny\u202ez"}},
-			Objects:  plan.Plan{Changes: []plan.Change{{Action: plan.Create, Ref: definitionRef("c\td\r\ne")}}},
-			Warnings: []string{"f\n\x07g"},
+			Operation: planner.Install,
+			Package:   planner.Package{Kind: "Provider", Name: "a\x1b[2Jb", To: &planner.Version{Reference: "x\ny\u202ez"}},
+			Objects:   plan.Plan{Changes: []plan.Change{{Action: plan.Create, Ref: definitionRef("c\td\r\ne")}}},
+			Warnings:  []string{"f\n\x07g"},
 		},
 	}
 }
@@ -189,17 +227,20 @@ func TestPlanText(t *testing.T) {
 	}
 }
 
-// Several plans end with their totals, so that the changes of an update of many packages can be judged without reading all
-// of them. A single plan has no totals beside its summary.
+// Several plans end with their totals, so that the changes of an update of many packages can be judged without reading
+// all of them. A single plan has no totals beside its summary.
 func TestSeveralPlansEndWithTotals(t *testing.T) {
 	change := func(o planner.Operation, action plan.Action, class crddiff.Class) *planner.Plan {
 		return &planner.Plan{
 			Operation: o, Package: planner.Package{Kind: "Provider", Name: "p"},
-			Objects:     plan.Plan{Changes: []plan.Change{{Action: action, Ref: plan.Ref{Kind: "CustomResourceDefinition", Name: "a"}}}},
+			Objects: plan.Plan{Changes: []plan.Change{{Action: action, Ref: plan.Ref{
+				Kind: "CustomResourceDefinition", Name: "a",
+			}}}},
 			KindChanges: []crddiff.ChangedCRD{{Name: "a", Changes: []crddiff.Change{{Class: class}}}},
 		}
 	}
-	update, breaking := change(planner.Update, plan.Update, crddiff.Safe), change(planner.Update, plan.Update, crddiff.Breaking)
+	update, breaking := change(planner.Update, plan.Update, crddiff.Safe),
+		change(planner.Update, plan.Update, crddiff.Breaking)
 	remove := change(planner.Uninstall, plan.Delete, crddiff.Safe)
 	remove.KindChanges, remove.CustomResources = nil, []planner.CustomResources{{Count: 3}}
 	var out bytes.Buffer
@@ -218,9 +259,14 @@ func TestSeveralPlansEndWithTotals(t *testing.T) {
 func TestAPackageThatProvidesSeveralKindsIsOneDependency(t *testing.T) {
 	p := &planner.Plan{Operation: planner.Update, Package: planner.Package{Kind: "Provider", Name: "reefs"}}
 	for _, kind := range []string{"", "Tide.reef.test", "Wave.reef.test"} {
-		p.Dependencies = append(p.Dependencies, planner.Dependency{Package: "registry.example.com/tides", Constraint: ">=v1", State: "satisfied", Installed: "registry.example.com/tides:v1", CRD: kind})
+		p.Dependencies = append(p.Dependencies, planner.Dependency{
+			Package: "registry.example.com/tides", Constraint: ">=v1", State: "satisfied",
+			Installed: "registry.example.com/tides:v1", CRD: kind,
+		})
 	}
-	p.Dependencies = append(p.Dependencies, planner.Dependency{Package: "registry.example.com/tides", State: "missing", CRD: "Neap.reef.test"})
+	p.Dependencies = append(p.Dependencies, planner.Dependency{
+		Package: "registry.example.com/tides", State: "missing", CRD: "Neap.reef.test",
+	})
 	want := [][]string{
 		{"satisfied", "registry.example.com/tides >=v1 for Tide.reef.test and Wave.reef.test", ""},
 		{"missing", "registry.example.com/tides for Neap.reef.test", ""},
@@ -237,7 +283,9 @@ func TestSummaryOfAnUpdateWithoutObjects(t *testing.T) {
 		Operation: planner.Update, Package: planner.Package{Kind: v1.ProviderKind, Name: "boats"},
 		Revisions: []planner.RevisionChange{{Action: planner.CreateRevision, Name: "boats-2", State: v1.RevisionActive}},
 	}
-	for withoutRuntime, want := range map[bool]string{false: "The runtime is replaced by the runtime of revision boats-2, ", true: "Revision boats-2 becomes active, "} {
+	for withoutRuntime, want := range map[bool]string{
+		false: "The runtime is replaced by the runtime of revision boats-2, ", true: "Revision boats-2 becomes active, ",
+	} {
 		p.WithoutRuntime = withoutRuntime
 		if got := summary(p); !strings.HasPrefix(got, want) {
 			t.Errorf("got %s, want %s", got, want)
@@ -250,7 +298,9 @@ func TestOverviewOfManyPlans(t *testing.T) {
 	var all []*planner.Plan
 	for i := range 40 {
 		all = append(all, &planner.Plan{
-			Operation: planner.Install, Package: planner.Package{Kind: "Provider", Name: fmt.Sprintf("p%02d", i), To: &planner.Version{Reference: "r.test/p:v1.0.0"}},
+			Operation: planner.Install, Package: planner.Package{
+				Kind: "Provider", Name: fmt.Sprintf("p%02d", i), To: &planner.Version{Reference: "r.test/p:v1.0.0"},
+			},
 		})
 	}
 	from, to := &planner.Version{Reference: "r.test/p:v1.0.0"}, &planner.Version{Reference: "r.test/p:v2.0.0"}
@@ -274,7 +324,8 @@ func TestOverviewOfManyPlans(t *testing.T) {
 			t.Errorf("line %d: got %q, want %q", i, lines[i], want)
 		}
 	}
-	if len(lines) > 40 || !strings.Contains(out.String(), "  and 10 more without consequences to decide about\n") || !strings.Contains(out.String(), "In total 40 packages: ") {
+	if len(lines) > 40 || !strings.Contains(out.String(), "  and 10 more without consequences to decide about\n") ||
+		!strings.Contains(out.String(), "In total 40 packages: ") {
 		t.Errorf("%d lines\n%s", len(lines), out.String())
 	}
 	for _, l := range lines[:31] {

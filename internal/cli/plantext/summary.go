@@ -30,7 +30,8 @@ func summary(p *planner.Plan) string {
 		if name := restarted(p); name != "" && p.WithoutRuntime {
 			parts = []string{"revision " + name + " becomes active, and no object of the package changes"}
 		} else if name != "" {
-			parts = []string{"the runtime is replaced by the runtime of revision " + name + ", and no object of the package changes"}
+			parts = []string{"the runtime is replaced by the runtime of revision " + name +
+				", and no object of the package changes"}
 		}
 	}
 	text := strings.Join(parts, ", ") + "; " + unchanged + "."
@@ -132,7 +133,9 @@ func restarted(p *planner.Plan) string {
 
 // actions returns all actions in display order.
 func actions() []plan.Action {
-	return []plan.Action{plan.Create, plan.Update, plan.Adopt, plan.TakeOver, plan.Correct, plan.Own, plan.Release, plan.Delete, plan.Leave}
+	return []plan.Action{
+		plan.Create, plan.Update, plan.Adopt, plan.TakeOver, plan.Correct, plan.Own, plan.Release, plan.Delete, plan.Leave,
+	}
 }
 
 // sums returns the number of changes for each action.

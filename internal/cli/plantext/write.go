@@ -12,8 +12,8 @@ import (
 // fewOnTerminal is the maximum number of listed objects of each action on a terminal.
 const fewOnTerminal = 10
 
-// Write writes plans as text, with a blank line between them. On a terminal, it truncates long lists, and writes one line for each of many
-// plans.
+// Write writes plans as text, with a blank line between them. On a terminal, it truncates long lists, and writes one
+// line for each of many plans.
 func Write(w io.Writer, plans ...*planner.Plan) {
 	most := 0
 	if terminal.IsTerminal(w) {

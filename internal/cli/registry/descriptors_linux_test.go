@@ -147,8 +147,8 @@ func TestNoClientExhaustsAProcess(t *testing.T) {
 	}
 }
 
-// TestLackOfDescriptorsIsNoDamage takes all descriptors from a server. It refuses requests for the time, unless it needs no file for them, and changes
-// and reports no content as damaged.
+// TestLackOfDescriptorsIsNoDamage takes all descriptors from a server. It refuses requests for the time, unless it
+// needs no file for them, and changes and reports no content as damaged.
 func TestLackOfDescriptorsIsNoDamage(t *testing.T) {
 	p := startProcess(t)
 	repository := "/v2/acme/boats"

@@ -39,10 +39,12 @@ type exportCmd struct {
 // Run writes the pages.
 func (c *exportCmd) Run(env *terminal.Env) error {
 	if len(c.Packages)+len(c.From) == 0 && c.Index == "" {
-		return terminal.ErrUsage.New(nil, "there is nothing to export").WithDo("Name packages, a folder with --from, or an index with --index.")
+		return terminal.ErrUsage.New(nil, "there is nothing to export").
+			WithDo("Name packages, a folder with --from, or an index with --index.")
 	}
 	if c.Versions < 0 || c.Versions > 0 && c.Index == "" {
-		return terminal.ErrUsage.New(nil, "--versions %d is not a number of versions of an index", c.Versions).WithDo("Use --versions with --index only, with a positive number.")
+		return terminal.ErrUsage.New(nil, "--versions %d is not a number of versions of an index", c.Versions).
+			WithDo("Use --versions with --index only, with a positive number.")
 	}
 	task := terminal.StartTask(env.Stderr, "reading packages")
 	defer task.End()
@@ -70,7 +72,10 @@ func (c *exportCmd) Run(env *terminal.Env) error {
 	}
 	task.End()
 	return c.Print(env.Stdout, result, func(w io.Writer) {
-		fmt.Fprintf(w, "Wrote %s of %s into %s.\n", wording.Count(result.Files, "file"), wording.Count(len(versions), "version"), terminal.Safe(c.Dir))
+		fmt.Fprintf(
+			w, "Wrote %s of %s into %s.\n", wording.Count(result.Files, "file"), wording.Count(len(versions), "version"),
+			terminal.Safe(c.Dir),
+		)
 	})
 }
 
@@ -85,9 +90,12 @@ func (c *exportCmd) create() (*os.Root, error) {
 	}
 	if len(entries) > 0 {
 		isComplete := slices.ContainsFunc(entries, func(e os.DirEntry) bool { return e.Name() == export.StartPage })
-		failed := terminal.ErrUsage.New(nil, "the folder %s is not empty", terminal.Safe(c.Dir)).WithDo("Name an empty folder, or one that does not exist.")
+		failed := terminal.ErrUsage.New(nil, "the folder %s is not empty", terminal.Safe(c.Dir)).
+			WithDo("Name an empty folder, or one that does not exist.")
 		if !isComplete {
-			failed = failed.WithDo("Name an empty folder, or one that does not exist. If this folder is an export that did not end, delete it.")
+			failed = failed.WithDo(
+				"Name an empty folder, or one that does not exist. If this folder is an export that did not end, delete it.",
+			)
 		}
 		return nil, failed
 	}
@@ -125,7 +133,8 @@ func (c *exportCmd) pull(env *terminal.Env, reference string) (folder.Version, e
 		return folder.Version{}, err
 	}
 	if from.Kind != location.Registry {
-		return folder.Version{}, terminal.ErrUsage.New(nil, "%s is not a reference in a registry", terminal.Safe(reference)).WithDo("Use --from for files.")
+		return folder.Version{}, terminal.ErrUsage.New(nil, "%s is not a reference in a registry", terminal.Safe(reference)).
+			WithDo("Use --from for files.")
 	}
 	v := folder.Version{Repository: from.Ref.Name(), Tag: cmp.Or(from.Ref.Tag, from.Ref.Digest.Short())}
 	return v, c.readArtifact(env, from, &v)

@@ -13,7 +13,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
-// readIndex reads the versions of all packages of an index, by their digests, and sets the owners of API groups and the deleted versions in the options.
+// readIndex reads the versions of all packages of an index, by their digests, and sets the owners of API groups and the
+// deleted versions in the options.
 func (c *exportCmd) readIndex(env *terminal.Env, options *folder.Options) ([]folder.Version, error) {
 	all, err := c.openIndex(env)
 	if err != nil {
@@ -46,7 +47,10 @@ func (c *exportCmd) readIndex(env *terminal.Env, options *folder.Options) ([]fol
 				return nil, err
 			}
 			// An index contains the packages of many publishers: the content of one must not prevent the pages of the others.
-			fmt.Fprintf(env.Stderr, "warning: %s:%s is left out: %s\n", terminal.Safe(h.Repository), terminal.Safe(indexed.Tag), terminal.Safe(err.Error()))
+			fmt.Fprintf(
+				env.Stderr, "warning: %s:%s is left out: %s\n", terminal.Safe(h.Repository), terminal.Safe(indexed.Tag),
+				terminal.Safe(err.Error()),
+			)
 		}
 	}
 	if len(out) == 0 {

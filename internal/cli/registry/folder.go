@@ -15,7 +15,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
-// readFolder reads the packages of a folder: files REPOSITORY/TAG.xpkg, and folders REPOSITORY/TAG with a crossplane.yaml.
+// readFolder reads the packages of a folder: files REPOSITORY/TAG.xpkg, and folders REPOSITORY/TAG with a
+// crossplane.yaml.
 func (c *exportCmd) readFolder(env *terminal.Env, dir string) ([]folder.Version, error) {
 	var out []folder.Version
 	err := filepath.WalkDir(dir, func(name string, entry fs.DirEntry, err error) error {
@@ -44,7 +45,8 @@ func (c *exportCmd) readFolder(env *terminal.Env, dir string) ([]folder.Version,
 		return nil, err
 	}
 	if len(out) == 0 {
-		return nil, terminal.ErrUsage.New(nil, "the folder %s contains no package", terminal.Safe(dir)).WithDo("Place packages as REPOSITORY/TAG.xpkg below it.")
+		return nil, terminal.ErrUsage.New(nil, "the folder %s contains no package", terminal.Safe(dir)).
+			WithDo("Place packages as REPOSITORY/TAG.xpkg below it.")
 	}
 	return out, nil
 }

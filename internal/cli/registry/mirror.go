@@ -42,7 +42,10 @@ func (c *mirrorCmd) Run(env *terminal.Env) (err error) {
 	defer client.Close()
 	task := terminal.StartTask(env.Stderr, "copying packages to %s", c.To)
 	defer task.End()
-	o := mirror.Options{Client: client, Target: c.To, Kinds: c.Kinds, Verify: c.Verify, Records: p.Store(), Progress: func(reference string) { task.Set("%s", reference) }}
+	o := mirror.Options{
+		Client: client, Target: c.To, Kinds: c.Kinds, Verify: c.Verify, Records: p.Store(),
+		Progress: func(reference string) { task.Set("%s", reference) },
+	}
 	keys, err := c.Keys(env.Context)
 	if err != nil {
 		return err
@@ -66,7 +69,11 @@ func (c *mirrorCmd) Run(env *terminal.Env) (err error) {
 	}
 	task.End()
 	if isOwn {
-		fmt.Fprintf(env.Stderr, "note: %s is the index that the registry publishes itself; the index of the source was not copied. Add a prefix to --to to copy it, too.\n", terminal.Safe(index.String()))
+		fmt.Fprintf(
+			env.Stderr,
+			"note: %s is the index that the registry publishes itself; the index of the source was not copied. Add a prefix to --to to copy it, too.\n",
+			terminal.Safe(index.String()),
+		)
 	}
 	return errors.Join(unreadable, describe(env, result, c.To, index))
 }

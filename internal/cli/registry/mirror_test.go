@@ -18,9 +18,10 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 )
 
-// TestAMirrorOmitsWhatItCannotRead mirrors packages that the source denies or does not have, one without its blobs, one with damaged blobs, one whose list of
-// versions is damaged, and one without a version. The mirror gets
-// everything else, with the statuses and the index, and the run fails with all of them. When they can be read, the next run copies the rest.
+// TestAMirrorOmitsWhatItCannotRead mirrors packages that the source denies or does not have, one without its blobs, one
+// with damaged blobs, one whose list of versions is damaged, and one without a version. The mirror gets everything
+// else, with the statuses and the index, and the run fails with all of them. When they can be read, the next run copies
+// the rest.
 func TestAMirrorOmitsWhatItCannotRead(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	start := func(fails func(*http.Request) int) string {
@@ -41,7 +42,9 @@ func TestAMirrorOmitsWhatItCannotRead(t *testing.T) {
 		})).URL, "http://")
 	}
 	var damaged atomic.Bool
-	missing := map[string]int{"/v2/acme/denied/": http.StatusForbidden, "/v2/acme/gone/": http.StatusNotFound, "/v2/acme/empty/blobs/": http.StatusNotFound,
+	missing := map[string]int{
+		"/v2/acme/denied/": http.StatusForbidden, "/v2/acme/gone/": http.StatusNotFound,
+		"/v2/acme/empty/blobs/":   http.StatusNotFound,
 		"/v2/acme/spoiled/blobs/": http.StatusOK, "/v2/acme/torn/": http.StatusInternalServerError}
 	source := start(func(r *http.Request) int {
 		for prefix, code := range missing {
@@ -56,9 +59,13 @@ func TestAMirrorOmitsWhatItCannotRead(t *testing.T) {
 	t.Cleanup(client.Close)
 	build := []string{"index", "build", source + "/index:main"}
 	digests := map[string]oci.Digest{}
-	for _, version := range []string{"boats:v1.0.0", "boats:v1.1.0", "denied:v1.0.0", "empty:v1.0.0", "gone:v1.0.0", "rafts:v1.0.0", "spoiled:v1.0.0", "torn:v1.0.0"} {
+	for _, version := range []string{
+		"boats:v1.0.0", "boats:v1.1.0", "denied:v1.0.0", "empty:v1.0.0", "gone:v1.0.0", "rafts:v1.0.0", "spoiled:v1.0.0",
+		"torn:v1.0.0",
+	} {
 		name, tag, _ := strings.Cut(version, ":")
-		stream := "apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: " + name + "-" + strings.ReplaceAll(tag, ".", "-") + "}\n"
+		stream := "apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: " + name + "-" +
+			strings.ReplaceAll(tag, ".", "-") + "}\n"
 		digest, err := publish.Package(t.Context(), source+"/acme/"+version, []byte(stream))
 		if err != nil {
 			t.Fatal(err)
@@ -67,7 +74,9 @@ func TestAMirrorOmitsWhatItCannotRead(t *testing.T) {
 		build = append(build, "--repository", source+"/acme/"+name)
 	}
 	for _, version := range []string{"boats:v1.0.0", "rafts:v1.0.0"} {
-		if _, err := packagestatus.Write(t.Context(), client, oci.MustParseReference(source+"/acme/"+version), catalog.Status{State: catalog.Yanked}); err != nil {
+		if _, err := packagestatus.Write(t.Context(), client, oci.MustParseReference(source+"/acme/"+version), catalog.Status{
+			State: catalog.Yanked,
+		}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -77,17 +86,23 @@ func TestAMirrorOmitsWhatItCannotRead(t *testing.T) {
 	run := []string{"registry", "mirror", source + "/index:main", "--to", target}
 	for range 2 {
 		code, stdout, stderr := command.Output(t, run...)
-		if code != 5 || !strings.Contains(stdout, "Copied ") || !strings.Contains(stderr, "MirrorUnreadable: cannot copy 6 packages: "+source+"/acme/boats:v1.1.0 (") || !strings.Contains(stderr, "may read") {
+		if code != 5 || !strings.Contains(stdout, "Copied ") ||
+			!strings.Contains(stderr, "MirrorUnreadable: cannot copy 6 packages: "+source+"/acme/boats:v1.1.0 (") ||
+			!strings.Contains(stderr, "may read") {
 			t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
 		}
-		for _, name := range []string{"/acme/denied (", "/acme/empty:v1.0.0 (", "/acme/gone (", "/acme/spoiled:v1.0.0 (", "/acme/torn ("} {
+		for _, name := range []string{
+			"/acme/denied (", "/acme/empty:v1.0.0 (", "/acme/gone (", "/acme/spoiled:v1.0.0 (", "/acme/torn (",
+		} {
 			if !strings.Contains(stderr, source+name) {
 				t.Errorf("the error does not name %s: %s", name, stderr)
 			}
 		}
 	}
 	for _, version := range []string{"boats:v1.0.0", "rafts:v1.0.0"} {
-		status, err := packagestatus.Read(t.Context(), client, oci.MustParseReference(target+"/acme/"+version).WithDigest(digests[version]))
+		status, err := packagestatus.Read(
+			t.Context(), client, oci.MustParseReference(target+"/acme/"+version).WithDigest(digests[version]),
+		)
 		if err != nil || status == nil || status.State != catalog.Yanked {
 			t.Errorf("the status of %s in the mirror: %+v, %v", version, status, err)
 		}
@@ -96,7 +111,8 @@ func TestAMirrorOmitsWhatItCannotRead(t *testing.T) {
 	damaged.Store(false)
 	command.Run(t, run...)
 	for version, digest := range digests {
-		if got, err := client.Resolve(t.Context(), oci.MustParseReference(target+"/acme/"+version)); err != nil || got.Digest != digest {
+		if got, err := client.Resolve(t.Context(), oci.MustParseReference(target+"/acme/"+version)); err != nil ||
+			got.Digest != digest {
 			t.Errorf("%s in the mirror: %v", version, err)
 		}
 	}

@@ -72,21 +72,29 @@ func (c *pruneCmd) Run(env *terminal.Env) (err error) {
 	}
 	candidates, kept := retention.Select(index, rules, unfinished)
 	for _, v := range kept {
-		fmt.Fprintf(env.Stderr, "note: %s is kept, although its status states that it was deleted: %s. Run `xpkg registry unyank %[1]s` to make it available again.\n",
+		fmt.Fprintf(env.Stderr,
+			"note: %s is kept, although its status states that it was deleted: %s. Run `xpkg registry unyank %[1]s` to make it available again.\n",
 			terminal.Safe(v.Repository+":"+v.Tag), terminal.Safe(string(v.Why)))
 	}
 	all := len(candidates)
-	candidates = slices.DeleteFunc(candidates, func(v retention.Candidate) bool { return !isIn(ref.Registry, v.Repository) })
+	candidates = slices.DeleteFunc(
+		candidates, func(v retention.Candidate) bool { return !isIn(ref.Registry, v.Repository) },
+	)
 	if omitted := all - len(candidates); omitted > 0 {
-		fmt.Fprintf(env.Stderr, "note: %s omitted, in other registries than %s; prune an index of each registry\n", wording.Count(omitted, "version"), ref.Registry)
+		fmt.Fprintf(
+			env.Stderr, "note: %s omitted, in other registries than %s; prune an index of each registry\n",
+			wording.Count(omitted, "version"), ref.Registry,
+		)
 	}
 	return c.prune(env, client, candidates, denied)
 }
 
-// own returns the packages in the registry of an index. It fails if there are only packages in other registries, as in the index of a mirror: then the user
-// could mean either registry.
+// own returns the packages in the registry of an index. It fails if there are only packages in other registries, as in
+// the index of a mirror: then the user could mean either registry.
 func (c *pruneCmd) own(ref oci.Reference, index *catalog.Catalog) ([]catalog.History, error) {
-	own := slices.DeleteFunc(slices.Clone(index.Histories), func(h catalog.History) bool { return !isIn(ref.Registry, h.Repository) })
+	own := slices.DeleteFunc(
+		slices.Clone(index.Histories), func(h catalog.History) bool { return !isIn(ref.Registry, h.Repository) },
+	)
 	if len(own) > 0 || len(index.Histories) == 0 {
 		return own, nil
 	}
@@ -95,8 +103,13 @@ func (c *pruneCmd) own(ref oci.Reference, index *catalog.Catalog) ([]catalog.His
 	if named, err := oci.ParseReference(index.Config.Name, oci.ParseOptions{}); err == nil && named.Registry == other {
 		right = named.WithTag(ref.Tag).String()
 	}
-	return nil, terminal.ErrUsage.New(nil, "the index %s is in the registry %s, and its packages are in %s", c.Index, ref.Registry, other).
-		WithDo("To delete prereleases there, run `xpkg registry prune %s`. To delete them in %s, name an index of the packages there: that of its server, such as %[2]s/index:main, or one that `xpkg index build` has made.", right, ref.Registry)
+	return nil, terminal.ErrUsage.New(
+		nil, "the index %s is in the registry %s, and its packages are in %s", c.Index, ref.Registry, other,
+	).
+		WithDo(
+			"To delete prereleases there, run `xpkg registry prune %s`. To delete them in %s, name an index of the packages there: that of its server, such as %[2]s/index:main, or one that `xpkg index build` has made.",
+			right, ref.Registry,
+		)
 }
 
 // isIn reports whether a repository is in a registry.
@@ -131,9 +144,11 @@ func dateOf(t time.Time) string {
 	return t.Format(time.DateOnly)
 }
 
-// prune checks each candidate immediately before it is deleted, because the registry is in use. It omits the repositories that the user may not read or
-// change, and fails with them at the end.
-func (c *pruneCmd) prune(env *terminal.Env, client *remote.Client, candidates []retention.Candidate, denied []retention.Denied) error {
+// prune checks each candidate immediately before it is deleted, because the registry is in use. It omits the
+// repositories that the user may not read or change, and fails with them at the end.
+func (c *pruneCmd) prune(
+	env *terminal.Env, client *remote.Client, candidates []retention.Candidate, denied []retention.Denied,
+) error {
 	count := 0
 	var refused error
 	for i, v := range candidates {
@@ -165,7 +180,11 @@ func (c *pruneCmd) prune(env *terminal.Env, client *remote.Client, candidates []
 		}
 		count++
 		if v.Status != nil && v.Status.State == catalog.Removed && !c.Yes {
-			fmt.Fprintf(env.Stderr, "note: the deletion of %s was interrupted, or it was pushed again since; to keep it, name a lock file that contains it with --lock\n", name)
+			fmt.Fprintf(
+				env.Stderr,
+				"note: the deletion of %s was interrupted, or it was pushed again since; to keep it, name a lock file that contains it with --lock\n",
+				name,
+			)
 		}
 		if _, err := fmt.Fprintf(env.Stdout, "%s  %s  %s\n", name, v.Digest.Short(), dateOf(v.Created)); err != nil {
 			return err
@@ -175,9 +194,13 @@ func (c *pruneCmd) prune(env *terminal.Env, client *remote.Client, candidates []
 		return refused // The registry may allow no deletion at all.
 	}
 	if c.Yes {
-		fmt.Fprintf(env.Stderr, "Deleted %s. The garbage collection of the registry frees the space.\n", wording.Count(count, "version"))
+		fmt.Fprintf(
+			env.Stderr, "Deleted %s. The garbage collection of the registry frees the space.\n", wording.Count(count, "version"),
+		)
 	} else {
-		fmt.Fprintf(env.Stderr, "Would delete %s. Nothing was changed; --yes deletes them.\n", wording.Count(count, "version"))
+		fmt.Fprintf(
+			env.Stderr, "Would delete %s. Nothing was changed; --yes deletes them.\n", wording.Count(count, "version"),
+		)
 	}
 	return errDenied(denied)
 }
@@ -192,15 +215,21 @@ func errDenied(denied []retention.Denied) error {
 		names = append(names, d.Repository)
 	}
 	const most = 10
-	return remote.ErrUnauthorized.New(denied[0].Err, "cannot prune %s: %s", wording.Count(len(names), "repository"), wording.Few(names, most, ", ")).
-		WithDo("All other repositories are done. Run the command again as a user who may delete versions and change their status there (`xpkg login`), or leave these repositories to their owners.")
+	return remote.ErrUnauthorized.New(
+		denied[0].Err, "cannot prune %s: %s", wording.Count(len(names), "repository"), wording.Few(names, most, ", "),
+	).
+		WithDo(
+			"All other repositories are done. Run the command again as a user who may delete versions and change their status there (`xpkg login`), or leave these repositories to their owners.",
+		)
 }
 
 // interrupted prints what a run has done that fails at the first of the given versions, and returns the error.
 func (c *pruneCmd) interrupted(env *terminal.Env, deleted int, rest []retention.Candidate, err error) error {
 	if c.Yes {
-		fmt.Fprintf(env.Stderr, "note: deleted %s, stopped at %s, and did not reach %s; run `xpkg index update %s` and this command again to continue\n",
-			wording.Count(deleted, "version"), terminal.Safe(rest[0].Repository+":"+rest[0].Tag), wording.Count(len(rest)-1, "other version"), terminal.Safe(c.Index))
+		fmt.Fprintf(env.Stderr,
+			"note: deleted %s, stopped at %s, and did not reach %s; run `xpkg index update %s` and this command again to continue\n",
+			wording.Count(deleted, "version"), terminal.Safe(rest[0].Repository+":"+rest[0].Tag),
+			wording.Count(len(rest)-1, "other version"), terminal.Safe(c.Index))
 	}
 	return err
 }

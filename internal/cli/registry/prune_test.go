@@ -14,7 +14,8 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/testing/publish"
 )
 
-// startRegistry starts a registry that allows deletions, and returns its host. It does not serve a request to which refuse responds.
+// startRegistry starts a registry that allows deletions, and returns its host. It does not serve a request to which
+// refuse responds.
 func startRegistry(t *testing.T, refuse func(w http.ResponseWriter, r *http.Request) bool) string {
 	t.Helper()
 	images := localregistry.New(t)
@@ -36,8 +37,8 @@ func refuseDeletions(works func() bool) func(w http.ResponseWriter, r *http.Requ
 	}
 }
 
-// TestAnInterruptedPruneContinues lets the registry fail at the second deletion. The run states what it has done, and the next one deletes also the version
-// whose status states its deletion already.
+// TestAnInterruptedPruneContinues lets the registry fail at the second deletion. The run states what it has done, and
+// the next one deletes also the version whose status states its deletion already.
 func TestAnInterruptedPruneContinues(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	var deletions atomic.Int32
@@ -45,7 +46,8 @@ func TestAnInterruptedPruneContinues(t *testing.T) {
 	host := startRegistry(t, refuseDeletions(func() bool { return deletions.Add(1) == 1 || works.Load() }))
 	repository, index := host+"/acme/boats", host+"/index:main"
 	for _, tag := range []string{"v1.0.0-rc.1", "v1.0.0-rc.2", "v1.0.0-rc.3", "v1.0.0"} {
-		if _, err := publish.Package(t.Context(), repository+":"+tag, []byte("apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: b"+tag[6:]+"}\n")); err != nil {
+		if _, err := publish.Package(t.Context(), repository+":"+
+			tag, []byte("apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: b"+tag[6:]+"}\n")); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -53,16 +55,19 @@ func TestAnInterruptedPruneContinues(t *testing.T) {
 	prune := []string{"registry", "prune", index, "--undated", "--keep", "0", "--yes"}
 	code, stdout, stderr := command.Output(t, prune...)
 	if code == 0 || strings.Count(stdout, "\n") != 1 || !strings.Contains(stdout, "rc.1 ") ||
-		!strings.Contains(stderr, "note: deleted 1 version, stopped at "+repository+":v1.0.0-rc.2, and did not reach 1 other version; run `xpkg index update "+index+"`") {
+		!strings.Contains(stderr, "note: deleted 1 version, stopped at "+repository+
+			":v1.0.0-rc.2, and did not reach 1 other version; run `xpkg index update "+index+"`") {
 		t.Fatalf("exit code %d\n%s%s", code, stdout, stderr)
 	}
 	works.Store(true)
 	command.Run(t, "index", "update", index)
-	if code, stdout, stderr = command.Output(t, prune[:len(prune)-1]...); code != 0 || !strings.Contains(stderr, "note: the deletion of "+repository+":v1.0.0-rc.2 was interrupted") {
+	if code, stdout, stderr = command.Output(t, prune[:len(prune)-1]...); code != 0 ||
+		!strings.Contains(stderr, "note: the deletion of "+repository+":v1.0.0-rc.2 was interrupted") {
 		t.Errorf("without --yes: exit code %d\n%s%s", code, stdout, stderr)
 	}
 	code, stdout, stderr = command.Output(t, prune...)
-	if code != 0 || strings.Count(stdout, "\n") != 2 || !strings.Contains(stdout, "rc.2 ") || !strings.Contains(stdout, "rc.3 ") {
+	if code != 0 || strings.Count(stdout, "\n") != 2 || !strings.Contains(stdout, "rc.2 ") ||
+		!strings.Contains(stdout, "rc.3 ") {
 		t.Fatalf("the next run: exit code %d\n%s%s", code, stdout, stderr)
 	}
 	command.Run(t, "index", "update", index)
@@ -71,15 +76,16 @@ func TestAnInterruptedPruneContinues(t *testing.T) {
 	}
 }
 
-// TestAnInterruptedDeletionObservesTheRules lets a run end between the status and the deletion of a version. The next runs keep it for a lock file, and after its
-// status has changed.
+// TestAnInterruptedDeletionObservesTheRules lets a run end between the status and the deletion of a version. The next
+// runs keep it for a lock file, and after its status has changed.
 func TestAnInterruptedDeletionObservesTheRules(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	var works atomic.Bool
 	host := startRegistry(t, refuseDeletions(works.Load))
 	repository, index := host+"/acme/boats", host+"/index:main"
 	for _, tag := range []string{"v1.0.0-rc.1", "v1.0.0"} {
-		if _, err := publish.Package(t.Context(), repository+":"+tag, []byte("apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: b"+tag[6:]+"}\n")); err != nil {
+		if _, err := publish.Package(t.Context(), repository+":"+
+			tag, []byte("apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: b"+tag[6:]+"}\n")); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -93,7 +99,9 @@ func TestAnInterruptedDeletionObservesTheRules(t *testing.T) {
 	works.Store(true)
 	command.Run(t, "index", "update", index)
 	code, stdout, stderr := command.Output(t, append(prune, "--lock", lock)...)
-	if code != 0 || stdout != "" || !strings.Contains(stderr, "note: "+repository+":v1.0.0-rc.1 is kept, although its status states that it was deleted: a lock file contains it. Run `xpkg registry unyank "+repository+":v1.0.0-rc.1`") {
+	if code != 0 || stdout != "" || !strings.Contains(stderr, "note: "+repository+
+		":v1.0.0-rc.1 is kept, although its status states that it was deleted: a lock file contains it. Run `xpkg registry unyank "+
+		repository+":v1.0.0-rc.1`") {
 		t.Errorf("with the lock file: exit code %d\n%s%s", code, stdout, stderr)
 	}
 	command.Run(t, "registry", "unyank", repository+":v1.0.0-rc.1")
@@ -104,7 +112,8 @@ func TestAnInterruptedDeletionObservesTheRules(t *testing.T) {
 	command.Run(t, "inspect", repository+":v1.0.0-rc.1")
 }
 
-// TestPruneContinuesAfterARepositoryOfOthers denies the access to the first of two repositories, at each of the requests.
+// TestPruneContinuesAfterARepositoryOfOthers denies the access to the first of two repositories, at each of the
+// requests.
 func TestPruneContinuesAfterARepositoryOfOthers(t *testing.T) {
 	for name, isDenied := range map[string]func(*http.Request) bool{
 		"read":       func(r *http.Request) bool { return r.Method == http.MethodHead || r.Method == http.MethodGet },
@@ -125,7 +134,10 @@ func TestPruneContinuesAfterARepositoryOfOthers(t *testing.T) {
 			others, own, index := host+"/acme/boats", host+"/own/boats", host+"/index:main"
 			for _, repository := range []string{others, own} {
 				for _, tag := range []string{"v1.0.0-rc.1", "v1.0.0-rc.2", "v1.0.0"} {
-					if _, err := publish.Package(t.Context(), repository+":"+tag, []byte("apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: b"+tag[6:]+"}\n")); err != nil {
+					if _, err := publish.Package(
+						t.Context(), repository+":"+tag,
+						[]byte("apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: b"+tag[6:]+"}\n"),
+					); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -133,7 +145,8 @@ func TestPruneContinuesAfterARepositoryOfOthers(t *testing.T) {
 			command.Run(t, "index", "build", index, "--repository", others, "--repository", own)
 			denies.Store(true)
 			code, stdout, stderr := command.Output(t, "registry", "prune", index, "--undated", "--keep", "0", "--yes")
-			if code != 6 || strings.Count(stdout, own+":v1.0.0-rc.") != 2 || strings.Contains(stdout, others) || !strings.Contains(stderr, "Deleted 2 versions.") ||
+			if code != 6 || strings.Count(stdout, own+":v1.0.0-rc.") != 2 || strings.Contains(stdout, others) ||
+				!strings.Contains(stderr, "Deleted 2 versions.") ||
 				!strings.Contains(stderr, "cannot prune 1 repository: "+others) {
 				t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
 			}
@@ -143,7 +156,8 @@ func TestPruneContinuesAfterARepositoryOfOthers(t *testing.T) {
 	}
 }
 
-// TestPruneContinuesAfterAPackageWithTooManyArtifacts keeps the version to which more artifacts refer than a client reads, and deletes that of another package.
+// TestPruneContinuesAfterAPackageWithTooManyArtifacts keeps the version to which more artifacts refer than a client
+// reads, and deletes that of another package.
 func TestPruneContinuesAfterAPackageWithTooManyArtifacts(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	host := startRegistry(t, func(w http.ResponseWriter, r *http.Request) bool {
@@ -158,7 +172,8 @@ func TestPruneContinuesAfterAPackageWithTooManyArtifacts(t *testing.T) {
 	for _, name := range []string{"boats", "rafts"} {
 		build = append(build, "--repository", host+"/acme/"+name)
 		for _, tag := range []string{"v1.0.0-rc.1", "v1.0.0"} {
-			stream := "apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: " + name + "-" + strings.ReplaceAll(tag, ".", "-") + "}\n"
+			stream := "apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: " + name + "-" +
+				strings.ReplaceAll(tag, ".", "-") + "}\n"
 			if _, err := publish.Package(t.Context(), host+"/acme/"+name+":"+tag, []byte(stream)); err != nil {
 				t.Fatal(err)
 			}
@@ -172,29 +187,35 @@ func TestPruneContinuesAfterAPackageWithTooManyArtifacts(t *testing.T) {
 	}
 }
 
-// TestPruneDeletesInTheRegistryOfTheIndexOnly prunes the index of a mirror, whose packages are those of the source, and then an index of packages of both
-// registries.
+// TestPruneDeletesInTheRegistryOfTheIndexOnly prunes the index of a mirror, whose packages are those of the source, and
+// then an index of packages of both registries.
 func TestPruneDeletesInTheRegistryOfTheIndexOnly(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	never := func(http.ResponseWriter, *http.Request) bool { return false }
 	source, mirror := startRegistry(t, never), startRegistry(t, never)
 	for _, tag := range []string{"v1.0.0-rc.1", "v1.0.0"} {
-		if _, err := publish.Package(t.Context(), source+"/acme/boats:"+tag, []byte("apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: b"+tag[6:]+"}\n")); err != nil {
+		if _, err := publish.Package(t.Context(), source+"/acme/boats:"+
+			tag, []byte("apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: b"+tag[6:]+"}\n")); err != nil {
 			t.Fatal(err)
 		}
 	}
 	command.Run(t, "index", "build", source+"/index:main", "--repository", source+"/acme/boats")
 	command.Run(t, "registry", "mirror", source+"/index:main", "--to", mirror+"/mir")
 	rules := []string{"--undated", "--keep", "0", "--yes"}
-	code, stdout, stderr := command.Output(t, append([]string{"registry", "prune", mirror + "/mir/index:main"}, rules...)...)
-	if code != 3 || stdout != "" || !strings.Contains(stderr, "its packages are in "+source) || !strings.Contains(stderr, "`xpkg registry prune "+source+"/index:main`") {
+	code, stdout, stderr := command.Output(
+		t, append([]string{"registry", "prune", mirror + "/mir/index:main"}, rules...)...,
+	)
+	if code != 3 || stdout != "" || !strings.Contains(stderr, "its packages are in "+source) ||
+		!strings.Contains(stderr, "`xpkg registry prune "+source+"/index:main`") {
 		t.Errorf("the index of a mirror: exit code %d\n%s%s", code, stdout, stderr)
 	}
 	command.Run(t, "inspect", source+"/acme/boats:v1.0.0-rc.1")
 
-	command.Run(t, "index", "build", mirror+"/both:main", "--repository", source+"/acme/boats", "--repository", mirror+"/mir/acme/boats")
+	command.Run(t, "index", "build", mirror+"/both:main", "--repository", source+"/acme/boats", "--repository", mirror+
+		"/mir/acme/boats")
 	code, stdout, stderr = command.Output(t, append([]string{"registry", "prune", mirror + "/both:main"}, rules...)...)
-	if code != 0 || !strings.HasPrefix(stdout, mirror+"/mir/acme/boats:v1.0.0-rc.1 ") || strings.Count(stdout, "\n") != 1 ||
+	if code != 0 || !strings.HasPrefix(stdout, mirror+"/mir/acme/boats:v1.0.0-rc.1 ") ||
+		strings.Count(stdout, "\n") != 1 ||
 		!strings.Contains(stderr, "note: 1 version omitted, in other registries than "+mirror) {
 		t.Errorf("an index of both registries: exit code %d\n%s%s", code, stdout, stderr)
 	}

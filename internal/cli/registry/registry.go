@@ -1,5 +1,5 @@
-// Package registry contains the commands of registries of packages: the server, its tokens, and the status of versions in any
-// registry.
+// Package registry contains the commands of registries of packages: the server, its tokens, and the status of versions
+// in any registry.
 package registry
 
 // RegistryCmd implements `xpkg registry`.

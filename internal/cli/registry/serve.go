@@ -80,7 +80,9 @@ func (c *serveCmd) certificates() ([]tls.Certificate, error) {
 }
 
 func (c *serveCmd) open(ctx context.Context, address string, log *slog.Logger) (*registry.Server, error) {
-	o := registry.Options{Dir: c.Folder, Host: c.Host, URL: c.URL, MaxUpload: int64(c.MaxUploadSize), Log: log, Pages: pages.New, Texts: c.Texts}
+	o := registry.Options{Dir: c.Folder, Host: c.Host, URL: c.URL, MaxUpload: int64(
+		c.MaxUploadSize,
+	), Log: log, Pages: pages.New, Texts: c.Texts}
 	if err := c.checkRepositories(); err != nil {
 		return nil, err
 	}
@@ -112,11 +114,13 @@ func (c *serveCmd) open(ctx context.Context, address string, log *slog.Logger) (
 // checkRepositories fails unless --repository names repositories of the backend.
 func (c *serveCmd) checkRepositories() error {
 	if c.Backend == "" && (len(c.Repository) > 0 || c.PublishIndex) {
-		return terminal.ErrUsage.New(nil, "--repository and --publish-index need --backend").WithDo("Name the registry behind the server with --backend, such as --backend ghcr.io.")
+		return terminal.ErrUsage.New(nil, "--repository and --publish-index need --backend").
+			WithDo("Name the registry behind the server with --backend, such as --backend ghcr.io.")
 	}
 	for _, r := range c.Repository {
 		if !access.ValidRepository(r) || strings.HasPrefix(r, c.Backend+"/") {
-			return terminal.ErrUsage.New(nil, "--repository %q is not a repository of the backend", r).WithDo("Write it without the host and without a tag, such as acme/boats.")
+			return terminal.ErrUsage.New(nil, "--repository %q is not a repository of the backend", r).
+				WithDo("Write it without the host and without a tag, such as acme/boats.")
 		}
 	}
 	return nil
@@ -134,22 +138,30 @@ func (c *serveCmd) backend(ctx context.Context) (*registry.BackendOptions, error
 	}
 	settings := o.Hosts[flags.APIHost(host)]
 	transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // The type is documented.
-	transport.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: o.RootCAs, InsecureSkipVerify: settings.SkipVerify}
+	transport.TLSClientConfig = &tls.Config{
+		MinVersion: tls.VersionTLS12, RootCAs: o.RootCAs, InsecureSkipVerify: settings.SkipVerify,
+	}
 	if settings.RootCAs != nil {
 		transport.TLSClientConfig.RootCAs = settings.RootCAs
 	}
 	in, err := cluster.Detect()
 	if err != nil {
 		return nil, registry.ErrServer.New(err, "cannot use the ServiceAccount of the Pod").
-			WithDo("Mount the token of its ServiceAccount, or none (automountServiceAccountToken: false) if this is the only server in front of %s.", host)
+			WithDo(
+				"Mount the token of its ServiceAccount, or none (automountServiceAccountToken: false) if this is the only server in front of %s.",
+				host,
+			)
 	}
 	return &registry.BackendOptions{
-		Host: host, Repositories: c.Repository, PublishIndex: c.PublishIndex, Cluster: in, Remote: o, PlainHTTP: settings.PlainHTTP, Transport: transport,
+		Host: host, Repositories: c.Repository, PublishIndex: c.PublishIndex, Cluster: in, Remote: o,
+		PlainHTTP: settings.PlainHTTP, Transport: transport,
 	}, nil
 }
 
 // serve serves requests and updates the index until the context ends.
-func (c *serveCmd) serve(env *terminal.Env, listener net.Listener, certificates []tls.Certificate, handler *registry.Server, log *slog.Logger) error {
+func (c *serveCmd) serve(
+	env *terminal.Env, listener net.Listener, certificates []tls.Certificate, handler *registry.Server, log *slog.Logger,
+) error {
 	server := &http.Server{
 		Handler:   handler,
 		ErrorLog:  slog.NewLogLogger(log.Handler(), slog.LevelDebug),
@@ -186,11 +198,17 @@ func (c *serveCmd) announce(env *terminal.Env, address string) error {
 	if c.TLSCert != "" {
 		scheme = "https"
 	}
-	if _, err := fmt.Fprintf(env.Stdout, "Serving %s on %s://%s\n", terminal.Safe(c.source()), scheme, address); err != nil {
+	if _, err := fmt.Fprintf(
+		env.Stdout, "Serving %s on %s://%s\n", terminal.Safe(c.source()), scheme, address,
+	); err != nil {
 		return err
 	}
 	if _, err := os.Stat(filepath.Join(c.Folder, "tokens.json")); errors.Is(err, os.ErrNotExist) {
-		fmt.Fprintf(env.Stderr, "There is no token yet, so no client can push. Run `xpkg registry token create --dir %s --repository '*' --action publish-new`.\n", terminal.Safe(wording.ShellWord(c.Folder)))
+		fmt.Fprintf(
+			env.Stderr,
+			"There is no token yet, so no client can push. Run `xpkg registry token create --dir %s --repository '*' --action publish-new`.\n",
+			terminal.Safe(wording.ShellWord(c.Folder)),
+		)
 	}
 	return nil
 }

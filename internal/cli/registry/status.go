@@ -28,18 +28,24 @@ type reasonFlags struct {
 	ReplacedBy string `placeholder:"PACKAGE" help:"Package or version to use instead."`
 }
 
-// status returns the status with a state. It fails if the replacement is neither a version nor a package, which no client could name in a command.
+// status returns the status with a state. It fails if the replacement is neither a version nor a package, which no
+// client could name in a command.
 func (f reasonFlags) status(state catalog.State) (catalog.Status, error) {
 	s := catalog.Status{State: state, Reason: catalog.Reason(f.Reason), Message: f.Message, ReplacedBy: f.ReplacedBy}
 	if s.ReplacedBy == "" || packagestatus.IsVersion(s.ReplacedBy) {
 		return s, nil
 	}
-	_, err := oci.ParseReference(s.ReplacedBy, oci.ParseOptions{DefaultRegistry: flags.DefaultRegistry, AllowUntagged: true})
+	_, err := oci.ParseReference(s.ReplacedBy, oci.ParseOptions{
+		DefaultRegistry: flags.DefaultRegistry, AllowUntagged: true,
+	})
 	if err == nil && strings.Contains(s.ReplacedBy, "/") {
 		return s, nil
 	}
-	return s, terminal.ErrUsage.New(err, "--replaced-by %s is neither a version nor a package", terminal.Safe(s.ReplacedBy)).
-		WithDo("Name a version of the package, such as v1.1.1, or another package with its registry, such as registry.example.org/acme/ships.")
+	return s,
+		terminal.ErrUsage.New(err, "--replaced-by %s is neither a version nor a package", terminal.Safe(s.ReplacedBy)).
+			WithDo(
+				"Name a version of the package, such as v1.1.1, or another package with its registry, such as registry.example.org/acme/ships.",
+			)
 }
 
 // version returns the reference and a client that can write to its registry.
@@ -56,9 +62,11 @@ func (f *versionFlags) version(env *terminal.Env) (oci.Reference, *remote.Client
 	return ref, client, err
 }
 
-// shared returns the reference with the digest of its content, and the other versions with this content. It fails for a tag that can move, such as latest, of a
-// version.
-func (f *versionFlags) shared(env *terminal.Env, client *remote.Client, ref oci.Reference, command string) (oci.Reference, []string, error) {
+// shared returns the reference with the digest of its content, and the other versions with this content. It fails for a
+// tag that can move, such as latest, of a version.
+func (f *versionFlags) shared(
+	env *terminal.Env, client *remote.Client, ref oci.Reference, command string,
+) (oci.Reference, []string, error) {
 	current, err := client.Resolve(env.Context, ref)
 	if err != nil {
 		return ref, nil, err
@@ -66,7 +74,10 @@ func (f *versionFlags) shared(env *terminal.Env, client *remote.Client, ref oci.
 	content := ref.WithDigest(current.Digest)
 	versions, err := packagestatus.SharedBy(env.Context, client, content)
 	if err == nil && len(versions) > 0 && !packagestatus.IsVersion(ref.Tag) {
-		err = terminal.ErrUsage.New(nil, "%s is the version %s, whose status the command would change", terminal.Safe(ref.String()), wording.Few(versions, mostNamed, ", ")).
+		err = terminal.ErrUsage.New(
+			nil, "%s is the version %s, whose status the command would change", terminal.Safe(ref.String()),
+			wording.Few(versions, mostNamed, ", "),
+		).
 			WithDo("Name the version: `xpkg registry %s %s`.", command, terminal.Safe(ref.WithTag(versions[0]).String()))
 	}
 	return content, versions, err
@@ -81,7 +92,8 @@ type statusFlags struct {
 	terminal.ConsentFlag
 }
 
-// write writes a status and prints it. The status of a version is that of all versions with the same content, for which the user is asked.
+// write writes a status and prints it. The status of a version is that of all versions with the same content, for which
+// the user is asked.
 func (f *statusFlags) write(env *terminal.Env, status catalog.Status, command, done string) error {
 	ref, client, err := f.version(env)
 	if err != nil {
@@ -94,9 +106,13 @@ func (f *statusFlags) write(env *terminal.Env, status catalog.Status, command, d
 	}
 	if len(versions) > 0 {
 		others := wording.Few(versions, mostNamed, ", ")
-		fmt.Fprintf(env.Stderr, "note: the status also applies to %s, with the same content as %s\n", terminal.Safe(others), terminal.Safe(ref.Tag))
+		fmt.Fprintf(
+			env.Stderr, "note: the status also applies to %s, with the same content as %s\n", terminal.Safe(others),
+			terminal.Safe(ref.Tag),
+		)
 		if err := f.Consent(env, "change the status of "+others+" too"); err != nil {
-			return errcode.From(err).WithDo("Nothing was changed. Use --yes to change the status of all versions with this content.")
+			return errcode.From(err).
+				WithDo("Nothing was changed. Use --yes to change the status of all versions with this content.")
 		}
 	}
 	digest, err := packagestatus.Write(env.Context, client, content, status)
@@ -162,7 +178,10 @@ func (c *deleteCmd) Run(env *terminal.Env) error {
 		return err
 	}
 	if len(versions) > 0 {
-		return terminal.ErrUsage.New(nil, "%s has the same content as %s, which the deletion would delete, too", terminal.Safe(ref.String()), wording.Few(versions, mostNamed, ", ")).
+		return terminal.ErrUsage.New(
+			nil, "%s has the same content as %s, which the deletion would delete, too", terminal.Safe(ref.String()),
+			wording.Few(versions, mostNamed, ", "),
+		).
 			WithDo("Exclude the content from new installations with `xpkg registry yank %s --yes`.", terminal.Safe(ref.String()))
 	}
 	digest, err := packagestatus.Delete(env.Context, client, content, status)

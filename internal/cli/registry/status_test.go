@@ -10,7 +10,8 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/testing/publish"
 )
 
-// A status is that of the content of a version. A command that would change that of another version names it, and changes nothing without consent.
+// A status is that of the content of a version. A command that would change that of another version names it, and
+// changes nothing without consent.
 func TestAStatusOfSeveralVersions(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	var pushes atomic.Int32
@@ -21,8 +22,11 @@ func TestAStatusOfSeveralVersions(t *testing.T) {
 		return false
 	})
 	repository := host + "/acme/boats"
-	for tag, name := range map[string]string{"v1.0.0": "boats", "v1.0.1": "boats", "latest": "boats", "v2.0.0": "rafts", "v2": "rafts", "main": "cars"} {
-		if _, err := publish.Package(t.Context(), repository+":"+tag, []byte("apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: "+name+"}\n")); err != nil {
+	for tag, name := range map[string]string{
+		"v1.0.0": "boats", "v1.0.1": "boats", "latest": "boats", "v2.0.0": "rafts", "v2": "rafts", "main": "cars",
+	} {
+		if _, err := publish.Package(t.Context(), repository+":"+
+			tag, []byte("apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: "+name+"}\n")); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -48,8 +52,11 @@ func TestAStatusOfSeveralVersions(t *testing.T) {
 		before := pushes.Load()
 		action, rest, _ := strings.Cut(c.arguments, " ")
 		tag, flags, _ := strings.Cut(rest, " ")
-		code, stdout, stderr := command.Output(t, append([]string{"registry", action, repository + tag}, strings.Fields(flags)...)...)
-		if isRefused := c.refusal != ""; isRefused != (code != 0) || isRefused != (pushes.Load() == before) || !strings.Contains(stderr, c.refusal) {
+		code, stdout, stderr := command.Output(
+			t, append([]string{"registry", action, repository + tag}, strings.Fields(flags)...)...,
+		)
+		if isRefused := c.refusal != ""; isRefused != (code != 0) || isRefused != (pushes.Load() == before) ||
+			!strings.Contains(stderr, c.refusal) {
 			t.Errorf("%s: exit code %d, %d changes\n%s%s", c.arguments, code, pushes.Load()-before, stdout, stderr)
 		}
 	}

@@ -46,7 +46,10 @@ func (c *tokenCreateCmd) Run(env *terminal.Env) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(env.Stderr, "Created the token %s for %s. It expires on %s and is not shown again.\n", t.ID, terminal.Safe(t.User), expiryOf(t.Expires, c.Expires))
+	fmt.Fprintf(
+		env.Stderr, "Created the token %s for %s. It expires on %s and is not shown again.\n", t.ID, terminal.Safe(t.User),
+		expiryOf(t.Expires, c.Expires),
+	)
 	_, err = fmt.Fprintln(env.Stdout, secret)
 	return err
 }
@@ -100,7 +103,9 @@ func (c *tokenListCmd) Run(env *terminal.Env) error {
 			for _, a := range v.Scope.Actions {
 				actions = append(actions, string(a))
 			}
-			rows = append(rows, []string{v.ID, v.User, strings.Join(v.Scope.Repositories, ","), strings.Join(actions, ","), expires, v.Note})
+			rows = append(rows, []string{
+				v.ID, v.User, strings.Join(v.Scope.Repositories, ","), strings.Join(actions, ","), expires, v.Note,
+			})
 		}
 		view.WriteTable(w, []string{"ID", "USER", "REPOSITORIES", "ACTIONS", "EXPIRES", "NOTE"}, rows)
 	})

@@ -51,8 +51,9 @@ func Package(all *inventory.Inventory, t inventory.Target) (v1.Package, error) {
 	for _, p := range found {
 		names = append(names, inventory.ShortName(p))
 	}
-	return nil, inventory.ErrAmbiguous.New(nil, "%s are installed from %s", wording.Count(len(found), "package"), ref.Name()).
-		WithDo("Add the name of one after the reference: %s.", strings.Join(names, " or "))
+	return nil,
+		inventory.ErrAmbiguous.New(nil, "%s are installed from %s", wording.Count(len(found), "package"), ref.Name()).
+			WithDo("Add the name of one after the reference: %s.", strings.Join(names, " or "))
 }
 
 // derivedName returns the package with the name that an install derives from a reference.
@@ -64,7 +65,10 @@ func derivedName(all *inventory.Inventory, t inventory.Target, ref oci.Reference
 	p, err := all.Find(inventory.Name(name))
 	if err != nil {
 		return nil, inventory.ErrPackageNotFound.New(nil, "no package from %s is installed", ref.Name()).
-			WithDo("Install it with `xpkg install %s`, or add the name of the package that it replaces after the reference.", wording.ShellWord(ref.String()))
+			WithDo(
+				"Install it with `xpkg install %s`, or add the name of the package that it replaces after the reference.",
+				wording.ShellWord(ref.String()),
+			)
 	}
 	return p, nil
 }

@@ -13,7 +13,9 @@ import (
 )
 
 // Read reads the packages of the cluster with Load, LoadPackages or LoadNamed.
-func Read(ctx context.Context, f connection.ClusterFlags, read func(context.Context, client.Client) (*inventory.Inventory, error)) (client.Client, *inventory.Inventory, error) {
+func Read(ctx context.Context, f connection.ClusterFlags, read func(
+	context.Context, client.Client,
+) (*inventory.Inventory, error)) (client.Client, *inventory.Inventory, error) {
 	cluster, err := f.Client(ctx)
 	if err != nil {
 		return nil, nil, err

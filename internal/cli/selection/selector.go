@@ -22,7 +22,8 @@ type SelectorFlag struct {
 func (f SelectorFlag) Labels() (labels.Selector, error) {
 	selector, err := labels.Parse(f.Selector)
 	if err != nil {
-		return nil, terminal.ErrUsage.New(err, "cannot read the selector %s", f.Selector).WithDo("Write it as in kubectl, such as team=ships,env!=test.")
+		return nil, terminal.ErrUsage.New(err, "cannot read the selector %s", f.Selector).
+			WithDo("Write it as in kubectl, such as team=ships,env!=test.")
 	}
 	return selector, nil
 }
@@ -38,9 +39,11 @@ func (f SelectorFlag) Check(names int) error {
 	return nil
 }
 
-// Names returns the names, or those of the selected packages if the flag is set. It fails with PackageNotFound if the flag
-// selects none.
-func (f SelectorFlag) Names(ctx context.Context, cluster connection.ClusterFlags, names []inventory.Name) ([]inventory.Name, error) {
+// Names returns the names, or those of the selected packages if the flag is set. It fails with PackageNotFound if the
+// flag selects none.
+func (f SelectorFlag) Names(
+	ctx context.Context, cluster connection.ClusterFlags, names []inventory.Name,
+) ([]inventory.Name, error) {
 	if f.Selector == "" {
 		return names, nil
 	}

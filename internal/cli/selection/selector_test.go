@@ -21,7 +21,8 @@ func TestSelectorSelectsByLabels(t *testing.T) {
 		packages = append(packages, p)
 	}
 	for selector, want := range map[string][]inventory.Name{
-		"team=core": {"provider/aws"}, "team!=core": {"provider/dns"}, "team": {"provider/aws", "provider/dns"}, "team in (edge,core)": {"provider/aws", "provider/dns"}, "team=none": nil,
+		"team=core": {"provider/aws"}, "team!=core": {"provider/dns"}, "team": {"provider/aws", "provider/dns"},
+		"team in (edge,core)": {"provider/aws", "provider/dns"}, "team=none": nil,
 	} {
 		selected, err := SelectorFlag{Selector: selector}.Select(packages)
 		var got []inventory.Name
@@ -49,7 +50,8 @@ func TestSelectorReplacesNames(t *testing.T) {
 		}
 	}
 	names := []inventory.Name{"provider/aws"}
-	if got, err := (SelectorFlag{}).Names(t.Context(), connection.ClusterFlags{}, names); err != nil || !slices.Equal(got, names) {
+	if got, err := (SelectorFlag{}).Names(t.Context(), connection.ClusterFlags{}, names); err != nil ||
+		!slices.Equal(got, names) {
 		t.Errorf("without a selector: %q, %v", got, err)
 	}
 }

@@ -19,7 +19,8 @@ const (
 	ColorNever  ColorMode = "never"
 )
 
-// Enabled reports whether the output to w is colored: in the mode auto on a terminal, unless NO_COLOR is set (no-color.org).
+// Enabled reports whether the output to w is colored: in the mode auto on a terminal, unless NO_COLOR is set
+// (no-color.org).
 func (m ColorMode) Enabled(w io.Writer) bool {
 	switch m {
 	case ColorAlways:
@@ -37,8 +38,8 @@ const (
 	reset  = "\x1b[0m"
 )
 
-// highlights are the highlighted parts of the output: the first group of each expression. The text has no control characters of
-// packages any more when it is highlighted, so the width of columns does not change.
+// highlights are the highlighted parts of the output: the first group of each expression. The text has no control
+// characters of packages any more when it is highlighted, so the width of columns does not change.
 var highlights = []struct {
 	text  func() *regexp.Regexp
 	color string

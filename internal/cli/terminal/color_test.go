@@ -9,7 +9,8 @@ import (
 func TestHighlightAddsOnlyColors(t *testing.T) {
 	text := "error: Usage: x\nprovider/boats   True   False   v1\nprovider/boats  v1  Healthy=True\n  create   CustomResourceDefinition a\n  delete   b\nplain text\n"
 	got := highlight(text)
-	for _, want := range []string{red + "error" + reset + ": ", red + "False" + reset, green + "Healthy=True" + reset, "  " + green + "create" + reset, red + "delete" + reset} {
+	for _, want := range []string{red + "error" + reset + ": ", red + "False" + reset, green + "Healthy=True" +
+		reset, "  " + green + "create" + reset, red + "delete" + reset} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is missing in %q", want, got)
 		}

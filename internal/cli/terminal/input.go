@@ -44,8 +44,8 @@ func (e *Env) context() context.Context {
 	return e.Context
 }
 
-// ReadPassword reads a line from a terminal without showing it. It ends with the error of the context when the command is
-// interrupted, and the terminal shows its input again.
+// ReadPassword reads a line from a terminal without showing it. It ends with the error of the context when the command
+// is interrupted, and the terminal shows its input again.
 func (e *Env) ReadPassword(console *os.File) (string, error) {
 	ctx, fd := e.context(), int(console.Fd())
 	before, err := term.GetState(fd)

@@ -16,8 +16,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci/archive"
 )
 
-// WriteOutput writes a result to the file of an output flag, or to standard output for "-". All
-// commands use it for their results. Errors have the given code, except that of a full device, which is no fault of the command line.
+// WriteOutput writes a result to the file of an output flag, or to standard output for "-". All commands use it for
+// their results. Errors have the given code, except that of a full device, which is no fault of the command line.
 func (e *Env) WriteOutput(file string, code errcode.Code, write func(io.Writer) error) error {
 	if fileutil.IsStdout(file) {
 		return write(e.Stdout)
@@ -52,7 +52,8 @@ func (e *Env) WriteArchive(ctx context.Context, file string, a oci.Artifact, lim
 		return d, withOutputAdvice(file, err)
 	}
 	if IsTerminal(e.Stdout) {
-		return oci.Digest{}, ErrUsage.New(nil, "standard output is a terminal").WithDo("Name a file, or redirect standard output to one.")
+		return oci.Digest{},
+			ErrUsage.New(nil, "standard output is a terminal").WithDo("Name a file, or redirect standard output to one.")
 	}
 	return a.Root().Digest, archive.Write(ctx, e.Stdout, a, archive.WriteOptions{}, limits)
 }

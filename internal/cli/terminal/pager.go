@@ -18,8 +18,8 @@ type page struct {
 	columns int
 }
 
-// Show writes text for people, without control characters that affect a terminal. The lines of a text that is not wide fit on the
-// terminal.
+// Show writes text for people, without control characters that affect a terminal. The lines of a text that is not wide
+// fit on the terminal.
 func Show(w io.Writer, wide bool, write func(io.Writer)) error {
 	stdout, ok := w.(*CheckedWriter)
 	text := page{columns: Unlimited}
@@ -89,8 +89,8 @@ func (w *CheckedWriter) pageThrough(text string) bool {
 		return false
 	}
 	cmd := exec.Command(words[0], words[1:]...)
-	// less shows colors, ends at once if the text fits, and prints UTF-8 in every locale, as other output of the command is. An existing
-	// variable takes precedence.
+	// less shows colors, ends at once if the text fits, and prints UTF-8 in every locale, as other output of the command
+	// is. An existing variable takes precedence.
 	cmd.Env = append([]string{"LESS=FRX", "LESSCHARSET=utf-8"}, os.Environ()...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(text), f, os.Stderr
 	if err := cmd.Start(); err != nil {

@@ -48,8 +48,8 @@ func (t *Task) Step(done, total int, details string) {
 	t.Set("%s: %d of %d%s", t.What, done, total, details)
 }
 
-// Each calls a function with the indexes below count, at most limit at the same time, and reports how many calls have returned. It returns
-// the first error, which ends the context of the others.
+// Each calls a function with the indexes below count, at most limit at the same time, and reports how many calls have
+// returned. It returns the first error, which ends the context of the others.
 func (t *Task) Each(ctx context.Context, count, limit int, call func(ctx context.Context, i int) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(limit)

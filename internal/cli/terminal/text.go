@@ -53,7 +53,8 @@ func SafeText(s string) string {
 	return strings.Join(columns, "\t")
 }
 
-// EscapeMarkdown escapes characters with a meaning in Markdown or HTML, and mentions of users. Commands in back-ticks stay code.
+// EscapeMarkdown escapes characters with a meaning in Markdown or HTML, and mentions of users. Commands in back-ticks
+// stay code.
 func EscapeMarkdown(s string) string {
 	parts := strings.Split(s, "`")
 	if len(parts)%2 == 0 || strings.Contains(s, "``") { // Not each back-tick begins or ends code.
@@ -71,7 +72,8 @@ func EscapeMarkdown(s string) string {
 
 // escapeMarkdown is like EscapeMarkdown for a text without code.
 func escapeMarkdown(s string) string {
-	s = strings.NewReplacer(`\`, `\\`, "*", `\*`, "_", `\_`, "[", `\[`, "]", `\]`, "<", "&lt;", ">", "&gt;", "|", `\|`).Replace(s)
+	s = strings.NewReplacer(`\`, `\\`, "*", `\*`, "_", `\_`, "[", `\[`, "]", `\]`, "<", "&lt;", ">", "&gt;", "|", `\|`).
+		Replace(s)
 	return mention().ReplaceAllString(s, "$1@<!-- -->$2")
 }
 

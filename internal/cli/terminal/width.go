@@ -11,8 +11,8 @@ import (
 
 const ellipsis = "…"
 
-// Cells returns the width of a text in cells of a terminal. Characters of Chinese, Japanese and Korean text take two, and combining
-// ones none.
+// Cells returns the width of a text in cells of a terminal. Characters of Chinese, Japanese and Korean text take two,
+// and combining ones none.
 func Cells(s string) int {
 	n := 0
 	for _, r := range s {
@@ -50,7 +50,8 @@ func Clip(s string, limit int) string {
 	return first + ellipsis
 }
 
-// ClipMiddle is like Clip, but keeps the end of a text, such as the name and the tag of a reference, and less of its beginning.
+// ClipMiddle is like Clip, but keeps the end of a text, such as the name and the tag of a reference, and less of its
+// beginning.
 func ClipMiddle(s string, limit int) string {
 	if Cells(s) <= limit {
 		return s
@@ -68,8 +69,8 @@ var longDigest = lazyregexp.New(`\b(sha256:[0-9a-f]{12})[0-9a-f]{52}\b`)
 // ShortenDigests returns a text with short digests, which end with an ellipsis.
 func ShortenDigests(s string) string { return longDigest().ReplaceAllString(s, "${1}"+ellipsis) }
 
-// Wrap returns a text with line breaks, so that its lines fit in a number of columns. It shortens the digests in long lines. It breaks
-// neither words nor commands in backquotes, which users copy: such a line can be longer.
+// Wrap returns a text with line breaks, so that its lines fit in a number of columns. It shortens the digests in long
+// lines. It breaks neither words nor commands in backquotes, which users copy: such a line can be longer.
 func Wrap(text string, columns int) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {

@@ -26,7 +26,8 @@ func TestWrappedTextFits(t *testing.T) {
 	for _, text := range []string{
 		"error: TagNotFound: the tag v9 of registry.example.org/acme/boats was not found\n  Run `xpkg versions registry.example.org/acme/boats` to see all.\n",
 		"configuration/boats  v1.0.0\n├─ needs registry.example.org/acme/ships >=v1.0.0\n│  └─ provider/ships  v1.0.0  Healthy=False  it waits for an approval\n",
-		"提供者 提供者 提供者 提供者 提供者 提供者\n\nshort\n", "  xpkg install provider registry.example.org/acme/boats:v1.0.0 --wait 2m --yes\n",
+		"提供者 提供者 提供者 提供者 提供者 提供者\n\nshort\n",
+		"  xpkg install provider registry.example.org/acme/boats:v1.0.0 --wait 2m --yes\n",
 		"an `unclosed quote and more words that fill a line of a terminal",
 	} {
 		for columns := 12; columns < 100; columns++ {
@@ -38,7 +39,8 @@ func TestWrappedTextFits(t *testing.T) {
 					t.Errorf("in %d columns: %q", columns, line)
 				}
 			}
-			if words(got) != words(text) || strings.Count(got, "`xpkg versions registry.example.org/acme/boats`") != strings.Count(text, "`xpkg v") {
+			if words(got) != words(text) ||
+				strings.Count(got, "`xpkg versions registry.example.org/acme/boats`") != strings.Count(text, "`xpkg v") {
 				t.Errorf("in %d columns:\n%s", columns, got)
 			}
 		}

@@ -14,7 +14,8 @@ import (
 
 // Finding is a statement about a subject, with its remedy.
 type Finding struct {
-	// Subject is the name of an object in the text, such as provider/boats. If it is empty, it is the only word in which texts differ.
+	// Subject is the name of an object in the text, such as provider/boats. If it is empty, it is the only word in which
+	// texts differ.
 	Subject string
 	// Cause is the same for findings that are one message although their texts differ. It can be empty.
 	Cause string
@@ -23,16 +24,16 @@ type Finding struct {
 	Fix string
 }
 
-// Cause is the message for all findings with the same cause: the text of the first one, which also names the other subjects, and a remedy
-// for all of them.
+// Cause is the message for all findings with the same cause: the text of the first one, which also names the other
+// subjects, and a remedy for all of them.
 type Cause struct {
 	// Members are the indexes of the findings.
 	Members   []int
 	Text, Fix string
 }
 
-// ByCause returns a message for each cause, in the order of the first findings. A message names at most a number of other subjects, and
-// all of them if it is negative.
+// ByCause returns a message for each cause, in the order of the first findings. A message names at most a number of
+// other subjects, and all of them if it is negative.
 func ByCause(all []Finding, most int) []Cause {
 	var out []Cause
 	merged, keys := make([]bool, len(all)), make([]string, len(all))
@@ -68,8 +69,8 @@ func ByCause(all []Finding, most int) []Cause {
 	return out
 }
 
-// sameExceptName reports whether two findings differ in a name only. It returns that of the second one, which is empty if both are equal,
-// and sets that of the first one.
+// sameExceptName reports whether two findings differ in a name only. It returns that of the second one, which is empty
+// if both are equal, and sets that of the first one.
 func sameExceptName(a, b *Finding) (subject string, isSame bool) {
 	if a.Text == b.Text && a.Fix == b.Fix {
 		return "", true
@@ -79,7 +80,8 @@ func sameExceptName(a, b *Finding) (subject string, isSame bool) {
 		return "", false
 	}
 	for _, name := range []func(string) string{func(s string) string { return s }, path.Base} {
-		if strings.ReplaceAll(a.Text, name(was), name(is)) == b.Text && strings.ReplaceAll(a.Fix, name(was), name(is)) == b.Fix {
+		if strings.ReplaceAll(a.Text, name(was), name(is)) == b.Text &&
+			strings.ReplaceAll(a.Fix, name(was), name(is)) == b.Fix {
 			a.Subject = was
 			return is, true
 		}
@@ -87,7 +89,8 @@ func sameExceptName(a, b *Finding) (subject string, isSame bool) {
 	return "", false
 }
 
-// differing returns the first words in which two texts with the same number of words differ, without punctuation, or "".
+// differing returns the first words in which two texts with the same number of words differ, without punctuation, or
+// "".
 func differing(a, b string) (was, is string) {
 	as, bs := strings.Fields(a), strings.Fields(b)
 	if len(as) != len(bs) {
@@ -124,7 +127,8 @@ func textOf(group []Finding, also []string, most int) string {
 		most = len(also)
 	}
 	why := "also "
-	if first.Cause != "" && slices.ContainsFunc(group, func(f Finding) bool { return template(f, f.Text) != template(first, first.Text) }) {
+	if first.Cause != "" &&
+		slices.ContainsFunc(group, func(f Finding) bool { return template(f, f.Text) != template(first, first.Text) }) {
 		why = "for similar reasons also "
 	}
 	text, isSentence := strings.CutSuffix(first.Text, ".")

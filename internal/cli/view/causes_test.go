@@ -42,16 +42,21 @@ func TestOneCauseIsOneMessage(t *testing.T) {
 				{Subject: "function/b", Text: "function/b is paused", Fix: "Run `resume function b`, see `describe function/b`."},
 			},
 			[]Cause{
-				{[]int{0, 1}, "provider/a is paused (also provider/b)", "Run `resume provider a b`, see `describe provider/a provider/b`."},
+				{[]int{
+					0, 1,
+				}, "provider/a is paused (also provider/b)", "Run `resume provider a b`, see `describe provider/a provider/b`."},
 				{[]int{2}, "function/b is paused", "Run `resume function b`, see `describe function/b`."},
 			},
 		},
 		"a common cause": {
 			[]Finding{
-				{Subject: "a", Cause: "x", Text: "a lacks get", Fix: "Grant it."}, {Subject: "b", Cause: "x", Text: "b lacks list", Fix: "Grant it."},
+				{Subject: "a", Cause: "x", Text: "a lacks get", Fix: "Grant it."},
+				{Subject: "b", Cause: "x", Text: "b lacks list", Fix: "Grant it."},
 				{Subject: "c", Cause: "y", Text: "c lacks get", Fix: "Grant it."},
 			},
-			[]Cause{{[]int{0, 1}, "a lacks get (for similar reasons also b)", "Grant it."}, {[]int{2}, "c lacks get", "Grant it."}},
+			[]Cause{{[]int{0, 1}, "a lacks get (for similar reasons also b)", "Grant it."}, {
+				[]int{2}, "c lacks get", "Grant it.",
+			}},
 		},
 		"different remedies": {
 			[]Finding{{Subject: "a", Cause: "x", Text: "a", Fix: "One."}, {Subject: "b", Cause: "x", Text: "b", Fix: "Two."}},
@@ -63,7 +68,9 @@ func TestOneCauseIsOneMessage(t *testing.T) {
 		}
 	}
 	var out strings.Builder
-	if Notes(&out, "a is old", "b is old", "c is old", "d is old", "e is old", "f is old"); out.String() != "note: a is old (also b, c, d, e, f)\n" {
+	if Notes(
+		&out, "a is old", "b is old", "c is old", "d is old", "e is old", "f is old",
+	); out.String() != "note: a is old (also b, c, d, e, f)\n" {
 		t.Errorf("outside of a terminal: %s", &out)
 	}
 }

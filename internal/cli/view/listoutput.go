@@ -1,4 +1,5 @@
-// Package view prints the results of commands: as JSON, YAML or with a template, and as tables and text that fit on a terminal.
+// Package view prints the results of commands: as JSON, YAML or with a template, and as tables and text that fit on a
+// terminal.
 package view
 
 import (
@@ -127,7 +128,8 @@ func writeJSONPath(w io.Writer, template string, value any) error {
 		return err
 	}
 	if err := path.Execute(w, data); err != nil {
-		return terminal.ErrUsage.New(err, "cannot apply the template %s", template).WithDo("Compare the template with the fields of -o json.")
+		return terminal.ErrUsage.New(err, "cannot apply the template %s", template).
+			WithDo("Compare the template with the fields of -o json.")
 	}
 	_, err = io.WriteString(w, "\n")
 	return err

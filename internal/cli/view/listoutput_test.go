@@ -35,10 +35,14 @@ func TestListFormats(t *testing.T) {
 	}
 	out.Reset()
 	var messages strings.Builder
-	if err := (ListOutputFlag{NoHeaders: true}).Print(&out, List{Table: Table{Header: []string{"NAME"}, Empty: "Nothing."}, Empty: &messages}); err != nil || out.Len() > 0 || messages.Len() > 0 {
+	if err := (ListOutputFlag{NoHeaders: true}).Print(&out, List{
+		Table: Table{Header: []string{"NAME"}, Empty: "Nothing."}, Empty: &messages,
+	}); err != nil || out.Len() > 0 || messages.Len() > 0 {
 		t.Errorf("without rows and a header: got %q and %v", &out, err)
 	}
-	if err := (ListOutputFlag{}).Print(&out, List{Table: Table{Header: []string{"NAME"}, Empty: "Nothing."}, Empty: &messages}); err != nil || out.Len() > 0 || messages.String() != "Nothing.\n" {
+	if err := (ListOutputFlag{}).Print(&out, List{
+		Table: Table{Header: []string{"NAME"}, Empty: "Nothing."}, Empty: &messages,
+	}); err != nil || out.Len() > 0 || messages.String() != "Nothing.\n" {
 		t.Errorf("without rows: got %q and %v", &out, err)
 	}
 	for _, format := range []ListFormat{"yml", "jsonpath={.items", "jsonpath"} {
@@ -55,7 +59,9 @@ func TestRowsAreAligned(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, row := range [][]string{{}, {"provider/船", "False"}, {"a\u001b\n", "x"}, {"provider/longer", "True"}, {"b", "True"}} {
+	for _, row := range [][]string{{}, {"provider/船", "False"}, {"a\u001b\n", "x"}, {"provider/longer", "True"}, {
+		"b", "True",
+	}} {
 		if err := rows.Write(row...); err != nil {
 			t.Fatal(err)
 		}

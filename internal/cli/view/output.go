@@ -29,8 +29,8 @@ func ObjectFormats() []string { return []string{"json", "yaml", jsonPathPrefix} 
 // Validate returns an error for an unknown format or an invalid template.
 func (f ObjectFormat) Validate() error { return validateFormat(string(f), "json", "yaml") }
 
-// Print writes value as JSON or YAML or with a template if selected, and otherwise the output of table. The output contains no
-// control characters that affect a terminal.
+// Print writes value as JSON or YAML or with a template if selected, and otherwise the output of table. The output
+// contains no control characters that affect a terminal.
 func (f OutputFlag) Print(w io.Writer, value any, table func(io.Writer)) error {
 	switch f.Output {
 	case "json":

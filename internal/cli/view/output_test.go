@@ -19,8 +19,10 @@ import (
 // hardening: E4, L1
 func TestOutputIsSafe(t *testing.T) {
 	for name, text := range map[string]string{
-		"plain": "a > b: c\nd\te", "bell": "\a", "escape": "\x1b[31m", "DEL": "\u007f", "C1": "\u009b31m", "bidi": "\u202eabc\u2066", "backslash": `\\u0007`,
-		"carriage return": "a\rb", "null": "\x00", "zero width": "a\u200bb\ufeff", "tags": "a\U000e0041\U000e007f", "variation": "a\ufe0f\U000e0100", "separator": "a\u2028b\u2029",
+		"plain": "a > b: c\nd\te", "bell": "\a", "escape": "\x1b[31m", "DEL": "\u007f", "C1": "\u009b31m",
+		"bidi": "\u202eabc\u2066", "backslash": `\\u0007`,
+		"carriage return": "a\rb", "null": "\x00", "zero width": "a\u200bb\ufeff", "tags": "a\U000e0041\U000e007f",
+		"variation": "a\ufe0f\U000e0100", "separator": "a\u2028b\u2029",
 		"soft hyphen": "a\u00adb",
 	} {
 		value := map[string]any{"text": text, "raw": json.RawMessage(`{"x": ` + mustJSON(t, text) + `}`)}

@@ -10,8 +10,8 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 )
 
-// Table is a table of text. On a terminal, its lines fit: it breaks the text of the last cell of a row, shortens other cells, and leaves out
-// columns.
+// Table is a table of text. On a terminal, its lines fit: it breaks the text of the last cell of a row, shortens other
+// cells, and leaves out columns.
 type Table struct {
 	// Header are the columns. A table without one has no header.
 	Header []string
@@ -33,8 +33,8 @@ type Table struct {
 const (
 	// distance and near are the distances of columns, in cells, if there is room for the table or not.
 	distance, near = 3, 2
-	// leastText and leastCell are the widths to which the text of the last column and other cells are shortened before columns are
-	// left out.
+	// leastText and leastCell are the widths to which the text of the last column and other cells are shortened before
+	// columns are left out.
 	leastText, leastCell = 40, 20
 	// leastName is the width of the first column.
 	leastName = 48
@@ -45,7 +45,8 @@ func WriteTable(w io.Writer, header []string, rows [][]string) {
 	Table{Header: header, Rows: rows}.Write(w)
 }
 
-// Write writes the table. Cells have no control characters that affect a terminal. Streams of commands record their errors.
+// Write writes the table. Cells have no control characters that affect a terminal. Streams of commands record their
+// errors.
 func (t Table) Write(w io.Writer) { _, _ = t.Begin(w) }
 
 // Begin writes the table, and returns a writer of further rows.
@@ -150,8 +151,8 @@ func (r *Rows) fit(room int) (widths []int, gap int) {
 	return widths, near
 }
 
-// floors returns the widths to which columns are shortened first: only those that a narrow terminal does not show, and the text of the last
-// one, become narrower.
+// floors returns the widths to which columns are shortened first: only those that a narrow terminal does not show, and
+// the text of the last one, become narrower.
 func (r *Rows) floors(least []int) []int {
 	out := slices.Clone(r.short)
 	for i, width := range least {
@@ -218,7 +219,8 @@ func clip(cell string, width int) string {
 	return terminal.ClipMiddle(cell, width)
 }
 
-// broken returns the last cell of a row as lines. It also breaks words that are longer than a line, except commands that users copy.
+// broken returns the last cell of a row as lines. It also breaks words that are longer than a line, except commands
+// that users copy.
 func broken(cell string, width int) []string {
 	if terminal.Cells(cell) <= width {
 		return []string{cell}

@@ -21,7 +21,8 @@ func TestTablesFitTheTerminal(t *testing.T) {
 	t.Setenv("TERM", "xterm")
 	words := []string{
 		"", "a", "True", "provider/upbound-provider-aws-s3", "registry.example.org/acme/provider-with-a-long-name:v1.2.3",
-		"sha256:" + strings.Repeat("0123456789abcdef", 4), "提供者提供者提供者", "the runtime of the package fails: it exits with the code 1, see its log",
+		"sha256:" + strings.Repeat("0123456789abcdef", 4), "提供者提供者提供者",
+		"the runtime of the package fails: it exits with the code 1, see its log",
 	}
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 300 {

@@ -1,5 +1,5 @@
-// Package compositeroles maintains the ClusterRoles of composite resources, for every XRD of a cluster. Crossplane core can
-// establish an XRD only with them, and its RBAC manager, which would create them, does not run beside the manager.
+// Package compositeroles maintains the ClusterRoles of composite resources, for every XRD of a cluster. Crossplane core
+// can establish an XRD only with them, and its RBAC manager, which would create them, does not run beside the manager.
 package compositeroles
 
 import (
@@ -26,8 +26,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/rbac"
 )
 
-// Reconciler writes the roles of the composite resource, and of the claim, that an XRD defines. The XRD owns them, as with
-// Crossplane's RBAC manager, so that they are deleted with it and either program can take them over.
+// Reconciler writes the roles of the composite resource, and of the claim, that an XRD defines. The XRD owns them, as
+// with Crossplane's RBAC manager, so that they are deleted with it and either program can take them over.
 type Reconciler struct {
 	// Cache reads the metadata of ClusterRoles.
 	Cache   client.Reader
@@ -45,8 +45,11 @@ type Reconciler struct {
 	failed map[string]string
 }
 
-// definition is the kind of XRDs, in a version that every core serves. An XRD of another version has the same fields in it.
-var definition = schema.GroupVersionKind{Group: "apiextensions.crossplane.io", Version: "v1", Kind: "CompositeResourceDefinition"}
+// definition is the kind of XRDs, in a version that every core serves. An XRD of another version has the same fields in
+// it.
+var definition = schema.GroupVersionKind{
+	Group: "apiextensions.crossplane.io", Version: "v1", Kind: "CompositeResourceDefinition",
+}
 
 // refOf returns the reference of an XRD.
 func refOf(name string) plan.Ref {
@@ -71,7 +74,9 @@ func (r *Reconciler) reconcile(ctx context.Context, xrd apply.Object) error {
 		return err
 	}
 	if resource := (schema.GroupResource{Group: c.Group, Resource: c.Plural}); rbac.Reserved(resource) {
-		return rbac.ErrReservedDefinition.New(nil, "the XRD %s defines %s, for which xpkg grants no permissions", c.Name, resource).
+		return rbac.ErrReservedDefinition.New(
+			nil, "the XRD %s defines %s, for which xpkg grants no permissions", c.Name, resource,
+		).
 			WithDo("Use a group of your own, such as example.org.")
 	}
 	set := rbac.Set{ClusterRoles: rbac.DeriveComposite(c)}
@@ -126,15 +131,21 @@ func (r *Reconciler) live(ctx context.Context, refs []plan.Ref) (map[plan.Ref]pl
 	return out, nil
 }
 
-// explain returns PermissionMissing for an XRD. It returns nil if the existing roles grant the permissions: Crossplane's RBAC
-// manager has written them, and the manager keeps them.
+// explain returns PermissionMissing for an XRD. It returns nil if the existing roles grant the permissions:
+// Crossplane's RBAC manager has written them, and the manager keeps them.
 func (r *Reconciler) explain(ctx context.Context, c rbac.Composite, set rbac.Set, missing error) error {
 	granted, err := r.granted(ctx, set.ClusterRoles)
 	if granted || err != nil {
 		return err
 	}
-	return rbac.ErrPermissionMissing.New(errcode.From(missing).Why, "xpkg cannot grant the roles of the XRD %s, without which Crossplane core cannot establish it", c.Name).
-		WithDo("Have an administrator apply the manifest that `xpkg doctor` prints, or run `xpkg bootstrap --apply --package-group %s` with the flags of the installation.", c.Group)
+	return rbac.ErrPermissionMissing.New(
+		errcode.From(missing).Why,
+		"xpkg cannot grant the roles of the XRD %s, without which Crossplane core cannot establish it", c.Name,
+	).
+		WithDo(
+			"Have an administrator apply the manifest that `xpkg doctor` prints, or run `xpkg bootstrap --apply --package-group %s` with the flags of the installation.",
+			c.Group,
+		)
 }
 
 // granted reports whether roles exist and grant what they should.

@@ -35,7 +35,9 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, log *slog.Logger) error 
 	options := requeue.Options(log)
 	options.MaxConcurrentReconciles = workers
 	b := ctrl.NewControllerManagedBy(mgr).Named("compositeroles").
-		WatchesMetadata(watch.Metadata(definition), &handler.EnqueueRequestForObject{}, builder.WithPredicates(specChanged())).
+		WatchesMetadata(
+			watch.Metadata(definition), &handler.EnqueueRequestForObject{}, builder.WithPredicates(specChanged()),
+		).
 		WithOptions(options)
 	for _, kind := range []string{"ClusterRole", "ClusterRoleBinding"} {
 		b = b.WatchesMetadata(watch.Metadata(rbacv1.SchemeGroupVersion.WithKind(kind)), r.onRole())

@@ -124,8 +124,8 @@ func (b *Brake) decide(a apply.Attempt) (counted bool, d Decision, stop error) {
 	return true, d, stop
 }
 
-// isChanged reports whether base, the resourceVersion that a write is based on, shows a write by another client after the last
-// write of the manager. After a deletion, a stale read shows the deleted object.
+// isChanged reports whether base, the resourceVersion that a write is based on, shows a write by another client after
+// the last write of the manager. After a deletion, a stale read shows the deleted object.
 func (r *record) isChanged(base string) bool {
 	if r.deleted && base == "" {
 		return false

@@ -12,7 +12,9 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-var thing = plan.Ref{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition", Name: "things.example.org"}
+var thing = plan.Ref{
+	APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition", Name: "things.example.org",
+}
 
 // object simulates an object of an API server. Each write increments its version.
 type object struct {
@@ -50,8 +52,8 @@ func newBrake(now *time.Time) *contention.Brake {
 	return &contention.Brake{Limits: limits, Now: func() time.Time { return *now }}
 }
 
-// A manager that retries at the time of the error writes within bounds, however often the other client changes or deletes
-// the object: the limit in the first window, and once in each further window.
+// A manager that retries at the time of the error writes within bounds, however often the other client changes or
+// deletes the object: the limit in the first window, and once in each further window.
 func TestWritesAreBounded(t *testing.T) {
 	const windows = 50
 	for name, war := range map[string]struct {
@@ -129,7 +131,11 @@ func TestFirstWriteOfADesiredStateIsNeverStopped(t *testing.T) {
 func TestOwnWritesDoNotCount(t *testing.T) {
 	now := start
 	for name, write := range map[string]func(b *contention.Brake, o *object, i int) error{
-		"repeated without another client": func(b *contention.Brake, o *object, _ int) error { return o.write(t.Context(), b, "content") },
+		"repeated without another client": func(
+			b *contention.Brake, o *object, _ int,
+		) error {
+			return o.write(t.Context(), b, "content")
+		},
 		"created and deleted": func(b *contention.Brake, o *object, i int) error {
 			return o.write(t.Context(), b, []string{"content", "deleted"}[i%2])
 		},
@@ -153,8 +159,8 @@ func TestOwnWritesDoNotCount(t *testing.T) {
 	}
 }
 
-// A stop is reported once, with the client that made the last change, and its error stays the same until the next write,
-// so that conditions with its message are not rewritten.
+// A stop is reported once, with the client that made the last change, and its error stays the same until the next
+// write, so that conditions with its message are not rewritten.
 func TestStopIsReportedOnce(t *testing.T) {
 	now := start
 	b, o, reports := newBrake(&now), &object{ref: thing}, 0
@@ -196,7 +202,9 @@ func TestObjectsAndTheirStatusesAreCountedApart(t *testing.T) {
 	if err := other.write(t.Context(), b, "content"); err != nil {
 		t.Error(err)
 	}
-	if _, err := b.Begin(t.Context(), apply.Attempt{Ref: thing, Subresource: "status", Desired: "content", Base: "1"}); err != nil {
+	if _, err := b.Begin(t.Context(), apply.Attempt{
+		Ref: thing, Subresource: "status", Desired: "content", Base: "1",
+	}); err != nil {
 		t.Error(err)
 	}
 }
@@ -249,8 +257,8 @@ func TestStaleReadsDoNotCount(t *testing.T) {
 	}
 }
 
-// A manager that deletes an object and then reads it from a stale cache is not mistaken for another client: the object is
-// still absent. An object that another client creates again counts.
+// A manager that deletes an object and then reads it from a stale cache is not mistaken for another client: the object
+// is still absent. An object that another client creates again counts.
 func TestStaleReadsOfDeletedObjectsDoNotCount(t *testing.T) {
 	now := start
 	b, o := newBrake(&now), &object{ref: thing}

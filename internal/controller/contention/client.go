@@ -48,7 +48,9 @@ func (c limitedClient) Update(ctx context.Context, o client.Object, opts ...clie
 }
 
 // Patch implements [client.Client].
-func (c limitedClient) Patch(ctx context.Context, o client.Object, patch client.Patch, opts ...client.PatchOption) error {
+func (c limitedClient) Patch(
+	ctx context.Context, o client.Object, patch client.Patch, opts ...client.PatchOption,
+) error {
 	write := func() error { return c.Client.Patch(ctx, o, patch, opts...) }
 	options := client.PatchOptions{}
 	if options.ApplyOptions(opts); len(options.DryRun) > 0 {
@@ -84,7 +86,9 @@ type limitedStatus struct {
 
 // Update implements [client.SubResourceWriter].
 func (s limitedStatus) Update(ctx context.Context, o client.Object, opts ...client.SubResourceUpdateOption) error {
-	return s.limited.limit(ctx, o, statusPart, o.GetResourceVersion(), func() error { return s.SubResourceWriter.Update(ctx, o, opts...) })
+	return s.limited.limit(
+		ctx, o, statusPart, o.GetResourceVersion(), func() error { return s.SubResourceWriter.Update(ctx, o, opts...) },
+	)
 }
 
 // limit makes a write that establishes the state of o, if the brake admits the write.
@@ -114,7 +118,9 @@ func (c limitedClient) ref(o client.Object) (plan.Ref, error) {
 	if err != nil {
 		return plan.Ref{}, err
 	}
-	return plan.Ref{APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind, Namespace: o.GetNamespace(), Name: o.GetName()}, nil
+	return plan.Ref{
+		APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind, Namespace: o.GetNamespace(), Name: o.GetName(),
+	}, nil
 }
 
 const statusPart = "status"

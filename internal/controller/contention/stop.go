@@ -74,7 +74,8 @@ func (s Stop) failure() error {
 	return ErrContended.New(s, "another client keeps changing %s %s", s.Ref.Kind, name).WithDo(
 		"Stop the other client from writing it: `kubectl get %s %s%s -o yaml --show-managed-fields` shows its writes, and "+
 			"`xpkg doctor` finds a Crossplane core that writes packages. "+
-			"The manager continues when the other client has stopped, and at once when the spec of the package changes.", resource, s.Ref.Name, namespace)
+			"The manager continues when the other client has stopped, and at once when the spec of the package changes.",
+		resource, s.Ref.Name, namespace)
 }
 
 // StopOf returns the Stop in the chain of a write error, and false if there is none.

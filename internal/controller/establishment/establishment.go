@@ -14,13 +14,13 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/controller/watch"
 )
 
-// establishedUpdates is the number of times that an API server updates the status of a new CRD until it serves the kind: it
-// accepts the names, and establishes the CRD.
+// establishedUpdates is the number of times that an API server updates the status of a new CRD until it serves the
+// kind: it accepts the names, and establishes the CRD.
 const establishedUpdates = 2
 
-// A Tracker determines from the watch of CRDs when it is worth asking whether the API server serves new kinds. The metadata
-// of a CRD show that its status changed, but not how, so only discovery proves that a kind is served. All packages share one. The zero
-// value is ready for use.
+// A Tracker determines from the watch of CRDs when it is worth asking whether the API server serves new kinds. The
+// metadata of a CRD show that its status changed, but not how, so only discovery proves that a kind is served. All
+// packages share one. The zero value is ready for use.
 type Tracker struct {
 	mu sync.Mutex
 	// updates are the numbers of status updates of the CRDs that were created while they were watched, by name.
@@ -33,7 +33,9 @@ type Tracker struct {
 func (t *Tracker) Watch(ctx context.Context, c cache.Cache) error {
 	informer, err := c.GetInformer(ctx, watch.Definitions(), cache.BlockUntilSynced(false))
 	if err == nil {
-		_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerDetailedFuncs{AddFunc: t.added, UpdateFunc: t.updated, DeleteFunc: t.deleted})
+		_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerDetailedFuncs{
+			AddFunc: t.added, UpdateFunc: t.updated, DeleteFunc: t.deleted,
+		})
 	}
 	if err != nil {
 		return fmt.Errorf("watch the CustomResourceDefinitions: %w", err)
@@ -90,8 +92,9 @@ func (t *Tracker) announce() {
 	}
 }
 
-// Wait returns when the API server has probably established some CRDs, when no new CRD of any package has made progress for a
-// while, or at the end of a time limit. Created are those among the CRDs that the caller has just created: the watch may not show them yet.
+// Wait returns when the API server has probably established some CRDs, when no new CRD of any package has made progress
+// for a while, or at the end of a time limit. Created are those among the CRDs that the caller has just created: the
+// watch may not show them yet.
 func (t *Tracker) Wait(ctx context.Context, names []string, created map[string]bool, quiet, limit time.Duration) error {
 	end := time.NewTimer(limit)
 	defer end.Stop()
@@ -116,8 +119,8 @@ func (t *Tracker) Wait(ctx context.Context, names []string, created map[string]b
 	}
 }
 
-// pending returns the names from the first CRD on that is probably not established yet, and a channel that is closed at the next
-// progress of any new CRD; nil if all are established.
+// pending returns the names from the first CRD on that is probably not established yet, and a channel that is closed at
+// the next progress of any new CRD; nil if all are established.
 func (t *Tracker) pending(names []string, created map[string]bool) ([]string, <-chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -20,7 +20,9 @@ type event struct {
 }
 
 func (e event) deliver(to *Tracker) {
-	o := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: e.name, ResourceVersion: e.version, Generation: 1 + e.generation}}
+	o := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Name: e.name, ResourceVersion: e.version, Generation: 1 + e.generation,
+	}}
 	old := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: e.name, ResourceVersion: "1", Generation: 1}}
 	switch e.kind {
 	case "listed":
@@ -34,11 +36,12 @@ func (e event) deliver(to *Tracker) {
 	}
 }
 
-// The wait for new CRDs ends when the watch has shown both updates of each; after a time without progress; and at its limit. It does
-// not wait for CRDs of which nothing is known.
+// The wait for new CRDs ends when the watch has shown both updates of each; after a time without progress; and at its
+// limit. It does not wait for CRDs of which nothing is known.
 func TestWaitFollowsTheWatch(t *testing.T) {
 	const quiet, limit = 2 * time.Second, 20 * time.Second
-	added, first, second := event{kind: "added", name: "a"}, event{kind: "updated", name: "a", version: "2"}, event{kind: "updated", name: "a", version: "3"}
+	added, first, second := event{kind: "added", name: "a"}, event{kind: "updated", name: "a", version: "2"},
+		event{kind: "updated", name: "a", version: "3"}
 	names, both := []string{"a"}, []string{"a", "b"}
 	for name, tc := range map[string]struct {
 		names, created []string
@@ -46,17 +49,26 @@ func TestWaitFollowsTheWatch(t *testing.T) {
 		events []event
 		want   time.Duration
 	}{
-		"Known":             {names, names, []event{added, first, second}, 2 * time.Second},
-		"NotShownYet":       {names, names, nil, quiet},
-		"NotCreated":        {names, nil, nil, 0},
-		"Listed":            {names, nil, []event{{kind: "listed", name: "a"}}, 0},
-		"Stalled":           {names, names, []event{added, first}, time.Second + quiet},
-		"OneOfTwo":          {both, both, []event{added, first, second}, 2*time.Second + quiet},
-		"Resync":            {names, names, []event{added, first, {kind: "updated", name: "a", version: "1"}}, time.Second + quiet},
-		"NewContent":        {names, names, []event{added, first, {kind: "updated", name: "a", version: "3", generation: 1}}, time.Second + quiet},
-		"AnotherProgresses": {names, nil, []event{added, {kind: "added", name: "b"}, {kind: "updated", name: "b", version: "2"}, first, second}, 4 * time.Second},
-		"AnotherIsChanged":  {names, nil, []event{added, {kind: "updated", name: "old", version: "2"}, {kind: "updated", name: "old", version: "3"}}, quiet},
-		"Deleted":           {names, nil, []event{added, {kind: "deleted", name: "a"}}, quiet},
+		"Known":       {names, names, []event{added, first, second}, 2 * time.Second},
+		"NotShownYet": {names, names, nil, quiet},
+		"NotCreated":  {names, nil, nil, 0},
+		"Listed":      {names, nil, []event{{kind: "listed", name: "a"}}, 0},
+		"Stalled":     {names, names, []event{added, first}, time.Second + quiet},
+		"OneOfTwo":    {both, both, []event{added, first, second}, 2*time.Second + quiet},
+		"Resync": {names, names, []event{added, first, {kind: "updated", name: "a", version: "1"}}, time.Second +
+			quiet},
+		"NewContent": {
+			names, names, []event{added, first, {kind: "updated", name: "a", version: "3", generation: 1}}, time.Second + quiet,
+		},
+		"AnotherProgresses": {
+			names, nil, []event{added, {kind: "added", name: "b"}, {kind: "updated", name: "b", version: "2"}, first, second},
+			4 * time.Second,
+		},
+		"AnotherIsChanged": {
+			names, nil,
+			[]event{added, {kind: "updated", name: "old", version: "2"}, {kind: "updated", name: "old", version: "3"}}, quiet,
+		},
+		"Deleted": {names, nil, []event{added, {kind: "deleted", name: "a"}}, quiet},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -100,13 +112,15 @@ func TestWaitEnds(t *testing.T) {
 				event{kind: "added", name: "b"}.deliver(tracker)
 			}
 		})
-		if err := tracker.Wait(t.Context(), []string{"a"}, nil, 2*time.Second, 5*time.Second); err != nil || time.Since(began) != 5*time.Second {
+		if err := tracker.Wait(t.Context(), []string{"a"}, nil, 2*time.Second, 5*time.Second); err != nil ||
+			time.Since(began) != 5*time.Second {
 			t.Errorf("waited %s, %v; want the limit of 5s", time.Since(began), err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
 		began = time.Now()
-		if err := tracker.Wait(ctx, []string{"a"}, nil, 2*time.Second, 5*time.Second); err == nil || time.Since(began) != 3*time.Second {
+		if err := tracker.Wait(ctx, []string{"a"}, nil, 2*time.Second, 5*time.Second); err == nil ||
+			time.Since(began) != 3*time.Second {
 			t.Errorf("waited %s, %v; want the end of the context after 3s", time.Since(began), err)
 		}
 		stopOthers()

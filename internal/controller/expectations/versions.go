@@ -47,8 +47,8 @@ func (v *Versions) IsBehind(o metav1.Object) bool {
 	return behind
 }
 
-// IsLast reports whether an object has the resourceVersion of its last write. It returns false for a write that is not recorded yet,
-// and for one that a reconciliation has seen.
+// IsLast reports whether an object has the resourceVersion of its last write. It returns false for a write that is not
+// recorded yet, and for one that a reconciliation has seen.
 func (v *Versions) IsLast(o metav1.Object) bool {
 	last, ok := v.written.Get(o.GetUID())
 	return ok && strconv.FormatUint(last.number, 10) == o.GetResourceVersion()

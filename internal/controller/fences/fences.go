@@ -38,16 +38,17 @@ type Reconciler struct {
 	Missing []string
 }
 
-// Install writes the fences. It leaves out the ones that the manager may not write, and returns false if the API server does
-// not serve admission policies, or if the manager may not watch them. The manager then works without the fences.
+// Install writes the fences. It leaves out the ones that the manager may not write, and returns false if the API server
+// does not serve admission policies, or if the manager may not watch them. The manager then works without the fences.
 func (r *Reconciler) Install(ctx context.Context, log *slog.Logger) (isWatchable bool, err error) {
 	isWatchable = true
 	var live state
 	for _, list := range []client.ObjectList{&live.policies, &live.bindings} {
 		switch err := r.Live.List(ctx, list); {
 		case isUnavailable(err):
-			log.WarnContext(ctx, "the policies of the manager cannot be watched, so the manager does not restore them when another client deletes them; "+
-				"apply the manifests of `xpkg bootstrap` on Kubernetes 1.30 or later", "error", err.Error())
+			log.WarnContext(ctx,
+				"the policies of the manager cannot be watched, so the manager does not restore them when another client deletes them; "+
+					"apply the manifests of `xpkg bootstrap` on Kubernetes 1.30 or later", "error", err.Error())
 			isWatchable = false
 		case err != nil:
 			return false, err
@@ -76,7 +77,9 @@ type state struct {
 // isInForce reports whether a fence is known to be in force.
 func (s state) isInForce(f fence.Fence) bool {
 	p := slices.IndexFunc(s.policies.Items, func(p admissionv1.ValidatingAdmissionPolicy) bool { return p.Name == f.Name })
-	b := slices.IndexFunc(s.bindings.Items, func(b admissionv1.ValidatingAdmissionPolicyBinding) bool { return b.Name == f.Name })
+	b := slices.IndexFunc(
+		s.bindings.Items, func(b admissionv1.ValidatingAdmissionPolicyBinding) bool { return b.Name == f.Name },
+	)
 	return p >= 0 && b >= 0 && f.IsInForce(&s.policies.Items[p], &s.bindings.Items[b])
 }
 
@@ -119,7 +122,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	for _, kind := range Kinds() {
 		err := r.Client.Get(ctx, req.NamespacedName, kind)
 		if apierrors.IsNotFound(err) {
-			logging.FromContext(ctx).WarnContext(ctx, "another client deleted the policy that "+f.Purpose+"; the manager restores it", "policy", req.Name)
+			logging.FromContext(ctx).WarnContext(ctx, "another client deleted the policy that "+f.Purpose+
+				"; the manager restores it", "policy", req.Name)
 			err = r.apply(ctx, f, state{})
 		}
 		if err != nil {
@@ -129,8 +133,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{}, nil
 }
 
-// apply writes the policy of a fence and its binding, unless the fence is known to be in force. With a server-side apply, a
-// manager with the permission to create objects of this name only can create them.
+// apply writes the policy of a fence and its binding, unless the fence is known to be in force. With a server-side
+// apply, a manager with the permission to create objects of this name only can create them.
 func (r *Reconciler) apply(ctx context.Context, f fence.Fence, live state) error {
 	if live.isInForce(f) {
 		return nil

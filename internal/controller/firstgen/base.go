@@ -28,15 +28,15 @@ type Base struct {
 	Options  Options
 	// Namespace is the namespace of the manager.
 	Namespace string
-	// Sources returns the sources in which packages that provide kinds are found, in a state that is at most maxAge old. It may be
-	// nil.
+	// Sources returns the sources in which packages that provide kinds are found, in a state that is at most maxAge old.
+	// It may be nil.
 	Sources func(ctx context.Context, maxAge time.Duration) ([]provide.Source, error)
 	// Kinds reads the kinds of the cluster, which count when a package is selected for another kind of their group.
 	Kinds state.KindReader
 	// Crossplane is the version of Crossplane that runs. It may be nil.
 	Crossplane *crossplane.Checker
-	// Choosing serializes the selection of packages for the kinds of an API group, so that several objects with the same kind
-	// install one Provider. It may be nil if only one object is reconciled at a time.
+	// Choosing serializes the selection of packages for the kinds of an API group, so that several objects with the same
+	// kind install one Provider. It may be nil if only one object is reconciled at a time.
 	Choosing *keyedmutex.Mutex[string]
 }
 
@@ -55,8 +55,8 @@ func failedConditions(message string) []v1.Condition {
 	return []v1.Condition{{Type: v1.TypeSynced, Status: corev1.ConditionFalse, Reason: "ReconcileError", Message: message}}
 }
 
-// summaryOf returns the summary of an object that depends on another one, from the condition Ready of the other one. Name
-// is the name of the other object in messages.
+// summaryOf returns the summary of an object that depends on another one, from the condition Ready of the other one.
+// Name is the name of the other object in messages.
 func summaryOf(name string, o interface {
 	v1.Conditioned
 	metav1.Object
@@ -69,11 +69,14 @@ func summaryOf(name string, o interface {
 		return creating("%s is not reconciled yet.", name)
 	case ready.Status == corev1.ConditionTrue:
 		return available
-	case o.GetCondition(v1.TypeReconciling).Status == corev1.ConditionTrue && (ready.Reason == v1.ReasonProgressing || ready.Reason == packagesv1alpha1.ReasonCreating):
+	case o.GetCondition(v1.TypeReconciling).Status == corev1.ConditionTrue &&
+		(ready.Reason == v1.ReasonProgressing || ready.Reason == packagesv1alpha1.ReasonCreating):
 		return creating("%s: %s", name, ready.Message)
 	}
-	stalled, reconciling := o.GetCondition(v1.TypeStalled).Status == corev1.ConditionTrue, o.GetCondition(v1.TypeReconciling).Status == corev1.ConditionTrue
-	return revision.Summary{Stalled: stalled, Waiting: !stalled && !reconciling, Reason: ready.Reason, Message: name + ": " + ready.Message}
+	stalled, reconciling := o.GetCondition(v1.TypeStalled).Status == corev1.ConditionTrue,
+		o.GetCondition(v1.TypeReconciling).Status == corev1.ConditionTrue
+	return revision.Summary{Stalled: stalled, Waiting: !stalled &&
+		!reconciling, Reason: ready.Reason, Message: name + ": " + ready.Message}
 }
 
 // content is the content of a Provider.
@@ -85,8 +88,8 @@ type content struct {
 	digest   oci.Digest
 }
 
-// readUnwritten returns the content of a Provider that is not written yet. A package is refused because of its content before
-// anything of it is installed.
+// readUnwritten returns the content of a Provider that is not written yet. A package is refused because of its content
+// before anything of it is installed.
 func (b *Base) readUnwritten(ctx context.Context, p *v1.Provider) (content, error) {
 	r, err := b.Packages.Resolve(ctx, p, nil, state.ResolveOptions{MaxAge: refreshedAge})
 	if err != nil {

@@ -28,9 +28,11 @@ const (
 	refreshedAge = 5 * time.Second
 )
 
-// choose selects a package for a CRD in the sources, which can be installed already. It writes nothing, and fails with AmbiguousKind or NoProvider unless
-// there is no doubt, also after the sources were read again.
-func (b *Base) choose(ctx context.Context, in packagesv1alpha1.Install, crd firstgen.CRDReference, own *v1.Provider) (provide.Candidate, error) {
+// choose selects a package for a CRD in the sources, which can be installed already. It writes nothing, and fails with
+// AmbiguousKind or NoProvider unless there is no doubt, also after the sources were read again.
+func (b *Base) choose(
+	ctx context.Context, in packagesv1alpha1.Install, crd firstgen.CRDReference, own *v1.Provider,
+) (provide.Candidate, error) {
 	selected, err := b.chooseAt(ctx, in, crd, own, sourceAge)
 	if !errors.Is(err, provide.ErrNoProvider) && !errors.Is(err, provide.ErrAmbiguous) {
 		return selected, err
@@ -39,7 +41,9 @@ func (b *Base) choose(ctx context.Context, in packagesv1alpha1.Install, crd firs
 }
 
 // chooseAt selects a package for a CRD in a state of the sources that is at most maxAge old.
-func (b *Base) chooseAt(ctx context.Context, in packagesv1alpha1.Install, crd firstgen.CRDReference, own *v1.Provider, maxAge time.Duration) (provide.Candidate, error) {
+func (b *Base) chooseAt(
+	ctx context.Context, in packagesv1alpha1.Install, crd firstgen.CRDReference, own *v1.Provider, maxAge time.Duration,
+) (provide.Candidate, error) {
 	var sources []provide.Source
 	if b.Sources != nil {
 		var err error
@@ -51,15 +55,22 @@ func (b *Base) chooseAt(ctx context.Context, in packagesv1alpha1.Install, crd fi
 	if len(sources) == 0 {
 		return provide.Candidate{}, withoutSources(crd)
 	}
-	finder := &provide.Finder{Sources: sources, Command: func(_ dependency.KindRef, c provide.Candidate) string { return annotateCommand(in, kind, c) }}
+	finder := &provide.Finder{
+		Sources: sources,
+		Command: func(_ dependency.KindRef, c provide.Candidate) string { return annotateCommand(in, kind, c) },
+	}
 	if b.Crossplane != nil {
 		finder.Crossplane = b.Crossplane.Constraints
 	}
 	finder.Held = func(ctx context.Context, group string) (map[string]string, error) {
-		return state.GroupHolders(ctx, b.Kinds, group, func(kind, name string) string { return b.API.RepositoryOf(ctx, kind, name) })
+		return state.GroupHolders(
+			ctx, b.Kinds, group, func(kind, name string) string { return b.API.RepositoryOf(ctx, kind, name) },
+		)
 	}
 	installed := b.installed(ctx, own)
-	r, err := rankOne(ctx, finder, provide.Request{Kind: kind, Present: installed.repositories, Holders: installed.holders})
+	r, err := rankOne(ctx, finder, provide.Request{
+		Kind: kind, Present: installed.repositories, Holders: installed.holders,
+	})
 	if err != nil {
 		return provide.Candidate{}, err
 	}
@@ -68,7 +79,9 @@ func (b *Base) chooseAt(ctx context.Context, in packagesv1alpha1.Install, crd fi
 	}
 	first := r.Order[0]
 	if first.Type != v1.ProviderKind {
-		return provide.Candidate{}, provide.ErrNoProvider.New(nil, "%s is provided by the %s %s, and this object installs Providers only", kind, first.Type, first.Ref()).
+		return provide.Candidate{}, provide.ErrNoProvider.New(
+			nil, "%s is provided by the %s %s, and this object installs Providers only", kind, first.Type, first.Ref(),
+		).
 			WithDo("Run `%s`.", provide.InstallCommand(first))
 	}
 	return first, nil
@@ -81,11 +94,14 @@ func withoutSources(crd firstgen.CRDReference) error {
 		first = "Install a package with kinds of the group " + crd.Group + " by its name"
 	}
 	return provide.ErrNoProvider.New(nil, "no installed Provider has the CRD %s, and the manager has no index", crd).
-		WithDo("%s, set spec.package instead of spec.crd, or start the manager with an index: `xpkg up` and `xpkg manager` have the flag --index.", first)
+		WithDo(
+			"%s, set spec.package instead of spec.crd, or start the manager with an index: `xpkg up` and `xpkg manager` have the flag --index.",
+			first,
+		)
 }
 
-// rankOne ranks the candidates for a kind, or for all kinds of a group. An object installs one package, so that the ranking of a group
-// whose kinds are in several packages is not decided.
+// rankOne ranks the candidates for a kind, or for all kinds of a group. An object installs one package, so that the
+// ranking of a group whose kinds are in several packages is not decided.
 func rankOne(ctx context.Context, finder *provide.Finder, q provide.Request) (provide.Ranking, error) {
 	all, err := finder.RankTogether(ctx, []dependency.KindRef{q.Kind}, q)
 	if err != nil {
@@ -113,7 +129,9 @@ func rankOne(ctx context.Context, finder *provide.Finder, q provide.Request) (pr
 
 // annotateCommand returns the command that records the selection of a candidate on an install object.
 func annotateCommand(in packagesv1alpha1.Install, kind dependency.KindRef, c provide.Candidate) string {
-	record, err := json.Marshal([]dependency.Dependency{{Package: c.Repository, Constraint: c.Version, CRD: kind.String()}})
+	record, err := json.Marshal([]dependency.Dependency{{
+		Package: c.Repository, Constraint: c.Version, CRD: kind.String(),
+	}})
 	if err != nil {
 		return provide.InstallCommand(c) // Dependencies are always valid JSON.
 	}

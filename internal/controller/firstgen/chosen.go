@@ -22,12 +22,14 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// chosen returns the package of an install object: spec.package, or the package for the kind in spec.crd, which it records
-// in the status. For a kind that another Provider has, it returns the name of that Provider instead.
+// chosen returns the package of an install object: spec.package, or the package for the kind in spec.crd, which it
+// records in the status. For a kind that another Provider has, it returns the name of that Provider instead.
 //
-// A selection that is recorded on the object, or on its Provider, is kept. Otherwise an installed Provider that has the CRD
-// takes precedence over the packages in the sources.
-func (b *Base) chosen(ctx context.Context, in packagesv1alpha1.Install) (ref oci.Reference, provider string, err error) {
+// A selection that is recorded on the object, or on its Provider, is kept. Otherwise an installed Provider that has the
+// CRD takes precedence over the packages in the sources.
+func (b *Base) chosen(
+	ctx context.Context, in packagesv1alpha1.Install,
+) (ref oci.Reference, provider string, err error) {
 	spec, status := in.InstallSpec(), in.InstallStatus()
 	if err := checkSpec(spec); err != nil {
 		return oci.Reference{}, "", err
@@ -39,7 +41,8 @@ func (b *Base) chosen(ctx context.Context, in packagesv1alpha1.Install) (ref oci
 	}
 	crd, ok := firstgen.ParseCRDReference(spec.CRD)
 	if !ok {
-		return oci.Reference{}, "", ErrReference.New(nil, "spec.crd is %.200q, want PLURAL.GROUP or PLURAL.GROUP/VERSION", spec.CRD)
+		return oci.Reference{}, "",
+			ErrReference.New(nil, "spec.crd is %.200q, want PLURAL.GROUP or PLURAL.GROUP/VERSION", spec.CRD)
 	}
 	own, err := b.ownProvider(ctx, in)
 	if err != nil {
@@ -80,8 +83,8 @@ func (b *Base) chosen(ctx context.Context, in packagesv1alpha1.Install) (ref oci
 	return ref, "", nil
 }
 
-// lockKind waits until no other object selects a package for a kind of the same API group. Unlock ends the selection, whose
-// result must be written before.
+// lockKind waits until no other object selects a package for a kind of the same API group. Unlock ends the selection,
+// whose result must be written before.
 func (b *Base) lockKind(ctx context.Context, in packagesv1alpha1.Install) (unlock func(), err error) {
 	crd, ok := firstgen.ParseCRDReference(in.InstallSpec().CRD)
 	if !ok || b.Choosing == nil {
@@ -90,8 +93,11 @@ func (b *Base) lockKind(ctx context.Context, in packagesv1alpha1.Install) (unloc
 	return b.Choosing.Lock(ctx, crd.Group)
 }
 
-// installedOther returns the name of the installed Provider, other than the own one, that an install object uses for a CRD, or "".
-func (b *Base) installedOther(ctx context.Context, crd firstgen.CRDReference, own *v1.Provider, recorded string) (string, error) {
+// installedOther returns the name of the installed Provider, other than the own one, that an install object uses for a
+// CRD, or "".
+func (b *Base) installedOther(
+	ctx context.Context, crd firstgen.CRDReference, own *v1.Provider, recorded string,
+) (string, error) {
 	p, err := b.otherWith(ctx, crd, own)
 	if err != nil || p == nil || !useInstalled(p, recorded) {
 		return "", err
@@ -102,7 +108,9 @@ func (b *Base) installedOther(ctx context.Context, crd firstgen.CRDReference, ow
 // heldByOwn reports whether the active revision of the own Provider of an install object has a CRD.
 func (b *Base) heldByOwn(ctx context.Context, crd firstgen.CRDReference, own *v1.Provider) (bool, error) {
 	revisions, err := state.RevisionsOf(ctx, b.API.Client, own)
-	return err == nil && slices.ContainsFunc(revisions, func(rev v1.PackageRevision) bool { return revision.IsActive(rev) && hasCRD(rev, crd) }), err
+	return err == nil && slices.ContainsFunc(
+		revisions, func(rev v1.PackageRevision) bool { return revision.IsActive(rev) && hasCRD(rev, crd) },
+	), err
 }
 
 // useInstalled reports whether an install object uses a Provider that it does not maintain: unless another package is
@@ -111,8 +119,8 @@ func useInstalled(p *v1.Provider, recorded string) bool {
 	return recorded == "" || oci.SameRepository(recorded, p.Spec.Package)
 }
 
-// recordedChoice returns the package that was selected for a CRD before, or "": by a user in the annotation of the install
-// object, or by the manager in its status or on its Provider.
+// recordedChoice returns the package that was selected for a CRD before, or "": by a user in the annotation of the
+// install object, or by the manager in its status or on its Provider.
 func recordedChoice(in packagesv1alpha1.Install, crd firstgen.CRDReference, own *v1.Provider) string {
 	for _, d := range graph.KindProviders(in) {
 		if k, err := dependency.ParseKindRef(d.CRD); err == nil && k == kindRef(crd) {
@@ -194,8 +202,8 @@ func hasCRD(rev v1.PackageRevision, ref firstgen.CRDReference) bool {
 	return false
 }
 
-// checkProvides fails with KindNotProvided if the content of the package that was selected for a kind does not define it, and
-// with KindHeld if another Provider has the CRD without the version.
+// checkProvides fails with KindNotProvided if the content of the package that was selected for a kind does not define
+// it, and with KindHeld if another Provider has the CRD without the version.
 func checkProvides(in packagesv1alpha1.Install, provider string, c content) error {
 	crd, ok := firstgen.ParseCRDReference(in.InstallSpec().CRD)
 	if !ok {

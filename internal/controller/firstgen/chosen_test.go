@@ -49,7 +49,8 @@ func (knownPackages) Kinds() []dependency.KindRef { return nil }
 
 func thingFrom(repository, packageKind string) provide.Candidate {
 	return provide.Candidate{
-		Repository: repository, Version: "v1.0.0", Kind: "Thing", Plural: "things", Group: "a.example.org", Served: []string{"v1"}, Type: packageKind, Cost: 1,
+		Repository: repository, Version: "v1.0.0", Kind: "Thing", Plural: "things", Group: "a.example.org",
+		Served: []string{"v1"}, Type: packageKind, Cost: 1,
 	}
 }
 
@@ -64,7 +65,9 @@ func holder(name, reference, by string) []client.Object {
 	rev.SetName(name + "-1")
 	rev.SetLabels(map[string]string{v1.LabelPackage: name})
 	rev.RevisionSpec().DesiredState, rev.RevisionSpec().Image = v1.RevisionActive, reference
-	rev.RevisionStatus().ObjectRefs = []v1.TypedReference{{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition", Name: "things.a.example.org"}}
+	rev.RevisionStatus().ObjectRefs = []v1.TypedReference{{
+		APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition", Name: "things.a.example.org",
+	}}
 	return []client.Object{p, rev.(client.Object)}
 }
 
@@ -84,7 +87,8 @@ func (noKinds) Metadata(context.Context, []plan.Ref) (map[plan.Ref]plan.Live, er
 func TestThePackageOfAKindIsChosenOnlyWithoutDoubt(t *testing.T) {
 	const one, other = "r.example.org/one/thing", "r.example.org/other/thing"
 	record := func(repository, constraint string) map[string]string {
-		return map[string]string{graph.AnnotationKindProviders: `[{"package":"` + repository + `","constraint":"` + constraint + `","crd":"` + thingCRD + `"}]`}
+		return map[string]string{graph.AnnotationKindProviders: `[{"package":"` + repository + `","constraint":"` +
+			constraint + `","crd":"` + thingCRD + `"}]`}
 	}
 	before := &packagesv1alpha1.ChosenPackage{CRD: thingCRD, Package: one + ":v0.9.0"}
 	both := knownPackages{thingFrom(one, "Provider"), thingFrom(other, "Provider")}
@@ -98,22 +102,45 @@ func TestThePackageOfAKindIsChosenOnlyWithoutDoubt(t *testing.T) {
 		code          errcode.Code
 		command       string
 	}{
-		"no source":                     {code: provide.ErrNoProvider, command: "`xpkg install --kind " + thingCRD + "`"},
-		"unknown kind":                  {source: knownPackages{}, code: provide.ErrNoProvider},
-		"only package":                  {source: both[:1], ref: one + ":v1.0.0"},
-		"only a Configuration":          {source: knownPackages{thingFrom(one, "Configuration")}, code: provide.ErrNoProvider, command: "`xpkg install configuration " + one + ":v1.0.0`"},
-		"two packages":                  {source: both, code: provide.ErrAmbiguous, command: "`kubectl annotate --overwrite --namespace team clusterpackageinstalls.packages.crossplane.io mine 'xpkg.dev/kind-providers=[{\"package\":\"" + other + "\",\"constraint\":\"v1.0.0\",\"crd\":\"" + thingCRD + "\"}]'`"},
-		"annotation":                    {source: both, annotations: record(other, "v2.0.0"), ref: other + ":v2.0.0"},
-		"annotation with a range":       {source: both, annotations: record(other, ">=v1"), code: ErrReference},
-		"annotation after another":      {source: both, annotations: record(other, "v2.0.0"), recorded: before, ref: other + ":v2.0.0"},
-		"recorded":                      {source: both, recorded: before, ref: one + ":v0.9.0"},
-		"recorded for another kind":     {source: both[1:], recorded: &packagesv1alpha1.ChosenPackage{CRD: "others.a.example.org/v1", Package: one}, ref: other + ":v1.0.0"},
-		"installed":                     {source: both[:1], objects: holder("installed", other+":v3.0.0", ""), provider: "installed"},
-		"installed later than recorded": {source: both, recorded: before, objects: holder("installed", other+":v3.0.0", ""), ref: one + ":v0.9.0"},
-		"installed in another version":  {source: both, recorded: before, objects: holder("installed", one+":v3.0.0", ""), provider: "installed"},
-		"installed without a revision":  {source: both[:1], objects: holder("installing", one+":v1.0.0", "")[:1], provider: "installing"},
-		"own Provider without a status": {source: both, objects: holder("team-mine", one+":v0.9.0", "ClusterPackageInstall/team/mine"), ref: one + ":v0.9.0"},
-		"another owner of the Provider": {source: both, objects: holder("team-mine", one+":v0.9.0", "ClusterPackageInstall/other/mine"), provider: "team-mine"},
+		"no source":    {code: provide.ErrNoProvider, command: "`xpkg install --kind " + thingCRD + "`"},
+		"unknown kind": {source: knownPackages{}, code: provide.ErrNoProvider},
+		"only package": {source: both[:1], ref: one + ":v1.0.0"},
+		"only a Configuration": {
+			source: knownPackages{thingFrom(one, "Configuration")}, code: provide.ErrNoProvider,
+			command: "`xpkg install configuration " + one + ":v1.0.0`",
+		},
+		"two packages": {
+			source: both, code: provide.ErrAmbiguous,
+			command: "`kubectl annotate --overwrite --namespace team clusterpackageinstalls.packages.crossplane.io mine 'xpkg.dev/kind-providers=[{\"package\":\"" +
+				other + "\",\"constraint\":\"v1.0.0\",\"crd\":\"" + thingCRD + "\"}]'`",
+		},
+		"annotation":              {source: both, annotations: record(other, "v2.0.0"), ref: other + ":v2.0.0"},
+		"annotation with a range": {source: both, annotations: record(other, ">=v1"), code: ErrReference},
+		"annotation after another": {source: both, annotations: record(other, "v2.0.0"), recorded: before, ref: other +
+			":v2.0.0"},
+		"recorded": {source: both, recorded: before, ref: one + ":v0.9.0"},
+		"recorded for another kind": {
+			source: both[1:], recorded: &packagesv1alpha1.ChosenPackage{CRD: "others.a.example.org/v1", Package: one},
+			ref: other + ":v1.0.0",
+		},
+		"installed": {
+			source: both[:1], objects: holder("installed", other+":v3.0.0", ""), provider: "installed",
+		},
+		"installed later than recorded": {
+			source: both, recorded: before, objects: holder("installed", other+":v3.0.0", ""), ref: one + ":v0.9.0",
+		},
+		"installed in another version": {
+			source: both, recorded: before, objects: holder("installed", one+":v3.0.0", ""), provider: "installed",
+		},
+		"installed without a revision": {
+			source: both[:1], objects: holder("installing", one+":v1.0.0", "")[:1], provider: "installing",
+		},
+		"own Provider without a status": {
+			source: both, objects: holder("team-mine", one+":v0.9.0", "ClusterPackageInstall/team/mine"), ref: one + ":v0.9.0",
+		},
+		"another owner of the Provider": {
+			source: both, objects: holder("team-mine", one+":v0.9.0", "ClusterPackageInstall/other/mine"), provider: "team-mine",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			scheme := runtime.NewScheme()
@@ -162,16 +189,21 @@ spec: {crossplane: {version: ">=v2.0.0"}}
 	if err != nil {
 		t.Fatal(err)
 	}
-	source := provide.Packages{All: []provide.Package{{Repository: "r.example.org/one/thing", Version: "v1.0.0", Content: content}}}
+	source := provide.Packages{All: []provide.Package{{
+		Repository: "r.example.org/one/thing", Version: "v1.0.0", Content: content,
+	}}}
 	in := packagesv1alpha1.NewInstall(packagesv1alpha1.ClusterPackageInstallKind)
 	in.InstallSpec().CRD = thingCRD
-	for running, want := range map[string]string{"v2.1.0": "", "v1.20.0": "r.example.org/one/thing: its version v1.0.0 requires Crossplane >=v2.0.0"} {
+	for running, want := range map[string]string{
+		"v2.1.0": "", "v1.20.0": "r.example.org/one/thing: its version v1.0.0 requires Crossplane >=v2.0.0",
+	} {
 		b := &Base{
 			API: apiWith(scheme), Kinds: noKinds{}, Crossplane: &crossplane.Checker{Configured: running},
 			Sources: func(context.Context, time.Duration) ([]provide.Source, error) { return []provide.Source{source}, nil },
 		}
 		in.InstallStatus().ChosenPackage = nil
-		if _, _, err := b.chosen(t.Context(), in); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+		if _, _, err := b.chosen(t.Context(), in); (err == nil) != (want == "") ||
+			err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("with Crossplane %s: %v", running, err)
 		}
 	}
@@ -191,9 +223,18 @@ func TestAllKindsOfAGroupAreInstalledFromOnePackage(t *testing.T) {
 		code   errcode.Code
 		advice string
 	}{
-		"one package":               {source: knownPackages{provides(small, "Thing", 1), provides(all, "Thing", 2), provides(all, "Other", 2)}, ref: all + ":v1.0.0"},
-		"the kinds of two packages": {source: knownPackages{provides(small, "Thing", 1), provides(other, "Other", 1)}, code: provide.ErrAmbiguous, advice: "\"package\":\"" + other + "\""},
-		"no source":                 {code: provide.ErrNoProvider, advice: "Install a package with kinds of the group a.example.org by its name, set spec.package"},
+		"one package": {
+			source: knownPackages{provides(small, "Thing", 1), provides(all, "Thing", 2), provides(all, "Other", 2)},
+			ref:    all + ":v1.0.0",
+		},
+		"the kinds of two packages": {
+			source: knownPackages{provides(small, "Thing", 1), provides(other, "Other", 1)}, code: provide.ErrAmbiguous,
+			advice: "\"package\":\"" + other + "\"",
+		},
+		"no source": {
+			code:   provide.ErrNoProvider,
+			advice: "Install a package with kinds of the group a.example.org by its name, set spec.package",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			scheme := runtime.NewScheme()
@@ -238,11 +279,17 @@ func TestAnUndecidedSelectionReadsTheSourcesAgain(t *testing.T) {
 		want              errcode.Code
 		reads             int
 	}{
-		"decided at once":  {recent: knownPackages{owned}, reads: 1},
-		"absent before":    {recent: knownPackages{}, refreshed: knownPackages{owned}, reads: 2},
-		"ambiguous before": {recent: knownPackages{thingFrom(one, "Provider"), thingFrom(two, "Provider")}, refreshed: knownPackages{owned, thingFrom(two, "Provider")}, reads: 2},
-		"absent":           {recent: knownPackages{}, refreshed: knownPackages{}, want: provide.ErrNoProvider, reads: 2},
-		"ambiguous":        {recent: knownPackages{}, refreshed: knownPackages{thingFrom(one, "Provider"), thingFrom(two, "Provider")}, want: provide.ErrAmbiguous, reads: 2},
+		"decided at once": {recent: knownPackages{owned}, reads: 1},
+		"absent before":   {recent: knownPackages{}, refreshed: knownPackages{owned}, reads: 2},
+		"ambiguous before": {
+			recent:    knownPackages{thingFrom(one, "Provider"), thingFrom(two, "Provider")},
+			refreshed: knownPackages{owned, thingFrom(two, "Provider")}, reads: 2,
+		},
+		"absent": {recent: knownPackages{}, refreshed: knownPackages{}, want: provide.ErrNoProvider, reads: 2},
+		"ambiguous": {
+			recent: knownPackages{}, refreshed: knownPackages{thingFrom(one, "Provider"), thingFrom(two, "Provider")},
+			want: provide.ErrAmbiguous, reads: 2,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			reads := 0
@@ -259,7 +306,8 @@ func TestAnUndecidedSelectionReadsTheSourcesAgain(t *testing.T) {
 			in.SetName("mine")
 			in.InstallSpec().CRD = thingCRD
 			ref, _, err := b.chosen(t.Context(), in)
-			if tc.want.Name == "" && (err != nil || ref.Name() != one) || tc.want.Name != "" && !errors.Is(err, tc.want) || reads != tc.reads {
+			if tc.want.Name == "" && (err != nil || ref.Name() != one) || tc.want.Name != "" && !errors.Is(err, tc.want) ||
+				reads != tc.reads {
 				t.Errorf("%s (%v) after %d reads", ref, err, reads)
 			}
 		})

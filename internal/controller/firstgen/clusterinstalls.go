@@ -22,8 +22,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/firstgen"
 )
 
-// FinalizerProvider keeps a ClusterPackageInstall until its Provider is deleted, and a Package until its cluster roles are:
-// the garbage collector deletes no objects without a namespace for an owner in a namespace.
+// FinalizerProvider keeps a ClusterPackageInstall until its Provider is deleted, and a Package until its cluster roles
+// are: the garbage collector deletes no objects without a namespace for an owner in a namespace.
 const FinalizerProvider = "xpkg.dev/first-generation"
 
 // deletionPoll is the pause between two checks of the deletion of a Provider, which is also watched.
@@ -56,11 +56,14 @@ func (r *ClusterInstalls) Reconcile(ctx context.Context, req ctrl.Request) (ctrl
 	}, failedConditions)
 }
 
-func (r *ClusterInstalls) reconcile(ctx context.Context, in *packagesv1alpha1.ClusterPackageInstall) (ctrl.Result, revision.Summary, error) {
+func (r *ClusterInstalls) reconcile(
+	ctx context.Context, in *packagesv1alpha1.ClusterPackageInstall,
+) (ctrl.Result, revision.Summary, error) {
 	if !r.Options.administers(in.Namespace, r.Namespace) {
-		return ctrl.Result{}, revision.Summary{}, ErrNamespace.New(nil, "ClusterPackageInstalls in the namespace %s are not accepted", in.Namespace).
-			WithDo("Create the ClusterPackageInstall in the namespace %s, or restart the manager with %s: its users could then install any package.",
-				r.Namespace, wording.RestartManager("--cluster-install-namespace="+in.Namespace))
+		return ctrl.Result{}, revision.Summary{},
+			ErrNamespace.New(nil, "ClusterPackageInstalls in the namespace %s are not accepted", in.Namespace).
+				WithDo("Create the ClusterPackageInstall in the namespace %s, or restart the manager with %s: its users could then install any package.",
+					r.Namespace, wording.RestartManager("--cluster-install-namespace="+in.Namespace))
 	}
 	if err := r.checkRecord(ctx, in); err != nil {
 		return ctrl.Result{}, revision.Summary{}, err
@@ -82,7 +85,8 @@ func (r *ClusterInstalls) reconcile(ctx context.Context, in *packagesv1alpha1.Cl
 		return r.mirror(ctx, in, other, "")
 	}
 	if len(in.Spec.ImagePullSecrets) > 0 && in.Namespace != r.Namespace {
-		return ctrl.Result{}, revision.Summary{}, ErrPullSecret.New(nil, "spec.imagePullSecrets names Secrets of the namespace %s", in.Namespace)
+		return ctrl.Result{}, revision.Summary{},
+			ErrPullSecret.New(nil, "spec.imagePullSecrets names Secrets of the namespace %s", in.Namespace)
 	}
 	if err := r.ensureFinalizer(ctx, in); err != nil {
 		return ctrl.Result{}, revision.Summary{}, err
@@ -97,9 +101,11 @@ func (r *ClusterInstalls) reconcile(ctx context.Context, in *packagesv1alpha1.Cl
 	return r.mirror(ctx, in, r.providerName(in), ref.String())
 }
 
-// mirror maintains the record of an install object, and returns the state of its Provider. Written is the package that the object has
-// written to the Provider, and "" for a Provider that it does not maintain.
-func (r *ClusterInstalls) mirror(ctx context.Context, in *packagesv1alpha1.ClusterPackageInstall, provider, written string) (ctrl.Result, revision.Summary, error) {
+// mirror maintains the record of an install object, and returns the state of its Provider. Written is the package that
+// the object has written to the Provider, and "" for a Provider that it does not maintain.
+func (r *ClusterInstalls) mirror(
+	ctx context.Context, in *packagesv1alpha1.ClusterPackageInstall, provider, written string,
+) (ctrl.Result, revision.Summary, error) {
 	in.Status.Provider = provider
 	p := &v1.Provider{}
 	err := r.API.Client.Get(ctx, types.NamespacedName{Name: provider}, p)
@@ -111,7 +117,8 @@ func (r *ClusterInstalls) mirror(ctx context.Context, in *packagesv1alpha1.Clust
 	}
 	in.SetConditions(r.API.Time(), v1.Synced())
 	if written != "" && p.Spec.Package != written {
-		return ctrl.Result{}, creating("The Provider %s is updated.", provider), nil // The cache does not contain the write yet.
+		// The cache does not contain the write yet.
+		return ctrl.Result{}, creating("The Provider %s is updated.", provider), nil
 	}
 	summary := summaryOf("The Provider "+provider, p, p.Status.ObservedGeneration)
 	c, exists, err := r.activeContent(ctx, p)
@@ -138,9 +145,11 @@ func (r *ClusterInstalls) mirror(ctx context.Context, in *packagesv1alpha1.Clust
 	return ctrl.Result{}, summary, nil
 }
 
-// settleRecord makes the record of an install object agree with its Provider after a reconciliation, whatever its result is. The record of
-// an object whose Provider does not exist is deleted.
-func (r *ClusterInstalls) settleRecord(ctx context.Context, in *packagesv1alpha1.ClusterPackageInstall, summary revision.Summary, failure error) error {
+// settleRecord makes the record of an install object agree with its Provider after a reconciliation, whatever its
+// result is. The record of an object whose Provider does not exist is deleted.
+func (r *ClusterInstalls) settleRecord(
+	ctx context.Context, in *packagesv1alpha1.ClusterPackageInstall, summary revision.Summary, failure error,
+) error {
 	p, err := r.usedProvider(ctx, in)
 	if err != nil {
 		return err
@@ -151,7 +160,9 @@ func (r *ClusterInstalls) settleRecord(ctx context.Context, in *packagesv1alpha1
 	if in.DeletionTimestamp == nil || failure != nil {
 		summary = summaryOf("The Provider "+p.Name, p, p.Status.ObservedGeneration)
 	}
-	return r.reportRecord(ctx, in, &packagesv1alpha1.ObjectReference{APIVersion: v1.GroupVersion.String(), Kind: v1.ProviderKind, Name: p.Name, UID: string(p.UID)}, summary)
+	return r.reportRecord(ctx, in, &packagesv1alpha1.ObjectReference{
+		APIVersion: v1.GroupVersion.String(), Kind: v1.ProviderKind, Name: p.Name, UID: string(p.UID),
+	}, summary)
 }
 
 // ensureFinalizer adds the finalizer to an install object before its Provider is created.
@@ -169,8 +180,8 @@ func (r *ClusterInstalls) ensureFinalizer(ctx context.Context, in *packagesv1alp
 	return nil
 }
 
-// releaseUnused releases the own Provider of an install object that names a CRD, unless the Provider was selected for this CRD: the object
-// uses another Provider or none, or named the package of its Provider before.
+// releaseUnused releases the own Provider of an install object that names a CRD, unless the Provider was selected for
+// this CRD: the object uses another Provider or none, or named the package of its Provider before.
 func (r *ClusterInstalls) releaseUnused(ctx context.Context, in *packagesv1alpha1.ClusterPackageInstall) error {
 	crd, ok := firstgen.ParseCRDReference(in.Spec.CRD)
 	if !ok || in.Spec.Package != "" {
@@ -188,9 +199,12 @@ func (r *ClusterInstalls) releaseUnused(ctx context.Context, in *packagesv1alpha
 	return r.releaseProvider(ctx, in)
 }
 
-// orphansDependents reports whether an install object is deleted without its dependents, as with kubectl delete --cascade=orphan. The
-// garbage collector removes the finalizer of such a deletion soon, and leaves a record without the object as its owner.
-func (r *ClusterInstalls) orphansDependents(ctx context.Context, in *packagesv1alpha1.ClusterPackageInstall) (bool, error) {
+// orphansDependents reports whether an install object is deleted without its dependents, as with kubectl delete
+// --cascade=orphan. The garbage collector removes the finalizer of such a deletion soon, and leaves a record without
+// the object as its owner.
+func (r *ClusterInstalls) orphansDependents(
+	ctx context.Context, in *packagesv1alpha1.ClusterPackageInstall,
+) (bool, error) {
 	if controllerutil.ContainsFinalizer(in, metav1.FinalizerOrphanDependents) {
 		return true, nil
 	}
@@ -199,10 +213,12 @@ func (r *ClusterInstalls) orphansDependents(ctx context.Context, in *packagesv1a
 	return err == nil && isRecordOf(record, in) && isOwnerlessRecord(record), client.IgnoreNotFound(err)
 }
 
-// reconcileDelete deletes the Provider of an install object, and removes the finalizer when the Provider is gone. A Provider
-// of another client, and one that the object does not use any more, stay, and so does the Provider of an object that is deleted
-// without its dependents.
-func (r *ClusterInstalls) reconcileDelete(ctx context.Context, in *packagesv1alpha1.ClusterPackageInstall) (ctrl.Result, revision.Summary, error) {
+// reconcileDelete deletes the Provider of an install object, and removes the finalizer when the Provider is gone. A
+// Provider of another client, and one that the object does not use any more, stay, and so does the Provider of an
+// object that is deleted without its dependents.
+func (r *ClusterInstalls) reconcileDelete(
+	ctx context.Context, in *packagesv1alpha1.ClusterPackageInstall,
+) (ctrl.Result, revision.Summary, error) {
 	orphans, err := r.orphansDependents(ctx, in)
 	if err != nil {
 		return ctrl.Result{}, revision.Summary{}, err

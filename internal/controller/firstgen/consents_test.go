@@ -16,11 +16,13 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
-// A user of install objects does not use the consents that an administrator gave to a Provider for another repository, or for
-// the program of another registry: the manager, which may change them, refuses the change.
+// A user of install objects does not use the consents that an administrator gave to a Provider for another repository,
+// or for the program of another registry: the manager, which may change them, refuses the change.
 func TestInstallObjectsDoNotMoveConsents(t *testing.T) {
 	const former = "r.example.org/acme/boats:v1"
-	for _, consented := range []string{"", webhooks.AnnotationAllowed, revision.AnnotationAdopt, permission.AnnotationApproved} {
+	for _, consented := range []string{
+		"", webhooks.AnnotationAllowed, revision.AnnotationAdopt, permission.AnnotationApproved,
+	} {
 		for _, tc := range []struct {
 			name, ref, source    string
 			moved, otherPrograms bool
@@ -42,7 +44,8 @@ func TestInstallObjectsDoNotMoveConsents(t *testing.T) {
 				Name: "boats-1", Labels: map[string]string{v1.LabelPackage: p.Name}, Annotations: map[string]string{},
 			}}
 			// An approval belongs to the repository of its revision, and is not inherited from another one.
-			refused := consented != "" && tc.otherPrograms || consented != "" && consented != permission.AnnotationApproved && tc.moved
+			refused := consented != "" && tc.otherPrograms ||
+				consented != "" && consented != permission.AnnotationApproved && tc.moved
 			switch consented {
 			case "":
 			case permission.AnnotationApproved:
@@ -57,8 +60,12 @@ func TestInstallObjectsDoNotMoveConsents(t *testing.T) {
 				t.Fatal(err)
 			}
 			isChanged := now.Spec.Package != former || now.Annotations[revision.AnnotationImageSource] != ""
-			if refused && (!errors.Is(err, webhooks.ErrNotAllowed) || isChanged) || !refused && (err != nil || now.Spec.Package != tc.ref) {
-				t.Errorf("%s, with the consent %q: %v; the Provider has %s and %v", tc.name, consented, err, now.Spec.Package, now.Annotations)
+			if refused && (!errors.Is(err, webhooks.ErrNotAllowed) || isChanged) ||
+				!refused && (err != nil || now.Spec.Package != tc.ref) {
+				t.Errorf(
+					"%s, with the consent %q: %v; the Provider has %s and %v", tc.name, consented, err, now.Spec.Package,
+					now.Annotations,
+				)
 			}
 		}
 	}

@@ -20,8 +20,8 @@ import (
 
 const definitionResource = "stackdefinitions"
 
-// definitionGroups returns the API groups in which templating controllers read their StackDefinition: those before version
-// 0.4.0 read the second one.
+// definitionGroups returns the API groups in which templating controllers read their StackDefinition: those before
+// version 0.4.0 read the second one.
 func definitionGroups() []string {
 	return []string{packagesv1alpha1.Group, packagesv1alpha1.EarlierGroup}
 }
@@ -45,8 +45,8 @@ func controls(in packagesv1alpha1.Install, o metav1.Object) bool {
 	return c != nil && c.Kind == in.PackageKind() && c.Name == in.GetName()
 }
 
-// isDefinitionOf reports whether a StackDefinition is that of an install object. Without its owners, as in a backup, the
-// annotation tells.
+// isDefinitionOf reports whether a StackDefinition is that of an install object. Without its owners, as in a backup,
+// the annotation tells.
 func isDefinitionOf(d metav1.Object, in packagesv1alpha1.Install) bool {
 	if c := metav1.GetControllerOf(d); c != nil && !controls(in, d) {
 		return false
@@ -54,7 +54,8 @@ func isDefinitionOf(d metav1.Object, in packagesv1alpha1.Install) bool {
 	return isMarked(d, in)
 }
 
-// checkDefinition fails with PackageRecordNotOwned if a user has created a StackDefinition with the name of an install object.
+// checkDefinition fails with PackageRecordNotOwned if a user has created a StackDefinition with the name of an install
+// object.
 func (b *Base) checkDefinition(ctx context.Context, in packagesv1alpha1.Install) error {
 	for _, group := range definitionGroups() {
 		live := newDefinition(in, group)
@@ -74,13 +75,17 @@ func (b *Base) checkDefinition(ctx context.Context, in packagesv1alpha1.Install)
 }
 
 func definitionExists(d *unstructured.Unstructured) error {
-	return ErrRecordExists.New(nil, "the StackDefinition %s of %s exists, and is not that of this object", d.GetName(), d.GroupVersionKind().Group)
+	return ErrRecordExists.New(
+		nil, "the StackDefinition %s of %s exists, and is not that of this object", d.GetName(), d.GroupVersionKind().Group,
+	)
 }
 
-// ensureDefinition creates the StackDefinition of an install object in each group, or restores it, and returns the one of
-// packages.crossplane.io as the controller of other objects. It fails with PackageRecordNotOwned if the StackDefinition is
-// that of a user or of another object.
-func (b *Base) ensureDefinition(ctx context.Context, in packagesv1alpha1.Install, spec packagesv1alpha1.StackDefinitionSpec) (metav1.OwnerReference, error) {
+// ensureDefinition creates the StackDefinition of an install object in each group, or restores it, and returns the one
+// of packages.crossplane.io as the controller of other objects. It fails with PackageRecordNotOwned if the
+// StackDefinition is that of a user or of another object.
+func (b *Base) ensureDefinition(
+	ctx context.Context, in packagesv1alpha1.Install, spec packagesv1alpha1.StackDefinitionSpec,
+) (metav1.OwnerReference, error) {
 	content, err := normalized(spec)
 	if err != nil {
 		return metav1.OwnerReference{}, err
@@ -99,7 +104,8 @@ func (b *Base) ensureDefinition(ctx context.Context, in packagesv1alpha1.Install
 			return metav1.OwnerReference{}, err
 		case group == packagesv1alpha1.Group:
 			owner = metav1.OwnerReference{
-				APIVersion: want.GetAPIVersion(), Kind: want.GetKind(), Name: want.GetName(), UID: uid, Controller: new(true), BlockOwnerDeletion: new(true),
+				APIVersion: want.GetAPIVersion(), Kind: want.GetKind(), Name: want.GetName(), UID: uid, Controller: new(true),
+				BlockOwnerDeletion: new(true),
 			}
 		}
 	}
@@ -108,14 +114,18 @@ func (b *Base) ensureDefinition(ctx context.Context, in packagesv1alpha1.Install
 
 func newDefinition(in packagesv1alpha1.Install, group string) *unstructured.Unstructured {
 	d := &unstructured.Unstructured{Object: map[string]any{}}
-	d.SetGroupVersionKind(schema.GroupVersionKind{Group: group, Version: packagesv1alpha1.GroupVersion.Version, Kind: packagesv1alpha1.StackDefinitionKind})
+	d.SetGroupVersionKind(schema.GroupVersionKind{
+		Group: group, Version: packagesv1alpha1.GroupVersion.Version, Kind: packagesv1alpha1.StackDefinitionKind,
+	})
 	d.SetNamespace(in.GetNamespace())
 	d.SetName(in.GetName())
 	return d
 }
 
 // ensureDefinitionIn creates or restores a StackDefinition, and returns its UID.
-func (b *Base) ensureDefinitionIn(ctx context.Context, in packagesv1alpha1.Install, want *unstructured.Unstructured) (types.UID, error) {
+func (b *Base) ensureDefinitionIn(
+	ctx context.Context, in packagesv1alpha1.Install, want *unstructured.Unstructured,
+) (types.UID, error) {
 	live := want.DeepCopy()
 	err := b.API.Live.Get(ctx, client.ObjectKeyFromObject(want), live)
 	if apierrors.IsNotFound(err) {
@@ -132,7 +142,8 @@ func (b *Base) ensureDefinitionIn(ctx context.Context, in packagesv1alpha1.Insta
 		return "", definitionExists(live)
 	case live.GetDeletionTimestamp() != nil:
 		return "", requeue.ErrStale
-	case controls(in, live) && live.GetAnnotations()[state.AnnotationInstalledBy] != "" && sameJSON(live.Object["spec"], want.Object["spec"]):
+	case controls(in, live) && live.GetAnnotations()[state.AnnotationInstalledBy] != "" &&
+		sameJSON(live.Object["spec"], want.Object["spec"]):
 		return live.GetUID(), nil
 	}
 	live.Object["spec"] = want.Object["spec"]

@@ -75,15 +75,18 @@ func factsOf(o frontend.Resource) frontend.Facts {
 	return f
 }
 
-// viewOf returns the description of a Package. It is installed when its controller was started, or when it is ready without one.
+// viewOf returns the description of a Package. It is installed when its controller was started, or when it is ready
+// without one.
 func viewOf(p *packagesv1alpha1.Package) frontend.View {
 	v := frontend.View{
 		Package: controllerImage(p), Conditions: p.Status.ConditionedStatus.ConditionedStatus.Conditions,
 		Permissions: p.Spec.Permissions.Rules, HasController: p.Spec.Controller.Deployment != nil,
 		IsInstalled: p.Status.ControllerRef != nil || p.GetCondition(v1.TypeReady).Status == corev1.ConditionTrue,
 		Presentation: xpkg.Presentation{
-			Title: p.Spec.Title, Summary: p.Spec.OverviewShort, Description: p.Spec.Overview, Readme: p.Spec.Readme, Category: p.Spec.Category,
-			Version: p.Spec.Version, Company: p.Spec.Company, Keywords: p.Spec.Keywords, Website: p.Spec.Website, Source: p.Spec.Source,
+			Title: p.Spec.Title, Summary: p.Spec.OverviewShort, Description: p.Spec.Overview, Readme: p.Spec.Readme,
+			Category: p.Spec.Category,
+			Version:  p.Spec.Version, Company: p.Spec.Company, Keywords: p.Spec.Keywords, Website: p.Spec.Website,
+			Source:  p.Spec.Source,
 			License: p.Spec.License, PackageType: p.Spec.PackageType,
 		},
 	}
@@ -96,7 +99,8 @@ func viewOf(p *packagesv1alpha1.Package) frontend.View {
 	return v
 }
 
-// kindsOf returns the kinds that a Package defines and depends on. A name that is no kind of a custom resource is ignored.
+// kindsOf returns the kinds that a Package defines and depends on. A name that is no kind of a custom resource is
+// ignored.
 func kindsOf(p *packagesv1alpha1.Package) []dependency.KindRef {
 	var out []dependency.KindRef
 	add := func(text string) {
@@ -114,8 +118,8 @@ func kindsOf(p *packagesv1alpha1.Package) []dependency.KindRef {
 	return out
 }
 
-// requestedPackage returns the package that an install object names, with its source, or the kind that it names, after the
-// package that was selected for it.
+// requestedPackage returns the package that an install object names, with its source, or the kind that it names, after
+// the package that was selected for it.
 func requestedPackage(in packagesv1alpha1.Install) string {
 	spec, chosen := in.InstallSpec(), in.InstallStatus().ChosenPackage
 	text := spec.Package
@@ -131,7 +135,8 @@ func requestedPackage(in packagesv1alpha1.Install) string {
 	return strings.TrimSpace(text + " (for " + spec.CRD + ")")
 }
 
-// controllerImage returns the image of the controller of a Package: with its digest once it runs, and "" without a controller.
+// controllerImage returns the image of the controller of a Package: with its digest once it runs, and "" without a
+// controller.
 func controllerImage(p *packagesv1alpha1.Package) string {
 	if p.Status.RuntimeImage != "" || p.Spec.Controller.Deployment == nil {
 		return p.Status.RuntimeImage
@@ -159,8 +164,8 @@ func installPatch(spec *packagesv1alpha1.InstallSpec, reference string) string {
 // isRecord reports whether a Package records an install object. All other Packages were created by users.
 func isRecord(p *packagesv1alpha1.Package) bool { return isOwnedByInstall(p) || isRestoredRecord(p) }
 
-// isOwnerlessRecord reports whether a Package is a record without its owner reference, as some backups restore it. Its install object
-// adopts it.
+// isOwnerlessRecord reports whether a Package is a record without its owner reference, as some backups restore it. Its
+// install object adopts it.
 func isOwnerlessRecord(p *packagesv1alpha1.Package) bool {
 	return !isOwnedByInstall(p) && isRestoredRecord(p)
 }

@@ -53,8 +53,8 @@ func (r *NamespaceInstalls) Reconcile(ctx context.Context, req ctrl.Request) (ct
 	}, failedConditions)
 }
 
-// revoke deletes the record of a paused install object, so that its controller stops, and returns the reason, if the Provider that it uses
-// does not exist, or is not shared with namespaces.
+// revoke deletes the record of a paused install object, so that its controller stops, and returns the reason, if the
+// Provider that it uses does not exist, or is not shared with namespaces.
 func (r *NamespaceInstalls) revoke(ctx context.Context, in *packagesv1alpha1.PackageInstall) error {
 	record, name := &packagesv1alpha1.Package{}, in.Status.Provider
 	if err := r.API.Client.Get(ctx, client.ObjectKeyFromObject(in), record); err != nil {
@@ -78,9 +78,11 @@ func (r *NamespaceInstalls) revoke(ctx context.Context, in *packagesv1alpha1.Pac
 	return err
 }
 
-// reconcile installs a package. An object that is not allowed, or not any more, or whose Provider does not exist, has no record, so that its
-// controller does not run.
-func (r *NamespaceInstalls) reconcile(ctx context.Context, in *packagesv1alpha1.PackageInstall) (ctrl.Result, revision.Summary, error) {
+// reconcile installs a package. An object that is not allowed, or not any more, or whose Provider does not exist, has
+// no record, so that its controller does not run.
+func (r *NamespaceInstalls) reconcile(
+	ctx context.Context, in *packagesv1alpha1.PackageInstall,
+) (ctrl.Result, revision.Summary, error) {
 	result, summary, err := r.install(ctx, in)
 	if failed := r.deleteUnused(ctx); failed != nil {
 		return ctrl.Result{}, revision.Summary{}, failed
@@ -91,9 +93,11 @@ func (r *NamespaceInstalls) reconcile(ctx context.Context, in *packagesv1alpha1.
 	return result, summary, err
 }
 
-// settleRecord deletes the record of an install object that failed, unless the Provider that it uses still exists and is shared. Other failures,
-// such as an unreachable registry, do not stop a controller.
-func (r *NamespaceInstalls) settleRecord(ctx context.Context, in *packagesv1alpha1.PackageInstall, failure error) error {
+// settleRecord deletes the record of an install object that failed, unless the Provider that it uses still exists and
+// is shared. Other failures, such as an unreachable registry, do not stop a controller.
+func (r *NamespaceInstalls) settleRecord(
+	ctx context.Context, in *packagesv1alpha1.PackageInstall, failure error,
+) error {
 	if failure == nil {
 		return nil
 	}
@@ -112,7 +116,9 @@ func (r *NamespaceInstalls) settleRecord(ctx context.Context, in *packagesv1alph
 	return nil
 }
 
-func (r *NamespaceInstalls) install(ctx context.Context, in *packagesv1alpha1.PackageInstall) (ctrl.Result, revision.Summary, error) {
+func (r *NamespaceInstalls) install(
+	ctx context.Context, in *packagesv1alpha1.PackageInstall,
+) (ctrl.Result, revision.Summary, error) {
 	if err := cmp.Or(checkName(in), r.checkRecord(ctx, in)); err != nil {
 		return ctrl.Result{}, revision.Summary{}, err
 	}
@@ -149,9 +155,11 @@ func (r *NamespaceInstalls) install(ctx context.Context, in *packagesv1alpha1.Pa
 }
 
 // sharedProvider returns the Provider whose CRDs the package of a PackageInstall uses. It fails with
-// NamespacedPackageNotAllowed if no administrator shares them, and with NamespacedVersionConflict if they are of another
-// version.
-func (r *NamespaceInstalls) sharedProvider(ctx context.Context, in *packagesv1alpha1.PackageInstall) (*v1.Provider, error) {
+// NamespacedPackageNotAllowed if no administrator shares them, and with NamespacedVersionConflict if they are of
+// another version.
+func (r *NamespaceInstalls) sharedProvider(
+	ctx context.Context, in *packagesv1alpha1.PackageInstall,
+) (*v1.Provider, error) {
 	ref, name, err := r.chosen(ctx, in)
 	if err != nil {
 		return nil, err
@@ -184,8 +192,9 @@ func (r *NamespaceInstalls) sharedProvider(ctx context.Context, in *packagesv1al
 	return p, checkVersion(ref, p, revisions)
 }
 
-// findProvider returns the Provider of a repository that has objects, because the CRDs belong to it, or else one that has none, or nil.
-// Of several such Providers, one that shares its CRDs takes precedence, and then the one whose name is first.
+// findProvider returns the Provider of a repository that has objects, because the CRDs belong to it, or else one that
+// has none, or nil. Of several such Providers, one that shares its CRDs takes precedence, and then the one whose name
+// is first.
 func (r *NamespaceInstalls) findProvider(ctx context.Context, ref oci.Reference) (*v1.Provider, error) {
 	all := &v1.ProviderList{}
 	if err := r.API.Client.List(ctx, all); err != nil {
@@ -224,9 +233,11 @@ func checkScope(p *v1.Provider, c content) error {
 	return nil
 }
 
-// createShared creates a Provider that shares the CRDs of a repository whose packages the administrator allows. The users of a
-// namespace cannot delete it, so it is only created for content that can be installed for namespaces.
-func (r *NamespaceInstalls) createShared(ctx context.Context, in *packagesv1alpha1.PackageInstall, ref oci.Reference) (*v1.Provider, error) {
+// createShared creates a Provider that shares the CRDs of a repository whose packages the administrator allows. The
+// users of a namespace cannot delete it, so it is only created for content that can be installed for namespaces.
+func (r *NamespaceInstalls) createShared(
+	ctx context.Context, in *packagesv1alpha1.PackageInstall, ref oci.Reference,
+) (*v1.Provider, error) {
 	p := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
 		revision.AnnotationNamespacedInstalls: revision.AllowInstalls, revision.AnnotationCreatedForNamespaces: "true",
 	}}}
@@ -236,7 +247,10 @@ func (r *NamespaceInstalls) createShared(ctx context.Context, in *packagesv1alph
 		return nil, err
 	}
 	names := SharedProviderNames(ref)
-	if err := cmp.Or(checkProvides(in, names[0], c), checkScope(p, c), revision.CheckShared(p, c.pkg), r.checkHolders(ctx, c), r.checkRequired(ctx, c)); err != nil {
+	if err := cmp.Or(
+		checkProvides(in, names[0], c), checkScope(p, c), revision.CheckShared(p, c.pkg), r.checkHolders(ctx, c),
+		r.checkRequired(ctx, c),
+	); err != nil {
 		return nil, err
 	}
 	for _, name := range names {
@@ -253,12 +267,18 @@ func (r *NamespaceInstalls) createShared(ctx context.Context, in *packagesv1alph
 			return nil, requeue.ErrStale
 		}
 	}
-	return nil, ErrProviderExists.New(nil, "the Providers %s exist, and have other packages than %s", strings.Join(names, " and "), ref).
-		WithDo("An administrator installs the package with a Provider with `spec.package: %s` and the annotation `%s: %s`.", ref, revision.AnnotationNamespacedInstalls, revision.AllowInstalls)
+	return nil, ErrProviderExists.New(
+		nil, "the Providers %s exist, and have other packages than %s", strings.Join(names, " and "), ref,
+	).
+		WithDo(
+			"An administrator installs the package with a Provider with `spec.package: %s` and the annotation `%s: %s`.", ref,
+			revision.AnnotationNamespacedInstalls, revision.AllowInstalls,
+		)
 }
 
-// deleteUnused deletes the Providers that the manager created for PackageInstalls, that no PackageInstall uses, and that were never
-// installed, so that no object is lost. The users of namespaces cannot delete them, and they would be installed later.
+// deleteUnused deletes the Providers that the manager created for PackageInstalls, that no PackageInstall uses, and
+// that were never installed, so that no object is lost. The users of namespaces cannot delete them, and they would be
+// installed later.
 func (r *NamespaceInstalls) deleteUnused(ctx context.Context) error {
 	all := &v1.ProviderList{}
 	if err := r.API.Client.List(ctx, all); err != nil {
@@ -266,7 +286,9 @@ func (r *NamespaceInstalls) deleteUnused(ctx context.Context) error {
 	}
 	for i := range all.Items {
 		p := &all.Items[i]
-		if p.DeletionTimestamp != nil || !revision.IsShared(p) || p.Annotations[revision.AnnotationCreatedForNamespaces] != "true" || p.Status.Activation != nil && p.Status.Activation.Healthy {
+		if p.DeletionTimestamp != nil || !revision.IsShared(p) ||
+			p.Annotations[revision.AnnotationCreatedForNamespaces] != "true" ||
+			p.Status.Activation != nil && p.Status.Activation.Healthy {
 			continue
 		}
 		isUnused, err := r.isUnused(ctx, p)
@@ -280,8 +302,8 @@ func (r *NamespaceInstalls) deleteUnused(ctx context.Context) error {
 	return nil
 }
 
-// isUnused reports whether no PackageInstall uses a Provider, and none of its objects exist. PackageInstalls use one of the Providers of
-// a repository.
+// isUnused reports whether no PackageInstall uses a Provider, and none of its objects exist. PackageInstalls use one of
+// the Providers of a repository.
 func (r *NamespaceInstalls) isUnused(ctx context.Context, p *v1.Provider) (bool, error) {
 	revisions, err := state.RevisionsOf(ctx, r.API.Client, p)
 	if err != nil || slices.ContainsFunc(revisions, hasObjects) {
@@ -321,7 +343,8 @@ func (r *NamespaceInstalls) mayUse(in packagesv1alpha1.Install, p *v1.Provider) 
 		ref, err := r.Options.Reference(spec.Source, spec.Package)
 		return err == nil && oci.SameRepository(p.Spec.Package, ref.String())
 	}
-	return status.Provider == p.Name || status.ChosenPackage != nil && oci.SameRepository(status.ChosenPackage.Package, p.Spec.Package)
+	return status.Provider == p.Name ||
+		status.ChosenPackage != nil && oci.SameRepository(status.ChosenPackage.Package, p.Spec.Package)
 }
 
 // checkHolders fails with NamespacedPackageNotAllowed if another package holds a CRD of a package.
@@ -331,7 +354,10 @@ func (r *NamespaceInstalls) checkHolders(ctx context.Context, c content) error {
 		for _, rev := range watch.Revisions(ctx, r.API.Client, kind) {
 			for _, o := range revision.Objects(rev) {
 				if revision.IsActive(rev) && o.Kind == plan.DefinitionKind && slices.Contains(defined, o.Name) {
-					return ErrNotAllowed.New(nil, "CustomResourceDefinition %s of the package %s belongs to %s/%s", o.Name, c.origin, kind, rev.GetLabels()[v1.LabelPackage]).
+					return ErrNotAllowed.New(
+						nil, "CustomResourceDefinition %s of the package %s belongs to %s/%s", o.Name, c.origin, kind,
+						rev.GetLabels()[v1.LabelPackage],
+					).
 						WithDo("Install the package that has the CRD, or let an administrator uninstall it.")
 				}
 			}
@@ -340,21 +366,24 @@ func (r *NamespaceInstalls) checkHolders(ctx context.Context, c content) error {
 	return nil
 }
 
-// checkRequired fails with NamespacedPackageNotAllowed if a package requires packages that are not installed: their runtimes have
-// permissions in the whole cluster.
+// checkRequired fails with NamespacedPackageNotAllowed if a package requires packages that are not installed: their
+// runtimes have permissions in the whole cluster.
 func (r *NamespaceInstalls) checkRequired(ctx context.Context, c content) error {
 	existing := r.installed(ctx, nil).repositories
 	for _, d := range dependency.Required(c.pkg.Meta.DependsOn) {
 		if !existing[oci.RepositoryName(d.Package)] {
-			return ErrNotAllowed.New(nil, "the package %s requires %s, which is not installed, and a PackageInstall installs no other package", c.origin, d.Package).
+			return ErrNotAllowed.New(
+				nil, "the package %s requires %s, which is not installed, and a PackageInstall installs no other package", c.origin,
+				d.Package,
+			).
 				WithDo("An administrator installs %s first.", d.Package)
 		}
 	}
 	return nil
 }
 
-// notAllowed returns the error for a package whose CRDs no administrator shares. P is the Provider that has them, or nil.
-// For a package that cannot be shared, it returns the reason.
+// notAllowed returns the error for a package whose CRDs no administrator shares. P is the Provider that has them, or
+// nil. For a package that cannot be shared, it returns the reason.
 func (r *NamespaceInstalls) notAllowed(ctx context.Context, reference string, p *v1.Provider) error {
 	if p != nil {
 		shared := p.DeepCopy()
@@ -370,16 +399,19 @@ func (r *NamespaceInstalls) notAllowed(ctx context.Context, reference string, p 
 	}
 	return ErrNotAllowed.New(nil, "no administrator has installed the CRDs of %s for namespaces", reference).
 		WithDo("An administrator installs them with a Provider with `spec.package: %s` and the annotation `%s: %s`, or lets the manager do so: %s.",
-			reference, revision.AnnotationNamespacedInstalls, revision.AllowInstalls, wording.RestartManager("--namespaced-package="+oci.RepositoryName(reference)))
+			reference, revision.AnnotationNamespacedInstalls, revision.AllowInstalls,
+			wording.RestartManager("--namespaced-package="+oci.RepositoryName(reference)))
 }
 
-// checkVersion fails unless a reference names the version of a Provider whose CRDs are installed, or the one that the Provider
-// installs: the same tag, or the digest.
+// checkVersion fails unless a reference names the version of a Provider whose CRDs are installed, or the one that the
+// Provider installs: the same tag, or the digest.
 func checkVersion(ref oci.Reference, p *v1.Provider, revisions []v1.PackageRevision) error {
 	at := slices.IndexFunc(revisions, revision.IsEstablished)
 	if at < 0 {
 		// The active revision was refused: those of the revision before it are there.
-		at = slices.IndexFunc(revisions, func(rev v1.PackageRevision) bool { return !revision.IsActive(rev) && hasObjects(rev) })
+		at = slices.IndexFunc(
+			revisions, func(rev v1.PackageRevision) bool { return !revision.IsActive(rev) && hasObjects(rev) },
+		)
 	}
 	installed := p.Spec.Package
 	if at >= 0 {
@@ -392,8 +424,14 @@ func checkVersion(ref oci.Reference, p *v1.Provider, revisions []v1.PackageRevis
 	if state.IsVersion(ref, p.Spec.Package, p.Status.ResolvedDigest) {
 		return nil // The condition of the Provider tells why its CRDs are not installed.
 	}
-	return ErrVersion.New(nil, "this object names %s, and the Provider %s has the CRDs of %s", ref.Identifier(), p.Name, identifierOf(installed)).
-		WithDo("Set spec.package to %s, or let an administrator update the Provider with `xpkg update provider %s %s`.", installed, p.Name, ref.Identifier())
+	return ErrVersion.New(
+		nil, "this object names %s, and the Provider %s has the CRDs of %s", ref.Identifier(), p.Name,
+		identifierOf(installed),
+	).
+		WithDo(
+			"Set spec.package to %s, or let an administrator update the Provider with `xpkg update provider %s %s`.", installed,
+			p.Name, ref.Identifier(),
+		)
 }
 
 // identifierOf returns the tag or the digest of a reference.

@@ -25,8 +25,8 @@ type Options struct {
 	// ClusterNamespaces are the namespaces, besides the namespace of the manager, in which ClusterPackageInstalls and
 	// Packages with the scope Cluster are accepted. Their authors administer the cluster.
 	ClusterNamespaces []string
-	// NamespacedPackages are prefixes of repositories, or All. For a PackageInstall of such a package, the manager installs
-	// the CRDs if no administrator has.
+	// NamespacedPackages are prefixes of repositories, or All. For a PackageInstall of such a package, the manager
+	// installs the CRDs if no administrator has.
 	NamespacedPackages []string
 	// Registry is the registry of references that name none. Empty means DefaultRegistry.
 	Registry string
@@ -39,11 +39,12 @@ func (o Options) registry() string { return cmp.Or(o.Registry, DefaultRegistry) 
 
 // administers reports whether the authors of objects in a namespace administer the cluster.
 func (o Options) administers(namespace, manager string) bool {
-	return namespace == manager || slices.Contains(o.ClusterNamespaces, namespace) || slices.Contains(o.ClusterNamespaces, All)
+	return namespace == manager || slices.Contains(o.ClusterNamespaces, namespace) ||
+		slices.Contains(o.ClusterNamespaces, All)
 }
 
-// installsFor reports whether the manager installs the CRDs of a repository for PackageInstalls. A prefix ends at the end
-// of a part of the path.
+// installsFor reports whether the manager installs the CRDs of a repository for PackageInstalls. A prefix ends at the
+// end of a part of the path.
 func (o Options) installsFor(ref oci.Reference) bool {
 	return slices.ContainsFunc(o.NamespacedPackages, func(prefix string) bool {
 		prefix = strings.TrimSuffix(prefix, "/")

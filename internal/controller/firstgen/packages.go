@@ -36,8 +36,8 @@ import (
 const (
 	// definitionPoll is the pause between two checks of whether the CRDs of a Package are served.
 	definitionPoll = 5 * time.Second
-	// healthPoll is the pause between two checks of a Package that is available: neither Deployments outside of the namespace of
-	// the manager nor the served kinds are watched.
+	// healthPoll is the pause between two checks of a Package that is available: neither Deployments outside of the
+	// namespace of the manager nor the served kinds are watched.
 	healthPoll = time.Minute
 	// startPoll is the pause between two checks of a runtime that is not.
 	startPoll = 2 * time.Second
@@ -91,7 +91,9 @@ func (r *Packages) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 func (r *Packages) reconcile(ctx context.Context, p *packagesv1alpha1.Package) (ctrl.Result, revision.Summary, error) {
 	if isOwnerlessRecord(p) {
 		// It was restored without its owner reference, before its install object or after it.
-		return ctrl.Result{}, creating("The record waits for its install object %s.", p.Annotations[state.AnnotationInstalledBy]), r.stop(ctx, client.ObjectKeyFromObject(p))
+		return ctrl.Result{},
+			creating("The record waits for its install object %s.", p.Annotations[state.AnnotationInstalledBy]),
+			r.stop(ctx, client.ObjectKeyFromObject(p))
 	}
 	if err := r.revokeOutOfScope(ctx, p); err != nil {
 		return ctrl.Result{}, revision.Summary{}, err
@@ -144,8 +146,8 @@ func (r *Packages) reconcile(ctx context.Context, p *packagesv1alpha1.Package) (
 	return r.run(ctx, p, by, w)
 }
 
-// revokeOutOfScope stops the controller of a Package whose scope is not allowed, and returns the reason. The scope was allowed before, or the
-// Package had another one.
+// revokeOutOfScope stops the controller of a Package whose scope is not allowed, and returns the reason. The scope was
+// allowed before, or the Package had another one.
 func (r *Packages) revokeOutOfScope(ctx context.Context, p *packagesv1alpha1.Package) error {
 	err := r.checkScope(p)
 	if err == nil {
@@ -181,7 +183,9 @@ func isWithdrawn(p *packagesv1alpha1.Package) bool {
 }
 
 // run runs the controller of a Package, and returns its state.
-func (r *Packages) run(ctx context.Context, p *packagesv1alpha1.Package, by runtime.Runtime, w runtime.Workload) (ctrl.Result, revision.Summary, error) {
+func (r *Packages) run(
+	ctx context.Context, p *packagesv1alpha1.Package, by runtime.Runtime, w runtime.Workload,
+) (ctrl.Result, revision.Summary, error) {
 	if err := r.API.RereadExisting(ctx, p, &packagesv1alpha1.Package{}); err != nil {
 		return ctrl.Result{}, revision.Summary{}, err
 	}
@@ -191,20 +195,25 @@ func (r *Packages) run(ctx context.Context, p *packagesv1alpha1.Package, by runt
 		return ctrl.Result{}, revision.Summary{}, err
 	}
 	p.Status.RuntimeImage = w.Image()
-	p.Status.ControllerRef = &packagesv1alpha1.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: p.Namespace, Name: p.Name}
+	p.Status.ControllerRef = &packagesv1alpha1.ObjectReference{
+		APIVersion: "apps/v1", Kind: "Deployment", Namespace: p.Namespace, Name: p.Name,
+	}
 	if current.Available {
 		return ctrl.Result{RequeueAfter: requeue.Jitter(max(current.Again, healthPoll))}, available, nil
 	}
-	return ctrl.Result{RequeueAfter: requeue.Jitter(max(current.Again, startPoll))}, revision.Summary{Reason: v1.ConditionReason(current.Reason), Message: current.Message}, nil
+	return ctrl.Result{RequeueAfter: requeue.Jitter(max(current.Again, startPoll))},
+		revision.Summary{Reason: v1.ConditionReason(current.Reason), Message: current.Message}, nil
 }
 
-// checkScope fails if a Package that needs permissions in the whole cluster is in a namespace whose users do not administer
-// the cluster.
+// checkScope fails if a Package that needs permissions in the whole cluster is in a namespace whose users do not
+// administer the cluster.
 func (r *Packages) checkScope(p *packagesv1alpha1.Package) error {
 	if !isClusterScoped(p) {
 		return nil
 	}
-	if slices.ContainsFunc(p.OwnerReferences, func(r metav1.OwnerReference) bool { return r.Kind == packagesv1alpha1.PackageInstallKind }) {
+	if slices.ContainsFunc(
+		p.OwnerReferences, func(r metav1.OwnerReference) bool { return r.Kind == packagesv1alpha1.PackageInstallKind },
+	) {
 		return ErrScope.New(nil, "the Package %s is the record of a PackageInstall, and has the scope Cluster", p.Name)
 	}
 	if !r.Options.administers(p.Namespace, r.Namespace) {
@@ -213,8 +222,8 @@ func (r *Packages) checkScope(p *packagesv1alpha1.Package) error {
 	return nil
 }
 
-// checkController fails if the controller of a Package is invalid, or requests privileges of the node. It does not depend on the
-// runtime: a runtime without such a privilege would ignore the field.
+// checkController fails if the controller of a Package is invalid, or requests privileges of the node. It does not
+// depend on the runtime: a runtime without such a privilege would ignore the field.
 func checkController(p *packagesv1alpha1.Package) error {
 	if p.Spec.Controller.Deployment == nil {
 		return nil
@@ -230,9 +239,12 @@ func isClusterScoped(p *packagesv1alpha1.Package) bool {
 	return p.Spec.PermissionScope == string(firstgen.ScopeCluster)
 }
 
-// resources returns the resources of the kinds of a Package, and the first kind that the cluster does not serve. All Packages share
-// the reads of the served kinds, which are at most a second old: the next check notices a CRD that was deleted meanwhile.
-func (r *Packages) resources(ctx context.Context, p *packagesv1alpha1.Package) (all []schema.GroupResource, missing string, err error) {
+// resources returns the resources of the kinds of a Package, and the first kind that the cluster does not serve. All
+// Packages share the reads of the served kinds, which are at most a second old: the next check notices a CRD that was
+// deleted meanwhile.
+func (r *Packages) resources(
+	ctx context.Context, p *packagesv1alpha1.Package,
+) (all []schema.GroupResource, missing string, err error) {
 	for _, k := range p.Spec.CRDs {
 		gvk := schema.FromAPIVersionAndKind(k.APIVersion, k.Kind)
 		if gvk.Kind == "" || gvk.Version == "" {
@@ -245,7 +257,9 @@ func (r *Packages) resources(ctx context.Context, p *packagesv1alpha1.Package) (
 		if err != nil {
 			return nil, "", err
 		}
-		i := slices.IndexFunc(served, func(s apply.ServedKind) bool { return s.Kind == gvk.Kind && slices.Contains(s.Versions, gvk.Version) })
+		i := slices.IndexFunc(
+			served, func(s apply.ServedKind) bool { return s.Kind == gvk.Kind && slices.Contains(s.Versions, gvk.Version) },
+		)
 		if i < 0 {
 			return nil, k.Kind + " of " + k.APIVersion, nil
 		}
@@ -270,8 +284,8 @@ func checkDependencies(p *packagesv1alpha1.Package) error {
 	return nil
 }
 
-// required returns the resources that a Package depends on. A kind whose plural name is not known yet, because the cluster does not
-// serve it, has none.
+// required returns the resources that a Package depends on. A kind whose plural name is not known yet, because the
+// cluster does not serve it, has none.
 func (r *Packages) required(ctx context.Context, p *packagesv1alpha1.Package) ([]schema.GroupResource, error) {
 	var out []schema.GroupResource
 	for _, d := range p.Spec.DependsOn {
@@ -287,7 +301,9 @@ func (r *Packages) required(ctx context.Context, p *packagesv1alpha1.Package) ([
 		if err != nil {
 			return nil, err
 		}
-		i := slices.IndexFunc(served, func(s apply.ServedKind) bool { return kind.Matches(kind.Group, s.Kind, s.Plural, s.Singular) })
+		i := slices.IndexFunc(
+			served, func(s apply.ServedKind) bool { return kind.Matches(kind.Group, s.Kind, s.Plural, s.Singular) },
+		)
 		if i >= 0 {
 			out = append(out, schema.GroupResource{Group: kind.Group, Resource: served[i].Plural})
 		}
@@ -297,7 +313,10 @@ func (r *Packages) required(ctx context.Context, p *packagesv1alpha1.Package) ([
 
 // stop stops the controller of a Package, if it runs, and forgets its runtime.
 func (r *Packages) stop(ctx context.Context, key types.NamespacedName) error {
-	owner := plan.Owner{APIVersion: packagesv1alpha1.GroupVersion.String(), Kind: packagesv1alpha1.PackageKind, Namespace: key.Namespace, Name: key.Name}
+	owner := plan.Owner{
+		APIVersion: packagesv1alpha1.GroupVersion.String(), Kind: packagesv1alpha1.PackageKind, Namespace: key.Namespace,
+		Name: key.Name,
+	}
 	if by := r.used.use(key, r.NewRuntime); by != nil {
 		if _, err := by.Stop(ctx, owner); err != nil {
 			return err
@@ -309,5 +328,8 @@ func (r *Packages) stop(ctx context.Context, key types.NamespacedName) error {
 
 // ownerOf returns a Package as the owner of the objects of its controller.
 func ownerOf(p *packagesv1alpha1.Package) plan.Owner {
-	return plan.Owner{APIVersion: packagesv1alpha1.GroupVersion.String(), Kind: packagesv1alpha1.PackageKind, Namespace: p.Namespace, Name: p.Name, UID: p.UID}
+	return plan.Owner{
+		APIVersion: packagesv1alpha1.GroupVersion.String(), Kind: packagesv1alpha1.PackageKind, Namespace: p.Namespace,
+		Name: p.Name, UID: p.UID,
+	}
 }

@@ -29,29 +29,56 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
 
-// A controller that requests privileges of the node is refused with the field, whatever would run it, and before anything is
-// read or written for it.
+// A controller that requests privileges of the node is refused with the field, whatever would run it, and before
+// anything is read or written for it.
 func TestControllersWithPrivilegesOfTheNodeAreRefused(t *testing.T) {
 	for name, tc := range map[string]struct{ pod, field string }{
-		"network":    {`{"hostNetwork":true,"containers":[{"name":"c","image":"i"}]}`, "hostNetwork"},
-		"processes":  {`{"hostPID":true,"containers":[{"name":"c","image":"i"}]}`, "hostPID"},
-		"path":       {`{"volumes":[{"name":"etc","hostPath":{"path":"/etc"}}],"containers":[{"name":"c","image":"i"}]}`, "the hostPath volume etc"},
-		"driver":     {`{"volumes":[{"name":"v","flexVolume":{"driver":"x"}}],"containers":[{"name":"c","image":"i"}]}`, "the flexVolume volume v"},
-		"selinux":    {`{"containers":[{"name":"c","image":"i","securityContext":{"seLinuxOptions":{"type":"spc_t"}}}]}`, "seLinuxOptions of the container"},
-		"probe":      {`{"containers":[{"name":"c","image":"i","livenessProbe":{"httpGet":{"host":"169.254.169.254","port":80}}}]}`, "requests of the node to the host 169.254.169.254"},
-		"port":       {`{"containers":[{"name":"c","image":"i","ports":[{"containerPort":80,"hostPort":80}]}]}`, "the hostPort 80"},
-		"privileged": {`{"containers":[{"name":"c","image":"i","securityContext":{"privileged":true}}]}`, "the privileged container"},
-		"init":       {`{"initContainers":[{"name":"first","image":"i","securityContext":{"privileged":true}}],"containers":[{"name":"c","image":"i"}]}`, "the privileged container first"},
-		"capability": {`{"containers":[{"name":"c","image":"i","securityContext":{"capabilities":{"add":["SYS_ADMIN"]}}}]}`, "the capability SYS_ADMIN"},
+		"network":   {`{"hostNetwork":true,"containers":[{"name":"c","image":"i"}]}`, "hostNetwork"},
+		"processes": {`{"hostPID":true,"containers":[{"name":"c","image":"i"}]}`, "hostPID"},
+		"path": {
+			`{"volumes":[{"name":"etc","hostPath":{"path":"/etc"}}],"containers":[{"name":"c","image":"i"}]}`,
+			"the hostPath volume etc",
+		},
+		"driver": {
+			`{"volumes":[{"name":"v","flexVolume":{"driver":"x"}}],"containers":[{"name":"c","image":"i"}]}`,
+			"the flexVolume volume v",
+		},
+		"selinux": {
+			`{"containers":[{"name":"c","image":"i","securityContext":{"seLinuxOptions":{"type":"spc_t"}}}]}`,
+			"seLinuxOptions of the container",
+		},
+		"probe": {
+			`{"containers":[{"name":"c","image":"i","livenessProbe":{"httpGet":{"host":"169.254.169.254","port":80}}}]}`,
+			"requests of the node to the host 169.254.169.254",
+		},
+		"port": {
+			`{"containers":[{"name":"c","image":"i","ports":[{"containerPort":80,"hostPort":80}]}]}`, "the hostPort 80",
+		},
+		"privileged": {
+			`{"containers":[{"name":"c","image":"i","securityContext":{"privileged":true}}]}`, "the privileged container",
+		},
+		"init": {
+			`{"initContainers":[{"name":"first","image":"i","securityContext":{"privileged":true}}],"containers":[{"name":"c","image":"i"}]}`,
+			"the privileged container first",
+		},
+		"capability": {
+			`{"containers":[{"name":"c","image":"i","securityContext":{"capabilities":{"add":["SYS_ADMIN"]}}}]}`,
+			"the capability SYS_ADMIN",
+		},
 	} {
-		for kind, by := range map[string]runtime.Runtime{"external": runtime.ExternalRuntime{}, "another": &stopping{}, "none": nil} {
+		for kind, by := range map[string]runtime.Runtime{
+			"external": runtime.ExternalRuntime{}, "another": &stopping{}, "none": nil,
+		} {
 			t.Run(name+"/"+kind, func(t *testing.T) {
 				p := &packagesv1alpha1.Package{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "redis"}}
 				p.Spec.CRDs = []packagesv1alpha1.Kind{{APIVersion: "redis.example.org/v1", Kind: "RedisCluster"}}
-				p.Spec.Controller.Deployment = &packagesv1alpha1.ControllerDeployment{Spec: apiruntime.RawExtension{Raw: []byte(`{"template":{"spec":` + tc.pod + `}}`)}}
+				p.Spec.Controller.Deployment = &packagesv1alpha1.ControllerDeployment{Spec: apiruntime.RawExtension{
+					Raw: []byte(`{"template":{"spec":` + tc.pod + `}}`),
+				}}
 				r := &Packages{NewRuntime: func(string) runtime.Runtime { return by }}
 				_, _, err := r.reconcile(t.Context(), p)
-				if !errors.Is(err, manifests.ErrPrivileges) || !strings.Contains(err.Error(), "the controller of package/redis requests "+tc.field) {
+				if !errors.Is(err, manifests.ErrPrivileges) ||
+					!strings.Contains(err.Error(), "the controller of package/redis requests "+tc.field) {
 					t.Errorf("the error is %v", err)
 				}
 			})
@@ -59,7 +86,8 @@ func TestControllersWithPrivilegesOfTheNodeAreRefused(t *testing.T) {
 	}
 }
 
-// discoveryServer returns an API server that serves the kinds of an API group while serves is set, and counts the requests.
+// discoveryServer returns an API server that serves the kinds of an API group while serves is set, and counts the
+// requests.
 func discoveryServer(t *testing.T, serves *atomic.Bool) (cluster *apply.Cluster, requests *atomic.Int64) {
 	t.Helper()
 	requests = &atomic.Int64{}
@@ -67,9 +95,12 @@ func discoveryServer(t *testing.T, serves *atomic.Bool) (cluster *apply.Cluster,
 		requests.Add(1)
 		doc := apidiscovery.APIGroupDiscoveryList{}
 		if serves.Load() {
-			doc.Items = []apidiscovery.APIGroupDiscovery{{ObjectMeta: metav1.ObjectMeta{Name: "redis.example.org"}, Versions: []apidiscovery.APIVersionDiscovery{{
-				Version: "v1", Resources: []apidiscovery.APIResourceDiscovery{{Resource: "redisclusters", ResponseKind: &metav1.GroupVersionKind{Kind: "RedisCluster"}}},
-			}}}}
+			doc.Items = []apidiscovery.APIGroupDiscovery{
+				{ObjectMeta: metav1.ObjectMeta{Name: "redis.example.org"}, Versions: []apidiscovery.APIVersionDiscovery{{
+					Version: "v1", Resources: []apidiscovery.APIResourceDiscovery{{
+						Resource: "redisclusters", ResponseKind: &metav1.GroupVersionKind{Kind: "RedisCluster"},
+					}},
+				}}}}
 		}
 		w.Header().Set("Content-Type", "application/json")
 		if err := json.NewEncoder(w).Encode(doc); err != nil {
@@ -109,8 +140,8 @@ func TestPackagesShareTheReadsOfServedKinds(t *testing.T) {
 	})
 }
 
-// A Package depends on CRDs that are named like in app.yaml, or by their kind as in the records of today's packages. Its controller may use
-// all of them, and any other text is refused.
+// A Package depends on CRDs that are named like in app.yaml, or by their kind as in the records of today's packages.
+// Its controller may use all of them, and any other text is refused.
 func TestDependenciesOfPackagesGiveThePermissions(t *testing.T) {
 	serves := &atomic.Bool{}
 	serves.Store(true)
@@ -119,9 +150,12 @@ func TestDependenciesOfPackagesGiveThePermissions(t *testing.T) {
 	b.API.Cluster, b.API.Status = cluster, &status.Reporter{Now: func() time.Time { return time.Unix(1, 0) }}
 	r := &Packages{Base: *b, NewRuntime: func(string) runtime.Runtime { return nil }}
 	for crd, want := range map[string]string{
-		"redisclusters.redis.example.org/v1": "redisclusters", "RedisCluster.redis.example.org/v1": "redisclusters", "RedisCluster.redis.example.org": "redisclusters",
-		"others.redis.example.org": "others", "*.redis.example.org/v1": "*", "Absent.redis.example.org/v1": "none", "": "none",
-		"*": "", "*/v1": "", "nodot": "", "a b.redis.example.org": "", "redisclusters.redis.example.org/": "", "Thing.group/v1": "",
+		"redisclusters.redis.example.org/v1": "redisclusters", "RedisCluster.redis.example.org/v1": "redisclusters",
+		"RedisCluster.redis.example.org": "redisclusters",
+		"others.redis.example.org":       "others", "*.redis.example.org/v1": "*", "Absent.redis.example.org/v1": "none",
+		"":  "none",
+		"*": "", "*/v1": "", "nodot": "", "a b.redis.example.org": "", "redisclusters.redis.example.org/": "",
+		"Thing.group/v1": "",
 	} {
 		t.Run(crd, func(t *testing.T) {
 			p := &packagesv1alpha1.Package{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "redis"}}
@@ -154,11 +188,15 @@ func TestDependenciesOfPackagesGiveThePermissions(t *testing.T) {
 
 // A Package that is ready without a controller costs no reads of what a controller had.
 func TestPackagesWithoutAControllerAreWithdrawnOnce(t *testing.T) {
-	p := &packagesv1alpha1.Package{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "redis", UID: "u", Generation: 2}}
+	p := &packagesv1alpha1.Package{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "team", Name: "redis", UID: "u", Generation: 2,
+	}}
 	reads := 0
 	b := newBase(t, p)
 	b.API.Live = interceptor.NewClient(b.API.Client.(client.WithWatch), interceptor.Funcs{
-		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+		Get: func(
+			ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption,
+		) error {
 			reads++
 			return c.Get(ctx, key, o, opts...)
 		},

@@ -59,14 +59,19 @@ func TestPausedInstallObjectsCauseNoWrites(t *testing.T) {
 	}
 }
 
-// An install object that the manager does not reconcile has no condition that its next reconciliation does not maintain.
+// An install object that the manager does not reconcile has no condition that its next reconciliation does not
+// maintain.
 func TestBlockedInstallObjectsHaveOnlyTheirOwnConditions(t *testing.T) {
 	for _, kind := range packagesv1alpha1.InstallKinds() {
 		t.Run(kind, func(t *testing.T) {
 			in := newInstall(kind)
 			in.InstallSpec().Package = "r.example.org/acme/thing:v1"
 			base, writes := countingBase(t, in)
-			base.API.Status.Blocked = func(context.Context, string) error { return crossplane.ErrForeignManager.New(nil, "core runs") }
+			base.API.Status.Blocked = func(
+				context.Context, string,
+			) error {
+				return crossplane.ErrForeignManager.New(nil, "core runs")
+			}
 			reconcile := (&ClusterInstalls{base}).Reconcile
 			if kind == packagesv1alpha1.PackageInstallKind {
 				reconcile = (&NamespaceInstalls{base}).Reconcile
@@ -87,8 +92,8 @@ func TestBlockedInstallObjectsHaveOnlyTheirOwnConditions(t *testing.T) {
 	}
 }
 
-// countingBase returns the base of controllers in the namespace of an install object, whose client counts and fails the writes
-// of everything but status.
+// countingBase returns the base of controllers in the namespace of an install object, whose client counts and fails the
+// writes of everything but status.
 func countingBase(t *testing.T, in packagesv1alpha1.Install) (base Base, writes *int) {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -100,13 +105,14 @@ func countingBase(t *testing.T, in packagesv1alpha1.Install) (base Base, writes 
 		*writes++
 		return errors.New("a write")
 	}
-	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(in).WithStatusSubresource(in).WithInterceptorFuncs(interceptor.Funcs{
-		Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return write() },
-		Update: func(context.Context, client.WithWatch, client.Object, ...client.UpdateOption) error { return write() },
-		Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
-			return write()
-		},
-	}).Build()
+	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(in).WithStatusSubresource(in).
+		WithInterceptorFuncs(interceptor.Funcs{
+			Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return write() },
+			Update: func(context.Context, client.WithWatch, client.Object, ...client.UpdateOption) error { return write() },
+			Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+				return write()
+			},
+		}).Build()
 	base = Base{
 		Namespace: in.GetNamespace(), Options: Options{NamespacedPackages: []string{All}},
 		Packages: state.Packages{Content: anyContent{}, Origins: anyContent{}},
@@ -133,7 +139,9 @@ func (anyContent) Read(context.Context, fetch.Origin, oci.Digest, bool) (*xpkg.P
 
 func (anyContent) Named(context.Context, string) (oci.Digest, error) { return oci.DigestOf(nil), nil }
 
-func (anyContent) Locate(_ context.Context, image string, _ []corev1.LocalObjectReference, _ corev1.PullPolicy) (fetch.Origin, imageconfig.Route, error) {
+func (anyContent) Locate(
+	_ context.Context, image string, _ []corev1.LocalObjectReference, _ corev1.PullPolicy,
+) (fetch.Origin, imageconfig.Route, error) {
 	ref, err := oci.ParseReference(image, oci.ParseOptions{})
 	return fetch.Plain(ref), imageconfig.Route{Image: image}, err
 }

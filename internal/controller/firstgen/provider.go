@@ -37,7 +37,9 @@ func (b *Base) providerName(in packagesv1alpha1.Install) string {
 
 // ensureProvider creates or updates the Provider of an install object. It fails with ProviderNotOwned if another client
 // created the Provider.
-func (r *ClusterInstalls) ensureProvider(ctx context.Context, in *packagesv1alpha1.ClusterPackageInstall, ref oci.Reference) error {
+func (r *ClusterInstalls) ensureProvider(
+	ctx context.Context, in *packagesv1alpha1.ClusterPackageInstall, ref oci.Reference,
+) error {
 	name := r.providerName(in)
 	live := &v1.Provider{}
 	err := r.API.Client.Get(ctx, types.NamespacedName{Name: name}, live)
@@ -47,7 +49,10 @@ func (r *ClusterInstalls) ensureProvider(ctx context.Context, in *packagesv1alph
 	exists := err == nil
 	if exists && live.Annotations[state.AnnotationInstalledBy] != state.InstalledBy(in) {
 		return ErrProviderExists.New(nil, "the Provider %s exists, and this object did not create it", name).
-			WithDo("Rename this object, or hand the Provider over with `kubectl annotate providers.%s %s %s=%s`.", v1.Group, name, state.AnnotationInstalledBy, state.InstalledBy(in))
+			WithDo(
+				"Rename this object, or hand the Provider over with `kubectl annotate providers.%s %s %s=%s`.", v1.Group, name,
+				state.AnnotationInstalledBy, state.InstalledBy(in),
+			)
 	}
 	want := live.DeepCopy()
 	want.Name = name
@@ -82,8 +87,8 @@ func (r *ClusterInstalls) ensureProvider(ctx context.Context, in *packagesv1alph
 }
 
 // checkConsents fails with WebhooksNotAllowed if a Provider with consents, or with approved permissions, gets another
-// repository or another source of images: users of install objects may have no permission to consent, and the consents were
-// given for the former ones. Approved permissions stay with the repository anyway.
+// repository or another source of images: users of install objects may have no permission to consent, and the consents
+// were given for the former ones. Approved permissions stay with the repository anyway.
 func (r *ClusterInstalls) checkConsents(ctx context.Context, live, want *v1.Provider) error {
 	before, after := oci.RepositoryName(live.Spec.Package), oci.RepositoryName(want.Spec.Package)
 	from, to := live.Annotations[revision.AnnotationImageSource], want.Annotations[revision.AnnotationImageSource]
@@ -104,13 +109,18 @@ func (r *ClusterInstalls) checkConsents(ctx context.Context, live, want *v1.Prov
 		const own = "the registry of the package"
 		before, after = "images from "+cmp.Or(from, own), "images from "+cmp.Or(to, own)
 	}
-	return webhooks.ErrNotAllowed.New(nil, "the Provider %s or its revision has consents, which were given for %s and not for %s", live.Name, before, after).
+	return webhooks.ErrNotAllowed.New(
+		nil, "the Provider %s or its revision has consents, which were given for %s and not for %s", live.Name, before, after,
+	).
 		WithDo("An administrator removes them with `%s`, or changes spec.package or the annotation %s of the Provider first.",
 			consent.RemoveCommand(live), revision.AnnotationImageSource)
 }
 
-// checkSelected fails with KindNotProvided if a Provider gets a package that was selected for a kind and does not define it.
-func (r *ClusterInstalls) checkSelected(ctx context.Context, in *packagesv1alpha1.ClusterPackageInstall, live, want *v1.Provider) error {
+// checkSelected fails with KindNotProvided if a Provider gets a package that was selected for a kind and does not
+// define it.
+func (r *ClusterInstalls) checkSelected(
+	ctx context.Context, in *packagesv1alpha1.ClusterPackageInstall, live, want *v1.Provider,
+) error {
 	if in.Status.ChosenPackage == nil || live.Spec.Package == want.Spec.Package {
 		return nil
 	}
@@ -147,13 +157,14 @@ func (r *ClusterInstalls) setProvider(in *packagesv1alpha1.ClusterPackageInstall
 		}
 	case usesConfig(p, name):
 		p.Spec.RuntimeConfigRef = &v1.RuntimeConfigReference{
-			APIVersion: new(v1beta1.GroupVersion.String()), Kind: new(v1beta1.DeploymentRuntimeConfigKind), Name: v1.DefaultRuntimeConfigName,
+			APIVersion: new(v1beta1.GroupVersion.String()), Kind: new(v1beta1.DeploymentRuntimeConfigKind),
+			Name: v1.DefaultRuntimeConfigName,
 		}
 	}
 }
 
-// annotationPullSettings on a Provider lists the pull settings that its install object determines, separated by commas. A
-// setting that the object no longer has is reset; one that it never had belongs to users.
+// annotationPullSettings on a Provider lists the pull settings that its install object determines, separated by commas.
+// A setting that the object no longer has is reset; one that it never had belongs to users.
 const annotationPullSettings = "xpkg.dev/install-settings"
 
 // setPullSettings sets the pull policy and the pull secrets of a Provider.
@@ -171,7 +182,10 @@ func setPullSettings(in *packagesv1alpha1.ClusterPackageInstall, p *v1.Provider)
 	set("imagePullPolicy", in.Spec.ImagePullPolicy != "", func() {
 		p.Spec.PackagePullPolicy = cmp.Or(in.Spec.ImagePullPolicy, corev1.PullIfNotPresent)
 	})
-	set("imagePullSecrets", len(in.Spec.ImagePullSecrets) > 0, func() { p.Spec.PackagePullSecrets = localReferences(in.Spec.ImagePullSecrets) })
+	set(
+		"imagePullSecrets", len(in.Spec.ImagePullSecrets) > 0,
+		func() { p.Spec.PackagePullSecrets = localReferences(in.Spec.ImagePullSecrets) },
+	)
 	if len(settings) > 0 {
 		metav1.SetMetaDataAnnotation(&p.ObjectMeta, annotationPullSettings, strings.Join(settings, ","))
 	} else {
@@ -222,7 +236,9 @@ func (r *ClusterInstalls) ensureConfig(ctx context.Context, in *packagesv1alpha1
 	want := live.DeepCopy()
 	want.Name = name
 	metav1.SetMetaDataAnnotation(&want.ObjectMeta, state.AnnotationInstalledBy, state.InstalledBy(in))
-	want.Spec.ServiceAccountTemplate = &v1beta1.ServiceAccountTemplate{Metadata: &v1beta1.ObjectMeta{Annotations: in.Spec.ServiceAccount.Annotations}}
+	want.Spec.ServiceAccountTemplate = &v1beta1.ServiceAccountTemplate{Metadata: &v1beta1.ObjectMeta{
+		Annotations: in.Spec.ServiceAccount.Annotations,
+	}}
 	switch {
 	case !exists:
 		err = r.API.Client.Create(ctx, want)
@@ -235,8 +251,8 @@ func (r *ClusterInstalls) ensureConfig(ctx context.Context, in *packagesv1alpha1
 	return nil
 }
 
-// releaseProvider hands the Provider of an install object, with its runtime configuration, over to the users: the object uses another
-// Provider. Its CRDs and their objects stay.
+// releaseProvider hands the Provider of an install object, with its runtime configuration, over to the users: the
+// object uses another Provider. Its CRDs and their objects stay.
 func (r *ClusterInstalls) releaseProvider(ctx context.Context, in *packagesv1alpha1.ClusterPackageInstall) error {
 	own, err := r.ownProvider(ctx, in)
 	if err != nil || own == nil {

@@ -36,9 +36,12 @@ import (
 func appMetadata(m xpkg.Meta) packagesv1alpha1.AppMetadata {
 	p := m.Presentation()
 	out := packagesv1alpha1.AppMetadata{
-		Title: p.Title, OverviewShort: p.Summary, Overview: p.Description, Readme: p.Readme, Category: p.Category, Version: p.Version,
-		Company: p.Company, Keywords: p.Keywords, Website: p.Website, Source: p.Source, License: p.License, PackageType: p.PackageType,
-		Maintainers: contributors(p.Maintainers), Owners: contributors(p.Owners), PermissionScope: m.Annotations[xpkg.AnnotationPermissionScope],
+		Title: p.Title, OverviewShort: p.Summary, Overview: p.Description, Readme: p.Readme, Category: p.Category,
+		Version: p.Version,
+		Company: p.Company, Keywords: p.Keywords, Website: p.Website, Source: p.Source, License: p.License,
+		PackageType: p.PackageType,
+		Maintainers: contributors(p.Maintainers), Owners: contributors(p.Owners),
+		PermissionScope: m.Annotations[xpkg.AnnotationPermissionScope],
 	}
 	if icon, ok := iconOf(p.Icon); ok {
 		out.Icons = []packagesv1alpha1.Icon{icon}
@@ -51,7 +54,9 @@ func contributors(text string) []packagesv1alpha1.Contributor {
 	var out []packagesv1alpha1.Contributor
 	for part := range strings.SplitSeq(text, ",") {
 		name, mail, _ := strings.Cut(part, "<")
-		c := packagesv1alpha1.Contributor{Name: strings.TrimSpace(name), Email: strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(mail), ">"))}
+		c := packagesv1alpha1.Contributor{
+			Name: strings.TrimSpace(name), Email: strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(mail), ">")),
+		}
 		if c != (packagesv1alpha1.Contributor{}) {
 			out = append(out, c)
 		}
@@ -63,11 +68,12 @@ func contributors(text string) []packagesv1alpha1.Contributor {
 func iconOf(uri string) (packagesv1alpha1.Icon, bool) {
 	head, data, ok := strings.Cut(strings.TrimPrefix(uri, "data:"), ",")
 	mediaType, isBase64 := strings.CutSuffix(head, ";base64")
-	return packagesv1alpha1.Icon{Base64IconData: data, MediaType: mediaType}, ok && isBase64 && strings.HasPrefix(uri, "data:")
+	return packagesv1alpha1.Icon{Base64IconData: data, MediaType: mediaType},
+		ok && isBase64 && strings.HasPrefix(uri, "data:")
 }
 
-// requirements returns the kinds and the packages that a package requires, each in its order. A package with a constraint that
-// is not a version has no tag, because a reference cannot express it.
+// requirements returns the kinds and the packages that a package requires, each in its order. A package with a
+// constraint that is not a version has no tag, because a reference cannot express it.
 func requirements(m xpkg.Meta) []packagesv1alpha1.InstallSpec {
 	var out []packagesv1alpha1.InstallSpec
 	for _, k := range m.Kinds {
@@ -106,8 +112,8 @@ func newRecord(in packagesv1alpha1.Install, c content) (*packagesv1alpha1.Packag
 // labelController is the label of the Pods of a controller with the name of its install object.
 const labelController = "core.crossplane.io/name"
 
-// controllerOf returns the Deployment of the controller of a package with the settings of an install object, or nil if the
-// package has no controller.
+// controllerOf returns the Deployment of the controller of a package with the settings of an install object, or nil if
+// the package has no controller.
 func controllerOf(in packagesv1alpha1.Install, c content) (*packagesv1alpha1.ControllerDeployment, error) {
 	defaults, err := runtimedefaults.Parse(c.pkg.Meta.Annotations)
 	if err != nil || defaults != nil && defaults.None {
@@ -134,8 +140,8 @@ func controllerOf(in packagesv1alpha1.Install, c content) (*packagesv1alpha1.Con
 	return &packagesv1alpha1.ControllerDeployment{Name: in.GetName(), Spec: runtime.RawExtension{Raw: raw}}, err
 }
 
-// imageOf returns the image of the controller of a package for an install object: the image that its metadata names, otherwise
-// the image of the package with its digest.
+// imageOf returns the image of the controller of a package for an install object: the image that its metadata names,
+// otherwise the image of the package with its digest.
 func imageOf(in packagesv1alpha1.Install, c content, defaults *runtimedefaults.Defaults) string {
 	image := c.pkg.Meta.ControllerImage
 	switch {
@@ -147,9 +153,11 @@ func imageOf(in packagesv1alpha1.Install, c content, defaults *runtimedefaults.D
 	return image
 }
 
-// ensureRecord creates the record of an install object, or restores it, with the given owners, of which the install object
-// is one. It fails with PackageRecordNotOwned if the Package exists and is not the record of this object.
-func (b *Base) ensureRecord(ctx context.Context, in packagesv1alpha1.Install, want *packagesv1alpha1.Package, owners []metav1.OwnerReference) (*packagesv1alpha1.Package, error) {
+// ensureRecord creates the record of an install object, or restores it, with the given owners, of which the install
+// object is one. It fails with PackageRecordNotOwned if the Package exists and is not the record of this object.
+func (b *Base) ensureRecord(
+	ctx context.Context, in packagesv1alpha1.Install, want *packagesv1alpha1.Package, owners []metav1.OwnerReference,
+) (*packagesv1alpha1.Package, error) {
 	live := &packagesv1alpha1.Package{}
 	err := b.API.Client.Get(ctx, client.ObjectKeyFromObject(want), live)
 	if apierrors.IsNotFound(err) {
@@ -181,8 +189,9 @@ func (b *Base) ensureRecord(ctx context.Context, in packagesv1alpha1.Install, wa
 	return changed, nil
 }
 
-// checkRecord fails with PackageRecordNotOwned if the record of an install object, or the StackDefinition of a package with templates,
-// cannot be written, before anything is installed. It reads from the API server until there is a record.
+// checkRecord fails with PackageRecordNotOwned if the record of an install object, or the StackDefinition of a package
+// with templates, cannot be written, before anything is installed. It reads from the API server until there is a
+// record.
 func (b *Base) checkRecord(ctx context.Context, in packagesv1alpha1.Install) error {
 	reader := b.API.Live
 	if in.InstallStatus().PackageRecord != nil {
@@ -210,7 +219,10 @@ func isRecordOf(p *packagesv1alpha1.Package, in packagesv1alpha1.Install) bool {
 // isMarked reports whether an annotation or an owner reference of an object names an install object.
 func isMarked(o metav1.Object, in packagesv1alpha1.Install) bool {
 	return o.GetAnnotations()[state.AnnotationInstalledBy] == state.InstalledBy(in) ||
-		slices.ContainsFunc(o.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return r.Kind == in.PackageKind() && r.Name == in.GetName() })
+		slices.ContainsFunc(o.GetOwnerReferences(), func(r metav1.OwnerReference) bool {
+			return r.Kind == in.PackageKind() &&
+				r.Name == in.GetName()
+		})
 }
 
 // deleteRecord deletes the record of an install object, and its StackDefinition.
@@ -277,18 +289,23 @@ func (b *Base) usedProvider(ctx context.Context, in packagesv1alpha1.Install) (*
 	return p, nil
 }
 
-// deleteUnprovided deletes the record of an install object that used a Provider that does not exist any more. If the status of the object names
-// no Provider, because a backup restored the object without it, the reason of the failure must be that there is none.
+// deleteUnprovided deletes the record of an install object that used a Provider that does not exist any more. If the
+// status of the object names no Provider, because a backup restored the object without it, the reason of the failure
+// must be that there is none.
 func (b *Base) deleteUnprovided(ctx context.Context, in packagesv1alpha1.Install, failure error) error {
-	if in.InstallStatus().Provider == "" && !errors.Is(failure, provide.ErrNoProvider) && !errors.Is(failure, provide.ErrAmbiguous) {
+	if in.InstallStatus().Provider == "" && !errors.Is(failure, provide.ErrNoProvider) &&
+		!errors.Is(failure, provide.ErrAmbiguous) {
 		return nil
 	}
 	in.InstallStatus().Provider = ""
 	return b.deleteRecord(ctx, in)
 }
 
-// reportRecord writes the status of the record of an install object, if there is one whose controller is another object.
-func (b *Base) reportRecord(ctx context.Context, in packagesv1alpha1.Install, controller *packagesv1alpha1.ObjectReference, s revision.Summary) error {
+// reportRecord writes the status of the record of an install object, if there is one whose controller is another
+// object.
+func (b *Base) reportRecord(
+	ctx context.Context, in packagesv1alpha1.Install, controller *packagesv1alpha1.ObjectReference, s revision.Summary,
+) error {
 	set := func(record *packagesv1alpha1.Package) (changed bool) {
 		if !isRecordOf(record, in) || isTemplating(record) {
 			return false
@@ -319,6 +336,7 @@ func (b *Base) reportRecord(ctx context.Context, in packagesv1alpha1.Install, co
 
 func referenceTo(p *packagesv1alpha1.Package) *packagesv1alpha1.ObjectReference {
 	return &packagesv1alpha1.ObjectReference{
-		APIVersion: packagesv1alpha1.GroupVersion.String(), Kind: packagesv1alpha1.PackageKind, Namespace: p.Namespace, Name: p.Name, UID: string(p.UID),
+		APIVersion: packagesv1alpha1.GroupVersion.String(), Kind: packagesv1alpha1.PackageKind, Namespace: p.Namespace,
+		Name: p.Name, UID: string(p.UID),
 	}
 }

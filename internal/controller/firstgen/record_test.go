@@ -12,7 +12,9 @@ import (
 
 func TestARecordListsRequiredKindsAndPackages(t *testing.T) {
 	got := requirements(xpkg.Meta{
-		Kinds: []dependency.KindRef{{Name: "things", Group: "a.example.org", Version: "v1"}, {Name: "*", Group: "b.example.org"}},
+		Kinds: []dependency.KindRef{{Name: "things", Group: "a.example.org", Version: "v1"}, {
+			Name: "*", Group: "b.example.org",
+		}},
 		DependsOn: []dependency.Dependency{
 			{Package: "registry.example.org/exact", Constraint: "v1.2.3"},
 			{Package: "registry.example.org/range", Constraint: ">=v1.0.0"},
@@ -22,7 +24,8 @@ func TestARecordListsRequiredKindsAndPackages(t *testing.T) {
 	})
 	want := []packagesv1alpha1.InstallSpec{
 		{CRD: "things.a.example.org/v1"}, {CRD: "*.b.example.org"},
-		{Package: "registry.example.org/exact:v1.2.3"}, {Package: "registry.example.org/range"}, {Package: "registry.example.org/any"},
+		{Package: "registry.example.org/exact:v1.2.3"}, {Package: "registry.example.org/range"},
+		{Package: "registry.example.org/any"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)

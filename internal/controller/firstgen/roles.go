@@ -27,20 +27,27 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/rbac"
 )
 
-// coreResources are the resources of the core group that every controller of the first generation may use in its namespace.
+// coreResources are the resources of the core group that every controller of the first generation may use in its
+// namespace.
 var coreResources = []string{"configmaps", "events", "secrets"}
 
 // claimGroups are the groups of the claims of the first generation, such as MySQLInstance, on which packages depend.
-var claimGroups = []string{"cache.crossplane.io", "compute.crossplane.io", "database.crossplane.io", "storage.crossplane.io", "workload.crossplane.io"}
+var claimGroups = []string{
+	"cache.crossplane.io", "compute.crossplane.io", "database.crossplane.io", "storage.crossplane.io",
+	"workload.crossplane.io",
+}
 
-// rulesOf returns the permissions of the controller of a Package: all verbs for the resources that it defines and requires,
-// and for ConfigMaps, Events and Secrets, and its further requests. It fails with PackagePermissionRefused for requests
-// beyond custom resources.
+// rulesOf returns the permissions of the controller of a Package: all verbs for the resources that it defines and
+// requires, and for ConfigMaps, Events and Secrets, and its further requests. It fails with PackagePermissionRefused
+// for requests beyond custom resources.
 func rulesOf(p *packagesv1alpha1.Package, defined, required []schema.GroupResource) ([]rbacv1.PolicyRule, error) {
 	all := []string{rbacv1.VerbAll}
 	rules := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: slices.Clone(coreResources), Verbs: all}}
 	for _, d := range defined {
-		rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{d.Group}, Resources: []string{d.Resource, d.Resource + "/status", d.Resource + "/finalizers"}, Verbs: all})
+		rules = append(rules, rbacv1.PolicyRule{
+			APIGroups: []string{d.Group}, Resources: []string{d.Resource, d.Resource + "/status", d.Resource + "/finalizers"},
+			Verbs: all,
+		})
 	}
 	for _, d := range required {
 		resources := []string{d.Resource, d.Resource + "/status"}
@@ -72,16 +79,22 @@ func refusedRule(rule rbacv1.PolicyRule) string {
 		return ""
 	}
 	for _, group := range rule.APIGroups {
-		if group == "" && !slices.ContainsFunc(rule.Resources, func(r string) bool { return !slices.Contains(coreResources, r) }) {
+		if group == "" &&
+			!slices.ContainsFunc(rule.Resources, func(r string) bool { return !slices.Contains(coreResources, r) }) {
 			continue
 		}
 		if slices.Contains(claimGroups, group) {
 			continue
 		}
 		if group == rbacv1.APIGroupAll || rbac.Reserved(schema.GroupResource{Group: group}) {
-			return fmt.Sprintf("%s of the API group %q, which belongs to Kubernetes, to Crossplane or to the package manager", strings.Join(rule.Resources, ", "), group)
+			return fmt.Sprintf(
+				"%s of the API group %q, which belongs to Kubernetes, to Crossplane or to the package manager",
+				strings.Join(rule.Resources, ", "), group,
+			)
 		}
-		if of := (rbacv1.PolicyRule{APIGroups: []string{group}, Resources: rule.Resources, Verbs: rule.Verbs}); rbac.Escalates(of) {
+		if of := (rbacv1.PolicyRule{
+			APIGroups: []string{group}, Resources: rule.Resources, Verbs: rule.Verbs,
+		}); rbac.Escalates(of) {
 			return rbac.DescribeEscalation(of)
 		}
 	}
@@ -97,7 +110,9 @@ func clusterRoleName(p *packagesv1alpha1.Package) string {
 }
 
 // ensureRoles grants a controller its permissions, in its namespace unless the Package has the scope Cluster.
-func (r *Packages) ensureRoles(ctx context.Context, p *packagesv1alpha1.Package, by runtime.Runtime, w runtime.Workload, rules []rbacv1.PolicyRule) error {
+func (r *Packages) ensureRoles(
+	ctx context.Context, p *packagesv1alpha1.Package, by runtime.Runtime, w runtime.Workload, rules []rbacv1.PolicyRule,
+) error {
 	if r.Held == nil {
 		return nil
 	}
@@ -117,7 +132,10 @@ func (r *Packages) ensureRoles(ctx context.Context, p *packagesv1alpha1.Package,
 	}
 	meta := metav1.ObjectMeta{Namespace: p.Namespace, Name: RoleName(p.Name)}
 	set := rbac.Set{
-		Roles: []rbacv1.Role{{TypeMeta: metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "Role"}, ObjectMeta: meta, Rules: rules}},
+		Roles: []rbacv1.Role{{
+			TypeMeta: metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "Role"}, ObjectMeta: meta,
+			Rules: rules,
+		}},
 		RoleBindings: []rbacv1.RoleBinding{{
 			TypeMeta: metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "RoleBinding"}, ObjectMeta: meta,
 			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name}, Subjects: subjects,
@@ -132,9 +150,14 @@ func (r *Packages) ensureRoles(ctx context.Context, p *packagesv1alpha1.Package,
 		return err
 	}
 	for ref, o := range live {
-		if !slices.ContainsFunc(o.Owners, func(r metav1.OwnerReference) bool { return r.Kind == packagesv1alpha1.PackageKind && r.Name == p.Name }) {
+		if !slices.ContainsFunc(
+			o.Owners, func(r metav1.OwnerReference) bool { return r.Kind == packagesv1alpha1.PackageKind && r.Name == p.Name },
+		) {
 			return ErrProviderExists.New(nil, "the %s %s exists, and this object did not create it", ref.Kind, ref.Name).
-				WithDo("Run `kubectl delete --namespace %s %s %s`, or give this object another name.", p.Namespace, strings.ToLower(ref.Kind), ref.Name)
+				WithDo(
+					"Run `kubectl delete --namespace %s %s %s`, or give this object another name.", p.Namespace,
+					strings.ToLower(ref.Kind), ref.Name,
+				)
 		}
 	}
 	changes := plan.Establish(roles.Desired(), live, nil, plan.Requester{Revision: ownerOf(p)})
@@ -154,12 +177,19 @@ func (r *Packages) ensureRoles(ctx context.Context, p *packagesv1alpha1.Package,
 	return err
 }
 
-// ensureClusterRoles grants a controller its permissions in the whole cluster. The roles have no owner, because a Package
-// has a namespace: a finalizer keeps the Package until they are deleted.
-func (r *Packages) ensureClusterRoles(ctx context.Context, p *packagesv1alpha1.Package, rules []rbacv1.PolicyRule, subjects []rbacv1.Subject) error {
-	meta := metav1.ObjectMeta{Name: clusterRoleName(p), Annotations: map[string]string{state.AnnotationInstalledBy: packagesv1alpha1.PackageKind + "/" + p.Namespace + "/" + p.Name}}
+// ensureClusterRoles grants a controller its permissions in the whole cluster. The roles have no owner, because a
+// Package has a namespace: a finalizer keeps the Package until they are deleted.
+func (r *Packages) ensureClusterRoles(
+	ctx context.Context, p *packagesv1alpha1.Package, rules []rbacv1.PolicyRule, subjects []rbacv1.Subject,
+) error {
+	meta := metav1.ObjectMeta{Name: clusterRoleName(p), Annotations: map[string]string{
+		state.AnnotationInstalledBy: packagesv1alpha1.PackageKind + "/" + p.Namespace + "/" + p.Name,
+	}}
 	role := &rbacv1.ClusterRole{ObjectMeta: meta, Rules: rules}
-	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: meta.Name}, Subjects: subjects}
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: meta.Name},
+		Subjects: subjects,
+	}
 	if err := r.Held.Check(ctx, rbac.Set{ClusterRoles: []rbacv1.ClusterRole{*role}}, p.Namespace); err != nil {
 		return err
 	}
@@ -173,12 +203,17 @@ func (r *Packages) ensureClusterRoles(ctx context.Context, p *packagesv1alpha1.P
 	}
 	liveRole, liveBinding := &rbacv1.ClusterRole{}, &rbacv1.ClusterRoleBinding{}
 	return cmp.Or(
-		r.ensureClusterObject(ctx, role, liveRole, func() bool { return equality.Semantic.DeepEqual(liveRole.Rules, role.Rules) }),
-		r.ensureClusterObject(ctx, binding, liveBinding, func() bool { return equality.Semantic.DeepEqual(liveBinding.Subjects, binding.Subjects) }),
+		r.ensureClusterObject(
+			ctx, role, liveRole, func() bool { return equality.Semantic.DeepEqual(liveRole.Rules, role.Rules) },
+		),
+		r.ensureClusterObject(ctx, binding, liveBinding, func() bool {
+			return equality.Semantic.DeepEqual(liveBinding.Subjects, binding.Subjects)
+		}),
 	)
 }
 
-// ensureClusterObject creates or updates an object. It fails with ProviderNotOwned if another client created the object.
+// ensureClusterObject creates or updates an object. It fails with ProviderNotOwned if another client created the
+// object.
 func (r *Packages) ensureClusterObject(ctx context.Context, want, live client.Object, same func() bool) error {
 	err := r.API.Live.Get(ctx, client.ObjectKeyFromObject(want), live)
 	if apierrors.IsNotFound(err) {
@@ -204,7 +239,8 @@ func (r *Packages) deleteClusterRoles(ctx context.Context, p *packagesv1alpha1.P
 	}
 	for _, o := range []client.Object{&rbacv1.ClusterRoleBinding{}, &rbacv1.ClusterRole{}} {
 		err := r.API.Live.Get(ctx, client.ObjectKey{Name: clusterRoleName(p)}, o)
-		if err == nil && o.GetAnnotations()[state.AnnotationInstalledBy] == packagesv1alpha1.PackageKind+"/"+p.Namespace+"/"+p.Name {
+		if err == nil &&
+			o.GetAnnotations()[state.AnnotationInstalledBy] == packagesv1alpha1.PackageKind+"/"+p.Namespace+"/"+p.Name {
 			err = r.API.Delete(ctx, o)
 		}
 		if client.IgnoreNotFound(err) != nil {
@@ -220,12 +256,15 @@ func (r *Packages) deleteClusterRoles(ctx context.Context, p *packagesv1alpha1.P
 	return nil
 }
 
-// deleteAccount deletes the ServiceAccount of a Package, and its roles in its namespace, unless other clients created them.
+// deleteAccount deletes the ServiceAccount of a Package, and its roles in its namespace, unless other clients created
+// them.
 func (r *Packages) deleteAccount(ctx context.Context, p *packagesv1alpha1.Package) error {
 	if err := r.deleteRoles(ctx, p); err != nil {
 		return err
 	}
-	return r.deleteOwned(ctx, p, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name}})
+	return r.deleteOwned(ctx, p, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
+		Namespace: p.Namespace, Name: p.Name,
+	}})
 }
 
 // deleteRoles deletes the roles of a Package in its namespace.
@@ -242,7 +281,8 @@ func (r *Packages) deleteRoles(ctx context.Context, p *packagesv1alpha1.Package)
 // deleteOwned deletes an object if it exists and a Package owns it.
 func (r *Packages) deleteOwned(ctx context.Context, p *packagesv1alpha1.Package, o client.Object) error {
 	err := r.API.Live.Get(ctx, client.ObjectKeyFromObject(o), o)
-	if err == nil && o.GetDeletionTimestamp() == nil && slices.ContainsFunc(o.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return r.UID == p.UID }) {
+	if err == nil && o.GetDeletionTimestamp() == nil &&
+		slices.ContainsFunc(o.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return r.UID == p.UID }) {
 		err = r.API.Delete(ctx, o)
 	}
 	if client.IgnoreNotFound(err) != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/runtime"
 )
 
-// runtimes has the runtimes of the namespaces in which Packages use them, and the Packages by the names of their processes.
-// The zero value is empty.
+// runtimes has the runtimes of the namespaces in which Packages use them, and the Packages by the names of their
+// processes. The zero value is empty.
 type runtimes struct {
 	mu         sync.Mutex
 	namespaces map[string]*namespaceRuntime
@@ -39,8 +39,8 @@ func (r *runtimes) use(key types.NamespacedName, create func(namespace string) r
 	return of.runtime
 }
 
-// forget forgets a Package that uses no runtime any more. The runtime of a namespace without other Packages is forgotten
-// as well. Process is the name of the process of the Package.
+// forget forgets a Package that uses no runtime any more. The runtime of a namespace without other Packages is
+// forgotten as well. Process is the name of the process of the Package.
 func (r *runtimes) forget(key types.NamespacedName, process string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -39,7 +39,8 @@ func TestDeletedPackagesAndTheirRuntimesAreForgotten(t *testing.T) {
 			return by
 		},
 	}
-	first, second := types.NamespacedName{Namespace: "a", Name: "first"}, types.NamespacedName{Namespace: "a", Name: "second"}
+	first, second := types.NamespacedName{Namespace: "a", Name: "first"},
+		types.NamespacedName{Namespace: "a", Name: "second"}
 	for _, key := range []types.NamespacedName{first, second, {Namespace: "b", Name: "first"}} {
 		if got := r.used.use(key, r.NewRuntime); got != by {
 			t.Fatalf("the runtime of %s is %v", key, got)
@@ -49,7 +50,10 @@ func TestDeletedPackagesAndTheirRuntimesAreForgotten(t *testing.T) {
 	check := func(when string, namespaces, processes int) {
 		t.Helper()
 		if len(r.used.namespaces) != namespaces || len(r.used.processes) != processes {
-			t.Errorf("%s: %d runtimes and %d processes are kept, want %d and %d", when, len(r.used.namespaces), len(r.used.processes), namespaces, processes)
+			t.Errorf(
+				"%s: %d runtimes and %d processes are kept, want %d and %d", when, len(r.used.namespaces), len(r.used.processes),
+				namespaces, processes,
+			)
 		}
 	}
 	check("three Packages", 2, 3)
@@ -77,7 +81,9 @@ func TestDeletedPackagesAndTheirRuntimesAreForgotten(t *testing.T) {
 	// An event about a Package of an empty namespace leaves nothing behind, with or without a runtime.
 	for _, create := range []func(string) runtime.Runtime{r.NewRuntime, func(string) runtime.Runtime { return nil }} {
 		r.NewRuntime = create
-		if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "c", Name: "x"}}); err != nil {
+		if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{
+			Namespace: "c", Name: "x",
+		}}); err != nil {
 			t.Fatal(err)
 		}
 		check("an unknown Package", 1, 1)

@@ -47,14 +47,19 @@ func readTree(t *testing.T, tree string) content {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return content{pkg: read, origin: oci.MustParseReference("r.example.org/acme/wordpress:v1"), digest: oci.DigestOf([]byte(tree))}
+	return content{
+		pkg: read, origin: oci.MustParseReference("r.example.org/acme/wordpress:v1"), digest: oci.DigestOf([]byte(tree)),
+	}
 }
 
 // newBase returns a Base with objects. A StackDefinition records the digest of the templates of every image.
 func newBase(t *testing.T, objects ...client.Object) *Base {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	if err := errors.Join(v1.AddToScheme(scheme), v1beta1.AddToScheme(scheme), corev1.AddToScheme(scheme), rbacv1.AddToScheme(scheme), packagesv1alpha1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(
+		v1.AddToScheme(scheme), v1beta1.AddToScheme(scheme), corev1.AddToScheme(scheme), rbacv1.AddToScheme(scheme),
+		packagesv1alpha1.AddToScheme(scheme),
+	); err != nil {
 		t.Fatal(err)
 	}
 	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
@@ -69,7 +74,9 @@ func recordedDefinition(t *testing.T, c content) *packagesv1alpha1.StackDefiniti
 		t.Fatal(err)
 	}
 	d := &packagesv1alpha1.StackDefinition{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "team", Name: "mine", Annotations: map[string]string{state.AnnotationInstalledBy: state.InstalledBy(newInstall(packagesv1alpha1.PackageInstallKind))},
+		Namespace: "team", Name: "mine", Annotations: map[string]string{
+			state.AnnotationInstalledBy: state.InstalledBy(newInstall(packagesv1alpha1.PackageInstallKind)),
+		},
 	}}
 	if image := templating.Source.Image; image != "" {
 		d.Spec.Behavior.Source.Image = oci.MustParseReference("r.example.org/" + image).WithDigest(templatesDigest).String()
@@ -77,8 +84,8 @@ func recordedDefinition(t *testing.T, c content) *packagesv1alpha1.StackDefiniti
 	return d
 }
 
-// Each published package with templates gets a StackDefinition in both groups, and a record that runs its controller with
-// permissions that a namespace may have.
+// Each published package with templates gets a StackDefinition in both groups, and a record that runs its controller
+// with permissions that a namespace may have.
 func TestPublishedPackagesWithTemplatesAreRecorded(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(corpus.Dir(t), "legacy-v1", "*", ".registry", "behavior.yaml"))
 	if err != nil || len(files) != 23 {
@@ -103,7 +110,9 @@ func TestPublishedPackagesWithTemplatesAreRecorded(t *testing.T) {
 			}
 			rules, err := rulesOf(record, nil, required)
 			// With the definitions of workloads, a user of a namespace would run programs with the permissions of KubeVela.
-			if isRefused := filepath.Base(tree) == "crossplane__stack-oam@2020-04-20-640d8da0"; errors.Is(err, ErrPermissions) != isRefused {
+			if isRefused := filepath.Base(tree) == "crossplane__stack-oam@2020-04-20-640d8da0"; errors.Is(
+				err, ErrPermissions,
+			) != isRefused {
 				t.Errorf("the permissions are refused: %v, want %t", err, isRefused)
 			}
 			for _, group := range definitionGroups() {
@@ -112,15 +121,16 @@ func TestPublishedPackagesWithTemplatesAreRecorded(t *testing.T) {
 					t.Errorf("the StackDefinition of %s has the owners %v (%v)", group, d.GetOwnerReferences(), err)
 				}
 			}
-			if name := filepath.Base(tree); name == "crossplane__app-wordpress@v0.5.0-c2ffdf35" || name == "crossplane__app-wordpress@v0.1.0-3d7974ff" {
+			if name := filepath.Base(tree); name == "crossplane__app-wordpress@v0.5.0-c2ffdf35" ||
+				name == "crossplane__app-wordpress@v0.1.0-3d7974ff" {
 				golden(t, name, b, in, map[string]any{"rules": rules, "dependsOn": record.Spec.DependsOn})
 			}
 		})
 	}
 }
 
-// golden compares the behavior and the controller of a StackDefinition, and more, with a golden file. It omits the text of
-// authors.
+// golden compares the behavior and the controller of a StackDefinition, and more, with a golden file. It omits the text
+// of authors.
 func golden(t *testing.T, name string, b *Base, in packagesv1alpha1.Install, more map[string]any) {
 	t.Helper()
 	d, err := b.definition(t.Context(), in)
@@ -158,20 +168,32 @@ func newInstall(kind string) packagesv1alpha1.Install {
 // withTemplates returns the content of a package with templates.
 func withTemplates(t *testing.T, behavior string) content {
 	t.Helper()
-	meta := xpkg.Meta{Annotations: map[string]string{xpkg.AnnotationTemplating: behavior, "meta.xpkg.dev/default-runtime": `{"none":true}`}}
-	return content{pkg: &xpkg.Package{Meta: meta}, origin: oci.MustParseReference("r.example.org/acme/stack:v1"), digest: oci.DigestOf([]byte("stack"))}
+	meta := xpkg.Meta{Annotations: map[string]string{
+		xpkg.AnnotationTemplating: behavior, "meta.xpkg.dev/default-runtime": `{"none":true}`,
+	}}
+	return content{
+		pkg: &xpkg.Package{Meta: meta}, origin: oci.MustParseReference("r.example.org/acme/stack:v1"),
+		digest: oci.DigestOf([]byte("stack")),
+	}
 }
 
-// The images that name no registry come from the source of the install object, and its pull settings apply to all containers.
+// The images that name no registry come from the source of the install object, and its pull settings apply to all
+// containers.
 func TestTemplatingControllerTakesTheSettingsOfTheInstallObject(t *testing.T) {
 	const behavior = `{"source":{"path":"/chart"},"crd":{"kind":"Thing","apiVersion":"a.example.org/v1"},"engine":{"type":"helm3"IMAGE}}`
 	for name, tc := range map[string]struct{ source, image, option, want string }{
-		"default":               {want: "r.example.org/crossplane/templating-controller:v0.4.0"},
-		"image of the package":  {image: "acme/engine:v1", want: "r.example.org/acme/engine:v1"},
-		"image of the manager":  {option: "mirror.example.org/engine:v2", want: "mirror.example.org/engine:v2"},
-		"source":                {source: "private.example.org", want: "private.example.org/crossplane/templating-controller:v0.4.0"},
-		"source with a path":    {source: "private.example.org/mirror/", image: "acme/engine:v1", want: "private.example.org/mirror/acme/engine:v1"},
-		"image with a registry": {source: "private.example.org", image: "quay.io/acme/engine:v1", want: "quay.io/acme/engine:v1"},
+		"default":              {want: "r.example.org/crossplane/templating-controller:v0.4.0"},
+		"image of the package": {image: "acme/engine:v1", want: "r.example.org/acme/engine:v1"},
+		"image of the manager": {option: "mirror.example.org/engine:v2", want: "mirror.example.org/engine:v2"},
+		"source": {
+			source: "private.example.org", want: "private.example.org/crossplane/templating-controller:v0.4.0",
+		},
+		"source with a path": {
+			source: "private.example.org/mirror/", image: "acme/engine:v1", want: "private.example.org/mirror/acme/engine:v1",
+		},
+		"image with a registry": {
+			source: "private.example.org", image: "quay.io/acme/engine:v1", want: "quay.io/acme/engine:v1",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			image := ""
@@ -197,7 +219,8 @@ func TestTemplatingControllerTakesTheSettingsOfTheInstallObject(t *testing.T) {
 			if init.Image != c.origin.WithDigest(c.digest).String() || init.Command[2] != "/chart/." {
 				t.Errorf("the init container is %+v", init)
 			}
-			if init.ImagePullPolicy != corev1.PullAlways || pod.Containers[0].ImagePullPolicy != corev1.PullAlways || len(pod.ImagePullSecrets) != 1 {
+			if init.ImagePullPolicy != corev1.PullAlways || pod.Containers[0].ImagePullPolicy != corev1.PullAlways ||
+				len(pod.ImagePullSecrets) != 1 {
 				t.Errorf("the pod is %+v", pod)
 			}
 		})
@@ -206,7 +229,9 @@ func TestTemplatingControllerTakesTheSettingsOfTheInstallObject(t *testing.T) {
 
 // A version without templates deletes the StackDefinitions of the former version.
 func TestVersionWithoutTemplatesDeletesTheStackDefinitions(t *testing.T) {
-	c := withTemplates(t, `{"source":{"path":"chart"},"crd":{"kind":"Thing","apiVersion":"a.example.org/v1"},"engine":{"type":"helm3"}}`)
+	c := withTemplates(
+		t, `{"source":{"path":"chart"},"crd":{"kind":"Thing","apiVersion":"a.example.org/v1"},"engine":{"type":"helm3"}}`,
+	)
 	b, in := newBase(t), newInstall(packagesv1alpha1.ClusterPackageInstallKind)
 	if _, err := b.ensureContent(t.Context(), in, c); err != nil {
 		t.Fatal(err)
@@ -218,33 +243,49 @@ func TestVersionWithoutTemplatesDeletesTheStackDefinitions(t *testing.T) {
 	}
 	for _, group := range definitionGroups() {
 		d := newDefinition(in, group)
-		if err := b.API.Live.Get(t.Context(), client.ObjectKeyFromObject(d), d); client.IgnoreNotFound(err) != nil || err == nil {
+		if err := b.API.Live.Get(t.Context(), client.ObjectKeyFromObject(d), d); client.IgnoreNotFound(err) != nil ||
+			err == nil {
 			t.Errorf("the StackDefinition of %s exists (%v)", group, err)
 		}
 	}
 }
 
-// A StackDefinition of a user or of another object is neither changed nor deleted, and is found before anything is installed unless a
-// former package manager may own it. One of the install object is restored also without its owners, as a backup restores it.
+// A StackDefinition of a user or of another object is neither changed nor deleted, and is found before anything is
+// installed unless a former package manager may own it. One of the install object is restored also without its owners,
+// as a backup restores it.
 func TestStackDefinitionOfAnotherObjectIsKept(t *testing.T) {
-	c := withTemplates(t, `{"source":{"path":"chart"},"crd":{"kind":"Thing","apiVersion":"a.example.org/v1"},"engine":{"type":"helm3"}}`)
+	c := withTemplates(
+		t, `{"source":{"path":"chart"},"crd":{"kind":"Thing","apiVersion":"a.example.org/v1"},"engine":{"type":"helm3"}}`,
+	)
 	in := newInstall(packagesv1alpha1.PackageInstallKind)
 	owned := func(apiVersion, kind, name string, controls bool) metav1.ObjectMeta {
-		return metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{APIVersion: apiVersion, Kind: kind, Name: name, UID: "o", Controller: new(controls)}}}
+		return metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{
+			APIVersion: apiVersion, Kind: kind, Name: name, UID: "o", Controller: new(controls),
+		}}}
 	}
 	for name, tt := range map[string]struct {
 		meta metav1.ObjectMeta
 		// early means that the conflict is found before the installation.
 		own, early bool
 	}{
-		"of a user":             {early: true},
-		"of another object":     {meta: owned("example.org/v1", "Other", "other", true)},
-		"of a former manager":   {meta: owned("stacks.crossplane.io/v1alpha1", "StackInstall", "mine", true)},
-		"owned by something":    {meta: owned("v1", "ConfigMap", "mine", false)},
-		"of another install":    {meta: metav1.ObjectMeta{Annotations: map[string]string{state.AnnotationInstalledBy: "PackageInstall/team/other"}}, early: true},
-		"restored from backup":  {meta: metav1.ObjectMeta{Annotations: map[string]string{state.AnnotationInstalledBy: state.InstalledBy(in)}}, own: true},
-		"annotated and foreign": {meta: withAnnotation(owned("example.org/v1", "Other", "other", true), state.AnnotationInstalledBy, state.InstalledBy(in))},
-		"without the control":   {meta: owned(packagesv1alpha1.GroupVersion.String(), packagesv1alpha1.PackageInstallKind, "mine", false), own: true},
+		"of a user":           {early: true},
+		"of another object":   {meta: owned("example.org/v1", "Other", "other", true)},
+		"of a former manager": {meta: owned("stacks.crossplane.io/v1alpha1", "StackInstall", "mine", true)},
+		"owned by something":  {meta: owned("v1", "ConfigMap", "mine", false)},
+		"of another install": {
+			meta:  metav1.ObjectMeta{Annotations: map[string]string{state.AnnotationInstalledBy: "PackageInstall/team/other"}},
+			early: true,
+		},
+		"restored from backup": {
+			meta: metav1.ObjectMeta{Annotations: map[string]string{state.AnnotationInstalledBy: state.InstalledBy(in)}},
+			own:  true,
+		},
+		"annotated and foreign": {meta: withAnnotation(
+			owned("example.org/v1", "Other", "other", true), state.AnnotationInstalledBy, state.InstalledBy(in),
+		)},
+		"without the control": {
+			meta: owned(packagesv1alpha1.GroupVersion.String(), packagesv1alpha1.PackageInstallKind, "mine", false), own: true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			live := &packagesv1alpha1.StackDefinition{ObjectMeta: *tt.meta.DeepCopy()}

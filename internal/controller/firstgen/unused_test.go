@@ -16,8 +16,8 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/revision"
 )
 
-// PackageInstalls use one Provider of a repository. The manager deletes another one that it created and that was never installed, and the
-// last one with the last PackageInstall.
+// PackageInstalls use one Provider of a repository. The manager deletes another one that it created and that was never
+// installed, and the last one with the last PackageInstall.
 func TestProvidersThatNoPackageInstallUsesAreDeleted(t *testing.T) {
 	provider := func(name string) *v1.Provider {
 		p := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "u", Annotations: map[string]string{
@@ -26,9 +26,15 @@ func TestProvidersThatNoPackageInstallUsesAreDeleted(t *testing.T) {
 		p.Spec.Package = "r.example.org/acme/boats:v1"
 		return p
 	}
-	installed := &v1.ProviderRevision{ObjectMeta: metav1.ObjectMeta{Name: "z-1", Labels: map[string]string{v1.LabelPackage: "z"}}}
-	installed.OwnerReferences = []metav1.OwnerReference{{APIVersion: v1.GroupVersion.String(), Kind: v1.ProviderKind, Name: "z", UID: "u", Controller: new(true)}}
-	installed.Status.ObjectRefs = []v1.TypedReference{{Kind: "CustomResourceDefinition", Name: "boats.example.org", UID: "1"}}
+	installed := &v1.ProviderRevision{ObjectMeta: metav1.ObjectMeta{Name: "z-1", Labels: map[string]string{
+		v1.LabelPackage: "z",
+	}}}
+	installed.OwnerReferences = []metav1.OwnerReference{{
+		APIVersion: v1.GroupVersion.String(), Kind: v1.ProviderKind, Name: "z", UID: "u", Controller: new(true),
+	}}
+	installed.Status.ObjectRefs = []v1.TypedReference{{
+		Kind: "CustomResourceDefinition", Name: "boats.example.org", UID: "1",
+	}}
 	in := newInstall(packagesv1alpha1.PackageInstallKind)
 	in.InstallSpec().Source, in.InstallSpec().Package = "r.example.org", "acme/boats:v1"
 	for name, tc := range map[string]struct {
@@ -62,7 +68,8 @@ func TestProvidersThatNoPackageInstallUsesAreDeleted(t *testing.T) {
 	}
 }
 
-// A Provider whose CRDs are just being created is not deleted, although its revision does not list them yet: there may be custom resources.
+// A Provider whose CRDs are just being created is not deleted, although its revision does not list them yet: there may
+// be custom resources.
 func TestAProviderIsKeptWhileItsCRDsAreCreated(t *testing.T) {
 	p := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "u", Annotations: map[string]string{
 		revision.AnnotationNamespacedInstalls: revision.AllowInstalls, revision.AnnotationCreatedForNamespaces: "true",
@@ -83,7 +90,9 @@ func definitionsOwnedBy(t *testing.T, uid string) *apply.Cluster {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		fmt.Fprintf(w, `{"metadata": {}, "items": [{"metadata": {"name": "boats.example.org", "ownerReferences": [{"uid": %q}]}}]}`, uid)
+		fmt.Fprintf(
+			w, `{"metadata": {}, "items": [{"metadata": {"name": "boats.example.org", "ownerReferences": [{"uid": %q}]}}]}`, uid,
+		)
 	}))
 	t.Cleanup(server.Close)
 	cluster, err := apply.NewCluster(&rest.Config{Host: server.URL})

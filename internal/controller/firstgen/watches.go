@@ -50,18 +50,19 @@ func (r *Packages) SetupWithManager(mgr ctrl.Manager, log *slog.Logger) error {
 		For(&packagesv1alpha1.Package{}, builder.WithPredicates(r.changed())).
 		WithOptions(requeue.Options(log))
 	if r.Changes != nil {
-		b = b.WatchesRawSource(source.Channel(r.Changes, handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
-			if key, ok := r.used.withProcess(o.GetName()); ok {
-				return []reconcile.Request{{NamespacedName: key}}
-			}
-			return nil
-		})))
+		b = b.WatchesRawSource(source.Channel(r.Changes,
+			handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
+				if key, ok := r.used.withProcess(o.GetName()); ok {
+					return []reconcile.Request{{NamespacedName: key}}
+				}
+				return nil
+			})))
 	}
 	return b.Complete(r)
 }
 
-// changed admits the changes that [watch.SpecOrMetadataChanged] admits, and changes of the status by other clients, which the next
-// reconciliation repairs.
+// changed admits the changes that [watch.SpecOrMetadataChanged] admits, and changes of the status by other clients,
+// which the next reconciliation repairs.
 func (b *Base) changed() predicate.Predicate {
 	writes := b.API.Status.Writes
 	return predicate.Or(watch.SpecOrMetadataChanged(), predicate.Funcs{
@@ -72,8 +73,8 @@ func (b *Base) changed() predicate.Predicate {
 	})
 }
 
-// enqueueInstalls enqueues the install objects of a kind that a Provider concerns: those that use it, and those that are not
-// ready and may wait for it.
+// enqueueInstalls enqueues the install objects of a kind that a Provider concerns: those that use it, and those that
+// are not ready and may wait for it.
 func (b *Base) enqueueInstalls(kind string) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
 		all, err := listInstalls(ctx, b.API.Client, kind)

@@ -19,7 +19,8 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/revision"
 )
 
-// A change of a Provider reconciles the install objects that use it, and those that are not ready, also if they used another Provider before.
+// A change of a Provider reconciles the install objects that use it, and those that are not ready, also if they used
+// another Provider before.
 func TestProvidersEnqueueTheInstallObjectsThatTheyConcern(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := packagesv1alpha1.AddToScheme(scheme); err != nil {
@@ -31,7 +32,8 @@ func TestProvidersEnqueueTheInstallObjectsThatTheyConcern(t *testing.T) {
 			provider string
 			summary  revision.Summary
 		}{
-			"uses": {"boats", available}, "uses-other": {"ships", available}, "waits": {"", creating("waits")}, "waits-after-other": {"ships", creating("waits")}, "boats": {"", available},
+			"uses": {"boats", available}, "uses-other": {"ships", available}, "waits": {"", creating("waits")},
+			"waits-after-other": {"ships", creating("waits")}, "boats": {"", available},
 		} {
 			in := packagesv1alpha1.NewInstall(kind)
 			in.SetNamespace("system")
@@ -40,10 +42,13 @@ func TestProvidersEnqueueTheInstallObjectsThatTheyConcern(t *testing.T) {
 			status.Set(in, metav1.Time{}, tc.summary)
 			objects = append(objects, in)
 		}
-		b := &Base{API: kube.API{Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(objects...).Build()}, Namespace: "system"}
+		b := &Base{API: kube.API{
+			Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(objects...).Build(),
+		}, Namespace: "system"}
 		q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 		b.enqueueInstalls(kind).Update(t.Context(), event.UpdateEvent{
-			ObjectOld: &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "boats"}}, ObjectNew: &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "boats"}},
+			ObjectOld: &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "boats"}},
+			ObjectNew: &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "boats"}},
 		}, q)
 		var got []string
 		for q.Len() > 0 {

@@ -19,8 +19,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// workload returns the description of the controller of a Package. Everything that it refers to is in the namespace of the
-// Package: pull secrets, volumes, and its ServiceAccount. An image that another system runs may not be readable.
+// workload returns the description of the controller of a Package. Everything that it refers to is in the namespace of
+// the Package: pull secrets, volumes, and its ServiceAccount. An image that another system runs may not be readable.
 func (r *Packages) workload(ctx context.Context, p *packagesv1alpha1.Package, external bool) (runtime.Workload, error) {
 	config, image, err := configOf(p)
 	if err != nil {
@@ -28,7 +28,8 @@ func (r *Packages) workload(ctx context.Context, p *packagesv1alpha1.Package, ex
 	}
 	owner := ownerOf(p)
 	w := runtime.Workload{
-		Owner: plan.Requester{Package: owner, Revision: owner, Siblings: []string{p.Name}}, Namespace: p.Namespace, Config: config, Settle: r.SettleTime, External: external,
+		Owner: plan.Requester{Package: owner, Revision: owner, Siblings: []string{p.Name}}, Namespace: p.Namespace,
+		Config: config, Settle: r.SettleTime, External: external,
 	}
 	ref, err := r.Options.Reference("", image)
 	if err != nil {
@@ -51,7 +52,9 @@ func (r *Packages) workload(ctx context.Context, p *packagesv1alpha1.Package, ex
 }
 
 // originOf returns the origin of an image with the pull secrets of a namespace.
-func (b *Base) originOf(ctx context.Context, namespace string, ref oci.Reference, secrets []string) (fetch.Origin, error) {
+func (b *Base) originOf(
+	ctx context.Context, namespace string, ref oci.Reference, secrets []string,
+) (fetch.Origin, error) {
 	finder := origin.Finder{Reader: b.API.Client, Secrets: b.API.Live, Namespace: namespace}
 	o, _, err := finder.Find(ctx, ref.String(), secrets)
 	return o, err
@@ -59,7 +62,8 @@ func (b *Base) originOf(ctx context.Context, namespace string, ref oci.Reference
 
 // digestOf returns the digest of an image, which is that of the recorded image if this is the same with a digest.
 func (b *Base) digestOf(ctx context.Context, o fetch.Origin, recorded string) (oci.Digest, error) {
-	if ref, err := oci.ParseReference(recorded, oci.ParseOptions{}); err == nil && !ref.Digest.IsZero() && ref == o.Ref.WithDigest(ref.Digest) {
+	if ref, err := oci.ParseReference(recorded, oci.ParseOptions{}); err == nil && !ref.Digest.IsZero() &&
+		ref == o.Ref.WithDigest(ref.Digest) {
 		return ref.Digest, nil
 	}
 	return b.Packages.Content.Resolve(ctx, o, 0)
@@ -84,7 +88,8 @@ func configOf(p *packagesv1alpha1.Package) (*v1beta1.DeploymentRuntimeConfig, st
 	}
 	for i, c := range pod.Containers {
 		if i != at && c.Name == manifests.Container {
-			return nil, "", ErrController.New(nil, "the Package %s has a second container with the name %s", p.Name, manifests.Container)
+			return nil, "",
+				ErrController.New(nil, "the Package %s has a second container with the name %s", p.Name, manifests.Container)
 		}
 	}
 	controller.Name, controller.Image = manifests.Container, ""
@@ -97,7 +102,9 @@ func configOf(p *packagesv1alpha1.Package) (*v1beta1.DeploymentRuntimeConfig, st
 	config := &v1beta1.DeploymentRuntimeConfig{}
 	config.Spec.DeploymentTemplate = &v1beta1.DeploymentTemplate{Spec: spec}
 	if annotations := accountAnnotations(p); len(annotations) > 0 {
-		config.Spec.ServiceAccountTemplate = &v1beta1.ServiceAccountTemplate{Metadata: &v1beta1.ObjectMeta{Annotations: annotations}}
+		config.Spec.ServiceAccountTemplate = &v1beta1.ServiceAccountTemplate{Metadata: &v1beta1.ObjectMeta{
+			Annotations: annotations,
+		}}
 	}
 	return config, image, nil
 }
@@ -105,7 +112,9 @@ func configOf(p *packagesv1alpha1.Package) (*v1beta1.DeploymentRuntimeConfig, st
 // accountAnnotations returns the annotations of the ServiceAccount of a Package.
 func accountAnnotations(p *packagesv1alpha1.Package) map[string]string {
 	out := map[string]string{}
-	for _, options := range []*packagesv1alpha1.ServiceAccountOptions{p.Spec.Controller.ServiceAccount, p.Spec.ServiceAccount} {
+	for _, options := range []*packagesv1alpha1.ServiceAccountOptions{
+		p.Spec.Controller.ServiceAccount, p.Spec.ServiceAccount,
+	} {
 		if options != nil {
 			maps.Copy(out, options.Annotations)
 		}
@@ -113,8 +122,8 @@ func accountAnnotations(p *packagesv1alpha1.Package) map[string]string {
 	return out
 }
 
-// controllerIndex returns the index of the container of the controller, and -1 without containers: the one with the name of
-// runtime containers, otherwise the first one.
+// controllerIndex returns the index of the container of the controller, and -1 without containers: the one with the
+// name of runtime containers, otherwise the first one.
 func controllerIndex(all []corev1.Container) int {
 	if len(all) == 0 {
 		return -1

@@ -14,7 +14,9 @@ import (
 // revision of the package contains. Objects of kinds that the cluster does not serve any more are
 // ignored. It fails with requeue.ErrStale if the revision is being deleted, and returns the plan
 // and its writes.
-func (a API) Release(ctx context.Context, inactive revision.Set, refs []plan.Ref) (plan.Plan, map[plan.Ref]plan.Written, error) {
+func (a API) Release(
+	ctx context.Context, inactive revision.Set, refs []plan.Ref,
+) (plan.Plan, map[plan.Ref]plan.Written, error) {
 	if i := slices.IndexFunc(inactive.Siblings, revision.IsActive); i >= 0 {
 		refs = plan.Without(refs, revision.Objects(inactive.Siblings[i]))
 	}

@@ -29,14 +29,17 @@ func (c oneContent) Read(context.Context, fetch.Origin, oci.Digest, bool) (*xpkg
 	return c.pkg, nil
 }
 
-// An entry keeps its dependencies while the content of its revision cannot be read. Whether the dependencies of a package are resolved does
-// not matter.
+// An entry keeps its dependencies while the content of its revision cannot be read. Whether the dependencies of a
+// package are resolved does not matter.
 func TestEntriesKeepDependencies(t *testing.T) {
 	const image = "registry.example.com/fleet"
-	readable := &xpkg.Package{Meta: xpkg.Meta{Kind: xpkg.Provider, DependsOn: []dependency.Dependency{{Package: "registry.example.com/boats", Constraint: ">=v1"}}}}
+	readable := &xpkg.Package{Meta: xpkg.Meta{Kind: xpkg.Provider, DependsOn: []dependency.Dependency{{
+		Package: "registry.example.com/boats", Constraint: ">=v1",
+	}}}}
 	entry := func(name, version string) []v1beta1.LockPackage {
 		return []v1beta1.LockPackage{{
-			Name: name, Source: image, Version: version, Dependencies: []v1beta1.Dependency{{Package: "registry.example.com/rafts"}},
+			Name: name, Source: image, Version: version,
+			Dependencies:         []v1beta1.Dependency{{Package: "registry.example.com/rafts"}},
 			OptionalDependencies: []v1beta1.Dependency{{Package: "registry.example.com/buoys"}},
 		}}
 	}
@@ -45,8 +48,10 @@ func TestEntriesKeepDependencies(t *testing.T) {
 		before  []v1beta1.LockPackage
 		want    []string
 	}{
-		"the content is readable":          {readable, entry("fleet-1", "v1.0.0"), []string{"registry.example.com/boats"}},
-		"the content is not readable":      {nil, entry("fleet-1", "v1.0.0"), []string{"registry.example.com/rafts", "registry.example.com/buoys"}},
+		"the content is readable": {readable, entry("fleet-1", "v1.0.0"), []string{"registry.example.com/boats"}},
+		"the content is not readable": {nil, entry("fleet-1", "v1.0.0"), []string{
+			"registry.example.com/rafts", "registry.example.com/buoys",
+		}},
 		"the entry has another version":    {nil, entry("fleet-1", "v0.9.0"), nil},
 		"the entry is of another revision": {nil, entry("fleet-0", "v1.0.0"), nil},
 		"there is no entry":                {nil, nil, nil},

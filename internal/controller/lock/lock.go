@@ -105,7 +105,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 		return ctrl.Result{}, err
 	}
 	if err := r.InUse(contents(revisions)); err != nil {
-		logging.FromContext(ctx).WarnContext(ctx, "cannot mark package contents as in use in the package cache", "error", err.Error())
+		logging.FromContext(ctx).
+			WarnContext(ctx, "cannot mark package contents as in use in the package cache", "error", err.Error())
 	}
 	lock := &v1beta1.Lock{}
 	err = r.Client.Get(ctx, types.NamespacedName{Name: v1beta1.LockName}, lock)
@@ -177,8 +178,12 @@ func (r *Reconciler) written(lock *v1beta1.Lock, err error) (ctrl.Result, error)
 
 // Announcements returns the annotations of the Lock for a configuration of the manager. The upgrade policy
 // is empty where the manager installs no dependencies.
-func Announcements(upgrades graph.Policy, removal graph.RemovalPolicy, namespaced, approvesIncrease bool, runtimes runtime.Choice, privileges []manifests.Privilege) map[string]string {
-	out := map[string]string{runtime.AnnotationChoice: runtimes.String(), runtime.AnnotationPlatform: goruntime.GOOS + "/" + goruntime.GOARCH, version.AnnotationManager: version.Version}
+func Announcements(
+	upgrades graph.Policy, removal graph.RemovalPolicy, namespaced, approvesIncrease bool, runtimes runtime.Choice,
+	privileges []manifests.Privilege,
+) map[string]string {
+	out := map[string]string{runtime.AnnotationChoice: runtimes.String(), runtime.AnnotationPlatform: goruntime.GOOS +
+		"/" + goruntime.GOARCH, version.AnnotationManager: version.Version}
 	if len(privileges) > 0 {
 		out[runtime.AnnotationPrivileges] = manifests.JoinPrivileges(privileges)
 	}
@@ -203,7 +208,10 @@ func (r *Reconciler) announce(lock *v1beta1.Lock) (changed bool) {
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	for _, key := range []string{graph.AnnotationUpgrades, graph.AnnotationRemovalPolicy, permission.AnnotationScope, permission.AnnotationIncrease, runtime.AnnotationChoice, runtime.AnnotationPrivileges, runtime.AnnotationPlatform, version.AnnotationManager} {
+	for _, key := range []string{
+		graph.AnnotationUpgrades, graph.AnnotationRemovalPolicy, permission.AnnotationScope, permission.AnnotationIncrease,
+		runtime.AnnotationChoice, runtime.AnnotationPrivileges, runtime.AnnotationPlatform, version.AnnotationManager,
+	} {
 		delete(annotations, key)
 	}
 	maps.Copy(annotations, r.Announcements)
@@ -225,7 +233,9 @@ func contents(revisions []v1.PackageRevision) []oci.Digest {
 }
 
 // entries returns an entry for each active revision, by repository and name. Before are the previous entries.
-func (r *Reconciler) entries(ctx context.Context, revisions []v1.PackageRevision, before []v1beta1.LockPackage) []v1beta1.LockPackage {
+func (r *Reconciler) entries(
+	ctx context.Context, revisions []v1.PackageRevision, before []v1beta1.LockPackage,
+) []v1beta1.LockPackage {
 	var out []v1beta1.LockPackage
 	for _, rev := range revisions {
 		if !revision.IsActive(rev) || rev.GetDeletionTimestamp() != nil {
@@ -242,9 +252,11 @@ func (r *Reconciler) entries(ctx context.Context, revisions []v1.PackageRevision
 	return out
 }
 
-// entry returns the entry of a revision. While its content cannot be read, it keeps the dependencies of its previous entry: without them,
-// its dependencies would be orphans.
-func (r *Reconciler) entry(ctx context.Context, rev v1.PackageRevision, before []v1beta1.LockPackage) (v1beta1.LockPackage, bool) {
+// entry returns the entry of a revision. While its content cannot be read, it keeps the dependencies of its previous
+// entry: without them, its dependencies would be orphans.
+func (r *Reconciler) entry(
+	ctx context.Context, rev v1.PackageRevision, before []v1beta1.LockPackage,
+) (v1beta1.LockPackage, bool) {
 	spec := rev.RevisionSpec()
 	ref, err := oci.ParseReference(spec.Image, oci.ParseOptions{})
 	if err != nil {

@@ -9,8 +9,8 @@ const (
 	mostPause = time.Second
 )
 
-// A pace limits the writes of the packages of the Lock. Each write sends all packages, so the work for many packages that change
-// at once would grow with the square of their number. After a single change, the pause delays nothing.
+// A pace limits the writes of the packages of the Lock. Each write sends all packages, so the work for many packages
+// that change at once would grow with the square of their number. After a single change, the pause delays nothing.
 type pace struct {
 	// next is the earliest time of the next write.
 	next time.Time

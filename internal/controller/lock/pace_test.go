@@ -9,7 +9,8 @@ import (
 func TestWritesUseAFifthOfTheTime(t *testing.T) {
 	began := time.Unix(1000, 0)
 	for took, want := range map[time.Duration]time.Duration{
-		10 * time.Millisecond: 40 * time.Millisecond, 200 * time.Millisecond: 800 * time.Millisecond, time.Minute: time.Second,
+		10 * time.Millisecond: 40 * time.Millisecond, 200 * time.Millisecond: 800 * time.Millisecond,
+		time.Minute: time.Second,
 	} {
 		var p pace
 		if !p.next.Before(began) {

@@ -15,7 +15,9 @@ func active(image string, ready corev1.ConditionStatus, reason, message string) 
 	rev := &v1.ProviderRevision{}
 	rev.Spec.Image, rev.Spec.DesiredState = image, v1.RevisionActive
 	if reason != "" {
-		rev.SetConditions(metav1.Now(), v1.Condition{Type: v1.TypeReady, Status: ready, Reason: v1.ConditionReason(reason), Message: message})
+		rev.SetConditions(metav1.Now(), v1.Condition{
+			Type: v1.TypeReady, Status: ready, Reason: v1.ConditionReason(reason), Message: message,
+		})
 	}
 	return rev
 }
@@ -49,9 +51,15 @@ func TestResolvedSummarizesTheActiveRevisions(t *testing.T) {
 		"a revision that skips its dependencies": {[]v1.PackageRevision{skipped}, yes, nil},
 		"only a new revision":                    {[]v1.PackageRevision{active("r/new:v1", "", "", "")}, "", nil},
 		"a ready revision and a new one":         {[]v1.PackageRevision{ready, active("r/new:v1", "", "", "")}, yes, nil},
-		"a dependency that is being installed":   {[]v1.PackageRevision{ready, coming}, unknown, []string{"r/coming:v1: DependencyComing: r/x"}},
-		"a missing dependency":                   {[]v1.PackageRevision{ready, coming, missing}, no, []string{"r/missing:v1: DependencyMissing: r/x"}},
-		"a registry that does not answer":        {[]v1.PackageRevision{counted}, no, []string{"r/counted:v1: RegistryUnavailable: down"}},
+		"a dependency that is being installed": {[]v1.PackageRevision{ready, coming}, unknown, []string{
+			"r/coming:v1: DependencyComing: r/x",
+		}},
+		"a missing dependency": {[]v1.PackageRevision{ready, coming, missing}, no, []string{
+			"r/missing:v1: DependencyMissing: r/x",
+		}},
+		"a registry that does not answer": {[]v1.PackageRevision{counted}, no, []string{
+			"r/counted:v1: RegistryUnavailable: down",
+		}},
 		"more failures than are named": {
 			[]v1.PackageRevision{missing, missing, missing, missing, missing}, no, []string{"and 2 more"},
 		},

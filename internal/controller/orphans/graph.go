@@ -68,7 +68,9 @@ func (g *dependencyGraph) require(n graph.Node) {
 }
 
 // node returns the node of a package, and whether its dependencies are known.
-func (r *Reconciler) node(ctx context.Context, p v1.Package, revisions []v1.PackageRevision, mayRollBack bool) (graph.Node, bool) {
+func (r *Reconciler) node(
+	ctx context.Context, p v1.Package, revisions []v1.PackageRevision, mayRollBack bool,
+) (graph.Node, bool) {
 	required := requiredContents(p, revisions, mayRollBack)
 	dependencies, known := r.dependenciesOf(ctx, required)
 	n, exists := graph.NodeFromPackage(p, dependencies)
@@ -82,9 +84,13 @@ func (r *Reconciler) node(ctx context.Context, p v1.Package, revisions []v1.Pack
 
 // orphanedRevisions returns the node of a deleted package whose revisions still exist, and whether
 // its dependencies are known.
-func (r *Reconciler) orphanedRevisions(ctx context.Context, kind, name string, revisions []v1.PackageRevision) (graph.Node, bool) {
+func (r *Reconciler) orphanedRevisions(
+	ctx context.Context, kind, name string, revisions []v1.PackageRevision,
+) (graph.Node, bool) {
 	dependencies, known := r.dependenciesOf(ctx, contentsOf(revisions))
-	return graph.Node{Kind: kind, Name: name, Package: lockfile.Package{Dependencies: lockfile.Dependencies(dependencies)}}, known
+	return graph.Node{Kind: kind, Name: name, Package: lockfile.Package{
+		Dependencies: lockfile.Dependencies(dependencies),
+	}}, known
 }
 
 // content is a digest with the reference of the requested image.
@@ -127,8 +133,10 @@ func settledRevision(p v1.Package, revisions []v1.PackageRevision) v1.PackageRev
 	}
 	status := p.PackageStatus()
 	a := status.Activation
-	if only == nil || p.GetDeletionTimestamp() != nil || status.ObservedGeneration != p.GetGeneration() || status.Rollback != nil ||
-		only.RevisionSpec().Digest != graph.CurrentDigest(p).String() || a == nil || a.Revision != only.GetName() || !a.Healthy {
+	if only == nil || p.GetDeletionTimestamp() != nil || status.ObservedGeneration != p.GetGeneration() ||
+		status.Rollback != nil ||
+		only.RevisionSpec().Digest != graph.CurrentDigest(p).String() || a == nil || a.Revision != only.GetName() ||
+		!a.Healthy {
 		return nil
 	}
 	return only

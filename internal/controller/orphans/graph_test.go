@@ -29,20 +29,38 @@ func TestAPackageRequiresTheDependenciesOfEveryRevisionThatMayRun(t *testing.T) 
 		want      string
 		rollback  bool
 	}{
-		"settled, with a history":          {[]v1.PackageRevision{oneOff, two}, func(*v1.Provider) {}, "two", false},
-		"healthy, may be rolled back":      {[]v1.PackageRevision{oneOff, two}, func(*v1.Provider) {}, "one two", true},
-		"not healthy yet":                  {[]v1.PackageRevision{oneOff, two}, func(p *v1.Provider) { p.Status.Activation.Healthy = false }, "one two", false},
-		"without a recorded activation":    {[]v1.PackageRevision{oneOff, two}, func(p *v1.Provider) { p.Status.Activation = nil }, "one two", false},
-		"another one was healthy":          {[]v1.PackageRevision{oneOff, two}, func(p *v1.Provider) { p.Status.Activation.Revision = "one" }, "one two", false},
-		"two are active":                   {[]v1.PackageRevision{one, two}, func(*v1.Provider) {}, "one two", false},
-		"none is":                          {[]v1.PackageRevision{oneOff, twoOff}, func(*v1.Provider) {}, "one two", false},
-		"rolled back":                      {[]v1.PackageRevision{one, twoOff}, func(p *v1.Provider) { p.Status.Rollback = &v1.Rollback{} }, "one two", false},
-		"a person activates":               {[]v1.PackageRevision{one, twoOff}, func(p *v1.Provider) { p.Status.Activation.Revision = "one" }, "one two", false},
-		"the spec has changed":             {[]v1.PackageRevision{oneOff, two}, func(p *v1.Provider) { p.Generation++ }, "one two", false},
-		"it requests content not yet read": {[]v1.PackageRevision{oneOff, two}, func(p *v1.Provider) { p.Spec.Package = "registry.example.com/a:v9" }, " one two", false},
+		"settled, with a history":     {[]v1.PackageRevision{oneOff, two}, func(*v1.Provider) {}, "two", false},
+		"healthy, may be rolled back": {[]v1.PackageRevision{oneOff, two}, func(*v1.Provider) {}, "one two", true},
+		"not healthy yet": {
+			[]v1.PackageRevision{oneOff, two}, func(p *v1.Provider) { p.Status.Activation.Healthy = false }, "one two", false,
+		},
+		"without a recorded activation": {
+			[]v1.PackageRevision{oneOff, two}, func(p *v1.Provider) { p.Status.Activation = nil }, "one two", false,
+		},
+		"another one was healthy": {
+			[]v1.PackageRevision{oneOff, two}, func(p *v1.Provider) { p.Status.Activation.Revision = "one" }, "one two", false,
+		},
+		"two are active": {[]v1.PackageRevision{one, two}, func(*v1.Provider) {}, "one two", false},
+		"none is":        {[]v1.PackageRevision{oneOff, twoOff}, func(*v1.Provider) {}, "one two", false},
+		"rolled back": {
+			[]v1.PackageRevision{one, twoOff}, func(p *v1.Provider) { p.Status.Rollback = &v1.Rollback{} }, "one two", false,
+		},
+		"a person activates": {
+			[]v1.PackageRevision{one, twoOff}, func(p *v1.Provider) { p.Status.Activation.Revision = "one" }, "one two", false,
+		},
+		"the spec has changed": {
+			[]v1.PackageRevision{oneOff, two}, func(p *v1.Provider) { p.Generation++ }, "one two", false,
+		},
+		"it requests content not yet read": {
+			[]v1.PackageRevision{oneOff, two}, func(p *v1.Provider) { p.Spec.Package = "registry.example.com/a:v9" }, " one two",
+			false,
+		},
 		"its revision is still to be made": {[]v1.PackageRevision{oneOff}, func(*v1.Provider) {}, "one two", false},
 		"there are none yet":               {nil, func(p *v1.Provider) { p.Status = v1.ProviderStatus{} }, "", false},
-		"it goes":                          {[]v1.PackageRevision{oneOff, two}, func(p *v1.Provider) { p.DeletionTimestamp = new(metav1.NewTime(time.Unix(1, 0))) }, "one two", false},
+		"it goes": {
+			[]v1.PackageRevision{oneOff, two},
+			func(p *v1.Provider) { p.DeletionTimestamp = new(metav1.NewTime(time.Unix(1, 0))) }, "one two", false,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := &v1.Provider{}

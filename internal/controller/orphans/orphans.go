@@ -65,7 +65,10 @@ type Reconciler struct {
 func New(c Config) *Reconciler {
 	return &Reconciler{
 		Config: c, retained: map[types.UID]string{},
-		planner: &planner.Planner{Reader: c.Live, Cluster: c.Cluster, Frontend: c.Frontend, Source: c.Packages.Content, Namespace: c.Packages.Namespace},
+		planner: &planner.Planner{
+			Reader: c.Live, Cluster: c.Cluster, Frontend: c.Frontend, Source: c.Packages.Content,
+			Namespace: c.Packages.Namespace,
+		},
 	}
 }
 
@@ -106,7 +109,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	}
 	uses.Mark(live.nodes)
 	if live.unknown != "" {
-		logging.FromContext(ctx).DebugContext(ctx, "deleting no orphans, because the dependencies of a package are not known", "package", live.unknown)
+		logging.FromContext(ctx).DebugContext(
+			ctx, "deleting no orphans, because the dependencies of a package are not known", "package", live.unknown,
+		)
 		return ctrl.Result{RequeueAfter: requeue.Jitter(retainedPause)}, nil
 	}
 	result := ctrl.Result{RequeueAfter: live.rollbackWindow}
@@ -169,8 +174,11 @@ func (r *Reconciler) delete(ctx context.Context, n graph.Node) (retained bool, e
 		return false, fmt.Errorf("delete the orphan %s: %w", n.Name, err)
 	}
 	delete(r.retained, p.GetUID())
-	logging.FromContext(ctx).InfoContext(ctx, "orphan deleted", "kind", n.Kind, "package", n.Name, "reference", p.PackageSpec().Package)
-	r.Events.Eventf(p, nil, corev1.EventTypeNormal, "Orphaned", "Remove", "no package requires %s any more; deleting it", n.Name)
+	logging.FromContext(ctx).
+		InfoContext(ctx, "orphan deleted", "kind", n.Kind, "package", n.Name, "reference", p.PackageSpec().Package)
+	r.Events.Eventf(
+		p, nil, corev1.EventTypeNormal, "Orphaned", "Remove", "no package requires %s any more; deleting it", n.Name,
+	)
 	return false, nil
 }
 
@@ -178,7 +186,8 @@ func (r *Reconciler) delete(ctx context.Context, n graph.Node) (retained bool, e
 // known, and "" otherwise.
 func (r *Reconciler) unknownObjects(ctx context.Context, revisions []v1.PackageRevision) string {
 	for _, rev := range revisions {
-		if _, known := r.dependenciesOf(ctx, contentsOf([]v1.PackageRevision{rev})); !known && len(rev.RevisionStatus().ObjectRefs) == 0 {
+		if _, known := r.dependenciesOf(ctx, contentsOf([]v1.PackageRevision{rev})); !known &&
+			len(rev.RevisionStatus().ObjectRefs) == 0 {
 			return fmt.Sprintf("the objects of the revision %s are not known", rev.GetName())
 		}
 	}
@@ -204,6 +213,10 @@ func (r *Reconciler) recordRetained(ctx context.Context, p v1.Package, reason st
 		return
 	}
 	r.retained[p.GetUID()] = reason
-	logging.FromContext(ctx).InfoContext(ctx, "orphan retained", "kind", p.PackageKind(), "package", p.GetName(), "reason", reason)
-	r.Events.Eventf(p, nil, corev1.EventTypeNormal, "OrphanRetained", "Remove", "no package requires %s any more; retaining it: %s", p.GetName(), status.Clip(reason))
+	logging.FromContext(ctx).
+		InfoContext(ctx, "orphan retained", "kind", p.PackageKind(), "package", p.GetName(), "reason", reason)
+	r.Events.Eventf(
+		p, nil, corev1.EventTypeNormal, "OrphanRetained", "Remove", "no package requires %s any more; retaining it: %s",
+		p.GetName(), status.Clip(reason),
+	)
 }

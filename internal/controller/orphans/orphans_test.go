@@ -51,7 +51,9 @@ func (emptyContent) Read(context.Context, fetch.Origin, oci.Digest, bool) (*xpkg
 	return &xpkg.Package{Meta: xpkg.Meta{Kind: xpkg.Provider}}, nil
 }
 
-func (emptyContent) Locate(_ context.Context, image string, _ []corev1.LocalObjectReference, _ corev1.PullPolicy) (fetch.Origin, imageconfig.Route, error) {
+func (emptyContent) Locate(
+	_ context.Context, image string, _ []corev1.LocalObjectReference, _ corev1.PullPolicy,
+) (fetch.Origin, imageconfig.Route, error) {
 	return fetch.Plain(oci.MustParseReference(image)), imageconfig.Route{Image: image}, nil
 }
 
@@ -84,7 +86,9 @@ func (clusterWithResources) Preflight(_ context.Context, p plan.Plan, _ apply.Co
 	return p, nil
 }
 
-func (c clusterWithResources) CustomResources(_ context.Context, names []string, _ bool) ([]planner.CustomResources, error) {
+func (c clusterWithResources) CustomResources(
+	_ context.Context, names []string, _ bool,
+) ([]planner.CustomResources, error) {
 	var out []planner.CustomResources
 	for _, name := range names {
 		if c.count > 0 {
@@ -103,23 +107,35 @@ func (c clusterWithResources) Kinds(context.Context, string) ([]apply.ServedKind
 }
 
 // reconcileOrphan reconciles an orphan with a CRD in a cluster with further objects, which the cache has not seen yet.
-func reconcileOrphan(t *testing.T, cluster clusterWithResources, more ...client.Object) (r *Reconciler, p *v1.Provider, exists bool) {
+func reconcileOrphan(
+	t *testing.T, cluster clusterWithResources, more ...client.Object,
+) (r *Reconciler, p *v1.Provider, exists bool) {
 	t.Helper()
 	scheme, err := apis.NewScheme()
 	if err != nil {
 		t.Fatal(err)
 	}
 	digest := "sha256:" + strings.Repeat("1", 64)
-	p = &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "boats", UID: "package", Generation: 1, Labels: map[string]string{"xpkg.dev/auto-installed": "true"}}}
+	p = &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "boats", UID: "package", Generation: 1, Labels: map[string]string{
+		"xpkg.dev/auto-installed": "true",
+	}}}
 	p.Spec.Package = "registry.example.com/boats:v1"
 	p.Status.CurrentIdentifier, p.Status.ResolvedDigest, p.Status.ObservedGeneration = p.Spec.Package, digest, 1
-	rev := &v1.ProviderRevision{ObjectMeta: metav1.ObjectMeta{Name: "boats-1", UID: "revision", Labels: map[string]string{v1.LabelPackage: "boats"}}}
-	rev.Spec.Image, rev.Spec.Digest, rev.Spec.DesiredState, rev.Spec.Revision = p.Spec.Package, digest, v1.RevisionActive, 1
-	rev.Status.ObjectRefs = []v1.TypedReference{{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition", Name: "boats.test", UID: "crd"}}
+	rev := &v1.ProviderRevision{ObjectMeta: metav1.ObjectMeta{Name: "boats-1", UID: "revision", Labels: map[string]string{
+		v1.LabelPackage: "boats",
+	}}}
+	rev.Spec.Image, rev.Spec.Digest, rev.Spec.DesiredState, rev.Spec.Revision = p.Spec.Package, digest, v1.RevisionActive,
+		1
+	rev.Status.ObjectRefs = []v1.TypedReference{{
+		APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition", Name: "boats.test", UID: "crd",
+	}}
 	if cluster.owner.Kind == "" {
-		cluster.owner = metav1.OwnerReference{APIVersion: v1.GroupVersion.String(), Kind: "ProviderRevision", Name: rev.Name, UID: rev.UID, Controller: new(true)}
+		cluster.owner = metav1.OwnerReference{
+			APIVersion: v1.GroupVersion.String(), Kind: "ProviderRevision", Name: rev.Name, UID: rev.UID, Controller: new(true),
+		}
 	}
-	live := fake.NewClientBuilder().WithScheme(scheme).WithObjects(append(more, p, rev)...).WithStatusSubresource(p, rev).Build()
+	live := fake.NewClientBuilder().WithScheme(scheme).WithObjects(append(more, p, rev)...).WithStatusSubresource(p, rev).
+		Build()
 	r = New(Config{
 		Frontend: firstgen.Frontend(),
 		Client:   lateCache{live}, Live: live, Cluster: cluster,
@@ -157,7 +173,9 @@ func TestAProviderOfAnInstallObjectIsNoOrphan(t *testing.T) {
 		in.InstallStatus().Provider = used
 		var served apply.ServedKind
 		served.Kind = packagesv1alpha1.PackageInstallKind
-		if _, _, exists := reconcileOrphan(t, clusterWithResources{served: []apply.ServedKind{served}}, in); exists != (used == "boats") {
+		if _, _, exists := reconcileOrphan(
+			t, clusterWithResources{served: []apply.ServedKind{served}}, in,
+		); exists != (used == "boats") {
 			t.Errorf("an install object uses %q: the orphan boats exists: %t", used, exists)
 		}
 	}
@@ -165,8 +183,12 @@ func TestAProviderOfAnInstallObjectIsNoOrphan(t *testing.T) {
 
 // A Provider that holds a kind of a Package of a user is no orphan either.
 func TestAProviderOfAPackageOfAUserIsNoOrphan(t *testing.T) {
-	served := []apply.ServedKind{{Kind: packagesv1alpha1.PackageKind}, {Kind: "Boat", Plural: "boats", Versions: []string{"v1"}}}
-	owner := metav1.OwnerReference{APIVersion: v1.GroupVersion.String(), Kind: v1.ProviderKind, Name: "boats", UID: "package", Controller: new(true)}
+	served := []apply.ServedKind{{Kind: packagesv1alpha1.PackageKind}, {Kind: "Boat", Plural: "boats", Versions: []string{
+		"v1",
+	}}}
+	owner := metav1.OwnerReference{
+		APIVersion: v1.GroupVersion.String(), Kind: v1.ProviderKind, Name: "boats", UID: "package", Controller: new(true),
+	}
 	for kind, want := range map[string]bool{"Boat": true, "Raft": false} {
 		p := &packagesv1alpha1.Package{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "harbor"}}
 		p.Spec.CRDs = []packagesv1alpha1.Kind{{APIVersion: "sea.example.org/v1", Kind: kind}}

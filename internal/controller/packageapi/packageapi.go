@@ -41,8 +41,8 @@ type Installed struct {
 type Options struct {
 	// TakeOver replaces the CRDs of another package manager.
 	TakeOver bool
-	// FirstGeneration installs the CRDs of the first generation of packages. Without it, they are only maintained in a cluster
-	// in which a manager has installed them.
+	// FirstGeneration installs the CRDs of the first generation of packages. Without it, they are only maintained in a
+	// cluster in which a manager has installed them.
 	FirstGeneration bool
 }
 
@@ -77,7 +77,9 @@ func Install(ctx context.Context, cluster *apply.Cluster, o Options) (Installed,
 	if err != nil {
 		return Installed{}, err
 	}
-	contents, err := cluster.Labelled(ctx, apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"), crds.LabelPackageAPI)
+	contents, err := cluster.Labelled(
+		ctx, apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"), crds.LabelPackageAPI,
+	)
 	if err != nil {
 		return Installed{}, err
 	}
@@ -96,7 +98,8 @@ func Install(ctx context.Context, cluster *apply.Cluster, o Options) (Installed,
 		case optional && (!written || l.OthersWrote):
 			// Crossplane installed it, or has replaced the permissive one.
 		case !written && !o.TakeOver:
-			return Installed{}, ErrForeignControlPlane.New(nil, "CustomResourceDefinition %s was not installed by xpkg", d.Ref.Name)
+			return Installed{},
+				ErrForeignControlPlane.New(nil, "CustomResourceDefinition %s was not installed by xpkg", d.Ref.Name)
 		case optional && l.Annotations[plan.ContentDigestAnnotation] != d.Digest:
 			p.Changes = append(p.Changes, restoration(d, l))
 		case !optional:
@@ -154,8 +157,8 @@ func definitions(firstGeneration bool) (set *desired.Objects, owned int, err err
 	return set, len(own), err
 }
 
-// hasFirstGeneration reports whether a manager has installed the CRDs of the first generation, which the manager then maintains.
-// CRDs of another package manager do not count, also while a migration replaces them.
+// hasFirstGeneration reports whether a manager has installed the CRDs of the first generation, which the manager then
+// maintains. CRDs of another package manager do not count, also while a migration replaces them.
 func hasFirstGeneration(live map[plan.Ref]plan.Live) (bool, error) {
 	all, err := crds.FirstGeneration()
 	if err != nil {
@@ -179,7 +182,9 @@ func hasFirstGeneration(live map[plan.Ref]plan.Live) (bool, error) {
 // ownAnnotations returns the annotations that the manager writes to a CRD: the live ones, with its
 // own.
 func ownAnnotations(live map[string]string, d plan.Desired) map[string]string {
-	return desired.Overlay(live, d.Annotations, map[string]string{plan.ManagerAnnotation: "true", plan.ContentDigestAnnotation: d.Digest})
+	return desired.Overlay(live, d.Annotations, map[string]string{
+		plan.ManagerAnnotation: "true", plan.ContentDigestAnnotation: d.Digest,
+	})
 }
 
 // creation returns the change that creates a CRD.

@@ -64,7 +64,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, log *slog.Logger) error 
 	isOwn := predicate.NewPredicateFuncs(func(o client.Object) bool { return names[o.GetName()] })
 	changed := predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() ||
-			e.ObjectNew.GetAnnotations()[plan.ContentDigestAnnotation] != e.ObjectOld.GetAnnotations()[plan.ContentDigestAnnotation]
+			e.ObjectNew.GetAnnotations()[plan.ContentDigestAnnotation] !=
+				e.ObjectOld.GetAnnotations()[plan.ContentDigestAnnotation]
 	}}
 	err = ctrl.NewControllerManagedBy(mgr).Named("packageapi").
 		WatchesMetadata(watch.Definitions(), &handler.EnqueueRequestForObject{}, builder.WithPredicates(isOwn, changed)).
@@ -129,7 +130,8 @@ func (r *Reconciler) isVerified(ctx context.Context, d plan.Desired) (bool, erro
 	if err := r.Cache.Get(ctx, client.ObjectKey{Name: d.Ref.Name}, o); err != nil {
 		return false, client.IgnoreNotFound(err)
 	}
-	return o.GetUID() == verified.UID && o.GetGeneration() == verified.Generation && o.GetAnnotations()[plan.ContentDigestAnnotation] == d.Digest, nil
+	return o.GetUID() == verified.UID && o.GetGeneration() == verified.Generation &&
+		o.GetAnnotations()[plan.ContentDigestAnnotation] == d.Digest, nil
 }
 
 // accept records the spec that the API server stored for a write, and clears the failure of the
@@ -149,7 +151,8 @@ func (r *Reconciler) reportRestored(ctx context.Context, ref plan.Ref, before ap
 	if before.UID == w.UID && before.Generation == w.Generation {
 		return
 	}
-	message := contention.Change{Writer: before.Writer}.Client() + " changed a CRD of the package API, so that packages could not be reconciled; the manager restored it"
+	message := contention.Change{Writer: before.Writer}.Client() +
+		" changed a CRD of the package API, so that packages could not be reconciled; the manager restored it"
 	if before.UID == "" {
 		message = "another program deleted a CRD of the package API; the manager restored it"
 	}

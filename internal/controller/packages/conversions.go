@@ -24,14 +24,14 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/controller/watch"
 )
 
-// Conversions turns off the conversion of CRDs of packages that are being deleted and whose webhook fails. The API server cannot read their
-// custom resources then, so it would never delete them, nor the namespaces that contain them.
+// Conversions turns off the conversion of CRDs of packages that are being deleted and whose webhook fails. The API
+// server cannot read their custom resources then, so it would never delete them, nor the namespaces that contain them.
 type Conversions struct {
 	Client client.Client
 	Live   client.Reader
 	Now    func() time.Time
-	// Patience is the time for which the webhook may fail: its runtime can start again, and the custom resources should be finalized in the
-	// form that their author has determined.
+	// Patience is the time for which the webhook may fail: its runtime can start again, and the custom resources should be
+	// finalized in the form that their author has determined.
 	Patience time.Duration
 }
 
@@ -42,16 +42,20 @@ const conversionPoll = 10 * time.Second
 func (r *Conversions) SetupWithManager(mgr ctrl.Manager, log *slog.Logger) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("conversions").
-		WatchesMetadata(watch.Metadata(definitionKind), &handler.EnqueueRequestForObject{}, builder.WithPredicates(predicate.NewPredicateFuncs(isDeletedOfPackage))).
+		WatchesMetadata(
+			watch.Metadata(definitionKind), &handler.EnqueueRequestForObject{},
+			builder.WithPredicates(predicate.NewPredicateFuncs(isDeletedOfPackage)),
+		).
 		WithOptions(requeue.Options(log)).
 		Complete(r)
 }
 
 // isDeletedOfPackage reports whether an object of a package is being deleted.
 func isDeletedOfPackage(o client.Object) bool {
-	return o.GetDeletionTimestamp() != nil && slices.ContainsFunc(o.GetOwnerReferences(), func(r metav1.OwnerReference) bool {
-		return strings.HasPrefix(r.APIVersion, v1.Group+"/")
-	})
+	return o.GetDeletionTimestamp() != nil &&
+		slices.ContainsFunc(o.GetOwnerReferences(), func(r metav1.OwnerReference) bool {
+			return strings.HasPrefix(r.APIVersion, v1.Group+"/")
+		})
 }
 
 // Reconcile turns off the conversion of a CRD if its deletion has failed for too long because of it.
@@ -77,19 +81,26 @@ func (r *Conversions) Reconcile(ctx context.Context, request ctrl.Request) (ctrl
 		return ctrl.Result{RequeueAfter: conversionPoll}, nil
 	}
 	patch := client.MergeFromWithOptions(d.DeepCopy(), client.MergeFromWithOptimisticLock{})
-	if err := unstructured.SetNestedField(d.Object, map[string]any{"strategy": string(apiextensionsv1.NoneConverter)}, "spec", "conversion"); err != nil {
+	if err := unstructured.SetNestedField(
+		d.Object, map[string]any{"strategy": string(apiextensionsv1.NoneConverter)}, "spec", "conversion",
+	); err != nil {
 		return ctrl.Result{}, fmt.Errorf("turn off the conversion of the CRD %s: %w", request.Name, err)
 	}
 	if err := r.Client.Patch(ctx, d, patch); err != nil {
 		return requeue.OnError(ctx, client.IgnoreNotFound(err))
 	}
-	logging.FromContext(ctx).InfoContext(ctx, "conversion of a CRD turned off, so that the API server can delete its custom resources", "crd", request.Name, "error", why)
+	logging.FromContext(ctx).InfoContext(
+		ctx, "conversion of a CRD turned off, so that the API server can delete its custom resources", "crd", request.Name,
+		"error", why,
+	)
 	return ctrl.Result{}, nil
 }
 
-// conversionFailure returns why the API server cannot delete the custom resources of a CRD, if the conversion webhook is the reason.
+// conversionFailure returns why the API server cannot delete the custom resources of a CRD, if the conversion webhook
+// is the reason.
 func conversionFailure(crd apiextensionsv1.CustomResourceDefinition) (why string, fails bool) {
-	if crd.DeletionTimestamp == nil || crd.Spec.Conversion == nil || crd.Spec.Conversion.Strategy != apiextensionsv1.WebhookConverter {
+	if crd.DeletionTimestamp == nil || crd.Spec.Conversion == nil ||
+		crd.Spec.Conversion.Strategy != apiextensionsv1.WebhookConverter {
 		return "", false
 	}
 	for _, c := range crd.Status.Conditions {

@@ -72,11 +72,12 @@ func (r *Reconciler) writeFinalizers(ctx context.Context, p, changed v1.Package)
 // reconcileDelete deletes the webhook configurations of a package that is being deleted, releases
 // its adopted objects, deletes its CRDs, and removes the finalizer when the CRDs are gone.
 //
-// A deletion with kubectl delete --cascade=orphan keeps the objects: the garbage collector removes the package from their owners, and then
-// the finalizer of such a deletion.
+// A deletion with kubectl delete --cascade=orphan keeps the objects: the garbage collector removes the package from
+// their owners, and then the finalizer of such a deletion.
 func (r *Reconciler) reconcileDelete(ctx context.Context, p v1.Package) (ctrl.Result, revision.Summary, error) {
 	if controllerutil.ContainsFinalizer(p, metav1.FinalizerOrphanDependents) {
-		return ctrl.Result{RequeueAfter: r.deletionPoll(p)}, revision.Progressing("The package is being deleted, and its objects are kept."), nil
+		return ctrl.Result{RequeueAfter: r.deletionPoll(p)},
+			revision.Progressing("The package is being deleted, and its objects are kept."), nil
 	}
 	revisions, err := state.RevisionsOf(ctx, r.API.Client, p)
 	if err != nil {
@@ -100,7 +101,8 @@ func (r *Reconciler) reconcileDelete(ctx context.Context, p v1.Package) (ctrl.Re
 	}
 	changed := p.DeepCopyObject().(v1.Package)
 	controllerutil.RemoveFinalizer(changed, v1.FinalizerRuntimeProtection)
-	return ctrl.Result{}, revision.Progressing("The package is being deleted."), client.IgnoreNotFound(r.writeFinalizers(ctx, p, changed))
+	return ctrl.Result{}, revision.Progressing("The package is being deleted."),
+		client.IgnoreNotFound(r.writeFinalizers(ctx, p, changed))
 }
 
 // deletionPoll returns the pause before the next check of a deletion, between 250 ms and 10 s. It
@@ -113,7 +115,9 @@ func (r *Reconciler) deletionPoll(p v1.Package) time.Duration {
 // deleteDefinitions deletes the CRDs that have no other owner than the package and its revisions,
 // and returns the names of the CRDs that still exist. Without an active revision, no runtime runs,
 // and the garbage collector deletes the CRDs.
-func (r *Reconciler) deleteDefinitions(ctx context.Context, p v1.Package, revisions []v1.PackageRevision) (remaining []string, err error) {
+func (r *Reconciler) deleteDefinitions(
+	ctx context.Context, p v1.Package, revisions []v1.PackageRevision,
+) (remaining []string, err error) {
 	if !r.runsUntilDeleted(p) || !revision.AnyActive(revisions) {
 		return nil, nil
 	}
@@ -137,7 +141,8 @@ func (r *Reconciler) deleteDefinitions(ctx context.Context, p v1.Package, revisi
 	return remaining, r.API.Cluster.DeleteAll(ctx, deletions)
 }
 
-// ownedDefinitions returns the CRDs that a package owns, from their watch: also those that only a deleted revision has contained.
+// ownedDefinitions returns the CRDs that a package owns, from their watch: also those that only a deleted revision has
+// contained.
 func (r *Reconciler) ownedDefinitions(ctx context.Context, who plan.Requester) ([]plan.Ref, error) {
 	all, err := definitions(ctx, r.API.Client)
 	if err != nil {
@@ -146,7 +151,9 @@ func (r *Reconciler) ownedDefinitions(ctx context.Context, who plan.Requester) (
 	var refs []plan.Ref
 	for i := range all {
 		if slices.ContainsFunc(all[i].OwnerReferences, who.IsFamily) {
-			refs = append(refs, plan.Ref{APIVersion: definitionKind.GroupVersion().String(), Kind: definitionKind.Kind, Name: all[i].Name})
+			refs = append(refs, plan.Ref{
+				APIVersion: definitionKind.GroupVersion().String(), Kind: definitionKind.Kind, Name: all[i].Name,
+			})
 		}
 	}
 	return refs, nil
@@ -180,7 +187,8 @@ func (r *Reconciler) watchedDefinitions(ctx context.Context, refs []plan.Ref) (m
 	return out, nil
 }
 
-// divideDeletions returns the deletions that an uninstall has to request now, and the names of all CRDs that it deletes.
+// divideDeletions returns the deletions that an uninstall has to request now, and the names of all CRDs that it
+// deletes.
 func divideDeletions(live map[plan.Ref]plan.Live, who plan.Requester) (deletions []plan.Change, remaining []string) {
 	for _, c := range plan.Uninstall(live, who).Changes {
 		if c.Action != plan.Delete {
@@ -201,9 +209,10 @@ func divideDeletions(live map[plan.Ref]plan.Live, who plan.Requester) (deletions
 // stages is the number of stages of a deletion.
 const stages = 3
 
-// deletionStage returns the stage in which a CRD is deleted, after all CRDs of the stages before it are gone. To delete a managed resource, a
-// provider of Crossplane reads the ProviderConfig of the resource and writes a ProviderConfigUsage, and it releases a ProviderConfig when its
-// usages are gone: without these kinds, no finalizer of the provider would be removed.
+// deletionStage returns the stage in which a CRD is deleted, after all CRDs of the stages before it are gone. To delete
+// a managed resource, a provider of Crossplane reads the ProviderConfig of the resource and writes a
+// ProviderConfigUsage, and it releases a ProviderConfig when its usages are gone: without these kinds, no finalizer of
+// the provider would be removed.
 func deletionStage(definition string) int {
 	plural, _, _ := strings.Cut(definition, ".")
 	switch {

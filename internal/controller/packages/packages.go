@@ -32,7 +32,8 @@ type Reconciler struct {
 	Rollback     revision.RollbackPolicy
 	Runtimes     *runtimes.Set
 	Reservations *reservations.Reservations
-	// Holder returns the transaction that changes a package, or "". Held receives an event when a transaction holds or releases a package.
+	// Holder returns the transaction that changes a package, or "". Held receives an event when a transaction holds or
+	// releases a package.
 	Holder func(kind, name string) string
 	Held   <-chan event.GenericEvent
 	// APIChanges receives an event when another program starts or stops overwriting the CRDs of
@@ -127,7 +128,9 @@ func (r *Reconciler) reconcile(ctx context.Context, p v1.Package) (ctrl.Result, 
 // server. It reads them from the API server for a package without a status: the package may have
 // been restored from a backup together with revisions that the cache does not have yet, and it
 // keeps their digest even if its tag has moved.
-func (r *Reconciler) revisionsOf(ctx context.Context, p v1.Package) (revisions []v1.PackageRevision, live bool, err error) {
+func (r *Reconciler) revisionsOf(
+	ctx context.Context, p v1.Package,
+) (revisions []v1.PackageRevision, live bool, err error) {
 	without := p.PackageStatus().CurrentRevision == ""
 	revisions, err = state.RevisionsOf(ctx, r.API.Client, p)
 	if err != nil || !without || len(revisions) == 0 && r.API.Revisions.IsNew(p) {

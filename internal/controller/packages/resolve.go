@@ -31,7 +31,9 @@ type resolvedImage struct {
 
 // resolve resolves the reference of a package to a digest, and records the ImageConfigs that apply
 // in its status.
-func (r *Resolver) resolve(ctx context.Context, p v1.Package, revisions []v1.PackageRevision) (state.Resolution, error) {
+func (r *Resolver) resolve(
+	ctx context.Context, p v1.Package, revisions []v1.PackageRevision,
+) (state.Resolution, error) {
 	res, err := r.Packages.Resolve(ctx, p, revisions, state.ResolveOptions{
 		Pending: func(image string) (oci.Digest, bool) { return r.pendingDigest(p, image) },
 		MaxAge:  r.maxAge(p.PackageSpec().PackagePullPolicy),

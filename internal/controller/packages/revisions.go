@@ -77,8 +77,8 @@ func (r *Reconciler) missedRevision(ctx context.Context, p v1.Package, name stri
 	return apierrors.IsNotFound(err) || err == nil && rev.GetLabels()[v1.LabelPackage] == p.GetName()
 }
 
-// mayCollect reports whether old revisions can be deleted. Until the active revision is ready, the runtime of one of them
-// may still run, and the package may be rolled back to it.
+// mayCollect reports whether old revisions can be deleted. Until the active revision is ready, the runtime of one of
+// them may still run, and the package may be rolled back to it.
 func mayCollect(t revision.Transition) bool {
 	active := t.Active()
 	return t.Activate == "" || active != nil && revision.IsActive(active) && revision.Summarize(active).Ready

@@ -42,7 +42,9 @@ func (onePackage) Read(context.Context, fetch.Origin, oci.Digest, bool) (*xpkg.P
 	return &xpkg.Package{Meta: xpkg.Meta{Kind: xpkg.Configuration}}, nil
 }
 
-func (onePackage) Locate(_ context.Context, image string, _ []corev1.LocalObjectReference, _ corev1.PullPolicy) (fetch.Origin, imageconfig.Route, error) {
+func (onePackage) Locate(
+	_ context.Context, image string, _ []corev1.LocalObjectReference, _ corev1.PullPolicy,
+) (fetch.Origin, imageconfig.Route, error) {
 	return fetch.Plain(oci.MustParseReference(image)), imageconfig.Route{Image: image}, nil
 }
 
@@ -67,9 +69,11 @@ func reconcileBehind(t *testing.T, p *v1.Configuration, rev *v1.ConfigurationRev
 	live := fake.NewClientBuilder().WithScheme(scheme).WithObjects(p, rev).WithStatusSubresource(p, rev).Build()
 	reporter := &status.Reporter{Now: time.Now, Writes: &expectations.Versions{Now: time.Now}}
 	r := &Reconciler{
-		Holder:   func(string, string) string { return "" },
-		Kind:     v1.ConfigurationKind,
-		API:      kube.API{Client: emptyCache{live}, Live: live, Revisions: &state.LiveRevisions{Reader: live}, Status: reporter},
+		Holder: func(string, string) string { return "" },
+		Kind:   v1.ConfigurationKind,
+		API: kube.API{
+			Client: emptyCache{live}, Live: live, Revisions: &state.LiveRevisions{Reader: live}, Status: reporter,
+		},
 		Resolver: &Resolver{Packages: state.Packages{Content: onePackage{}, Origins: onePackage{}}, Poll: time.Minute},
 		Rollback: revision.RollbackPolicy{Now: time.Now},
 		Runtimes: &runtimes.Set{},

@@ -11,7 +11,9 @@ import (
 // prepareRollback deletes the webhook configurations of a package that is about to be rolled back,
 // because possibly no runtime serves them during the rollback. The next reconciliation rolls the
 // package back, after the decision is written to the status.
-func (r *Reconciler) prepareRollback(ctx context.Context, p v1.Package, revisions []v1.PackageRevision) (revision.Summary, error) {
+func (r *Reconciler) prepareRollback(
+	ctx context.Context, p v1.Package, revisions []v1.PackageRevision,
+) (revision.Summary, error) {
 	if err := r.deleteWebhooks(ctx, p, revisions); err != nil {
 		return revision.Summary{}, err
 	}

@@ -26,7 +26,8 @@ func (r *Reconciler) setHealth(p v1.Package, current, active string, revisions [
 	for _, rev := range revisions {
 		// The status of a revision that is being activated, or tried again, is older.
 		isTried := running == current && !v1.IsRetryHandled(p, rev.GetAnnotations()[v1.AnnotationRetry])
-		if rev.GetName() == running && (active == "" || revision.IsActive(rev)) && (!isTried || revision.Summarize(rev).Ready) {
+		if rev.GetName() == running && (active == "" || revision.IsActive(rev)) &&
+			(!isTried || revision.Summarize(rev).Ready) {
 			healthy, summary = revision.Health(rev), revision.Summarize(rev)
 		}
 	}
@@ -54,15 +55,19 @@ func (r *Reconciler) setHolder(p v1.Package) {
 		return
 	}
 	p.SetConditions(r.API.Time(), v1.InTransaction(fmt.Sprintf(
-		"The transaction %s changes this package. A change by another client is kept, and takes the package out of the transaction.", holder)))
+		"The transaction %s changes this package. A change by another client is kept, and takes the package out of the transaction.",
+		holder)))
 }
 
 // keepLastKnown keeps the health of a package whose content cannot be read now, if its spec has not changed
 // and its revision exists.
-func (r *Reconciler) keepLastKnown(p v1.Package, resolved state.Resolution, current string, revisions []v1.PackageRevision, cause error) (ctrl.Result, revision.Summary, error) {
+func (r *Reconciler) keepLastKnown(
+	p v1.Package, resolved state.Resolution, current string, revisions []v1.PackageRevision, cause error,
+) (ctrl.Result, revision.Summary, error) {
 	exists := slices.ContainsFunc(revisions, func(rev v1.PackageRevision) bool { return rev.GetName() == current })
 	status := p.PackageStatus()
-	if !requeue.IsTransient(cause) || !exists || status.CurrentRevision != current || status.CurrentIdentifier != p.PackageSpec().Package {
+	if !requeue.IsTransient(cause) || !exists || status.CurrentRevision != current ||
+		status.CurrentIdentifier != p.PackageSpec().Package {
 		return ctrl.Result{}, revision.Summary{}, cause
 	}
 	active := ""

@@ -32,7 +32,9 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, log *slog.Logger) error 
 		For(p, builder.WithPredicates(watch.SpecOrMetadataChanged())).
 		Owns(p.NewRevision()).
 		Watches(&v1beta1.ImageConfig{}, enqueueForImageConfig(c, origins, r.Kind)).
-		WatchesMetadata(watch.Secrets(), enqueueForSecret(c, origins, r.Kind), watch.InNamespace(r.Resolver.Packages.Namespace)).
+		WatchesMetadata(
+			watch.Secrets(), enqueueForSecret(c, origins, r.Kind), watch.InNamespace(r.Resolver.Packages.Namespace),
+		).
 		WatchesRawSource(source.Channel(r.APIChanges, enqueueAll(c, r.Kind))).
 		WatchesRawSource(source.Channel(r.Held, &handler.EnqueueRequestForObject{})).
 		WithOptions(requeue.Options(log))
@@ -57,7 +59,8 @@ func enqueueForSecret(c client.Reader, origins state.Origins, kind string) handl
 	})
 }
 
-// enqueueWhenDeleted enqueues a package that is being deleted when the last of its CRDs of a stage of its deletion is gone.
+// enqueueWhenDeleted enqueues a package that is being deleted when the last of its CRDs of a stage of its deletion is
+// gone.
 func enqueueWhenDeleted(c client.Reader, kind string) handler.EventHandler {
 	return watch.EnqueuePackages(c, kind, func(ctx context.Context, gone client.Object, p v1.Package) bool {
 		if p.GetDeletionTimestamp() == nil || !isOwnedBy(gone, p) {
@@ -73,7 +76,9 @@ func enqueueWhenDeleted(c client.Reader, kind string) handler.EventHandler {
 
 // isOwnedBy reports whether a package is an owner of an object.
 func isOwnedBy(o client.Object, p v1.Package) bool {
-	return slices.ContainsFunc(o.GetOwnerReferences(), func(owner metav1.OwnerReference) bool { return owner.UID == p.GetUID() })
+	return slices.ContainsFunc(
+		o.GetOwnerReferences(), func(owner metav1.OwnerReference) bool { return owner.UID == p.GetUID() },
+	)
 }
 
 // onlyDeletions admits the events of deleted objects.
@@ -112,5 +117,7 @@ func isPullSecret(ctx context.Context, c client.Reader, origins state.Origins, p
 // imagesOf returns all references under which the image of a package is, or was, requested.
 func imagesOf(ctx context.Context, origins state.Origins, p v1.Package) []string {
 	spec := p.PackageSpec()
-	return watch.Images(ctx, origins, spec.Package, p.PackageStatus().ResolvedPackage, spec.PackagePullSecrets, spec.PackagePullPolicy)
+	return watch.Images(
+		ctx, origins, spec.Package, p.PackageStatus().ResolvedPackage, spec.PackagePullSecrets, spec.PackagePullPolicy,
+	)
 }

@@ -30,7 +30,9 @@ func TestHandlersEnqueueNothingWhenTheCacheCannotBeRead(t *testing.T) {
 // A package that is being deleted is reconciled when the last CRD of a stage is gone, and not for each CRD before.
 func TestTheLastCRDOfAStageEnqueuesItsPackage(t *testing.T) {
 	definition := func(name string, owner types.UID) *metav1.PartialObjectMetadata {
-		o := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name, OwnerReferences: []metav1.OwnerReference{{UID: owner}}}}
+		o := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name, OwnerReferences: []metav1.OwnerReference{
+			{UID: owner},
+		}}}
 		o.SetGroupVersionKind(definitionKind)
 		return o
 	}
@@ -47,16 +49,26 @@ func TestTheLastCRDOfAStageEnqueuesItsPackage(t *testing.T) {
 		rest     []client.Object
 		want     int
 	}{
-		"the last one":            {true, definition("boats.example.org", "p"), nil, 1},
-		"one of two":              {true, definition("boats.example.org", "p"), []client.Object{definition("ships.example.org", "p")}, 0},
-		"the last of its stage":   {true, definition("boats.example.org", "p"), []client.Object{definition("providerconfigs.example.org", "p")}, 1},
-		"beside another package":  {true, definition("boats.example.org", "p"), []client.Object{definition("ships.example.org", "other")}, 1},
-		"of another package":      {true, definition("boats.example.org", "other"), nil, 0},
-		"the package is to stay":  {false, definition("boats.example.org", "p"), nil, 0},
-		"a stage of two, not yet": {true, definition("providerconfigs.a.org", "p"), []client.Object{definition("storeconfigs.a.org", "p")}, 0},
+		"the last one": {true, definition("boats.example.org", "p"), nil, 1},
+		"one of two": {
+			true, definition("boats.example.org", "p"), []client.Object{definition("ships.example.org", "p")}, 0,
+		},
+		"the last of its stage": {
+			true, definition("boats.example.org", "p"), []client.Object{definition("providerconfigs.example.org", "p")}, 1,
+		},
+		"beside another package": {
+			true, definition("boats.example.org", "p"), []client.Object{definition("ships.example.org", "other")}, 1,
+		},
+		"of another package":     {true, definition("boats.example.org", "other"), nil, 0},
+		"the package is to stay": {false, definition("boats.example.org", "p"), nil, 0},
+		"a stage of two, not yet": {
+			true, definition("providerconfigs.a.org", "p"), []client.Object{definition("storeconfigs.a.org", "p")}, 0,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "boats", UID: "p", Finalizers: []string{v1.FinalizerRuntimeProtection}}}
+			p := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "boats", UID: "p", Finalizers: []string{
+				v1.FinalizerRuntimeProtection,
+			}}}
 			if tc.deleting {
 				now := metav1.Now()
 				p.DeletionTimestamp = &now

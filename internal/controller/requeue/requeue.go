@@ -52,7 +52,9 @@ func Options(log *slog.Logger) controller.Options {
 		},
 		MaxConcurrentReconciles: workers,
 		SkipNameValidation:      new(true),
-		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](FirstRetry, LastRetry),
+		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](
+			FirstRetry, LastRetry,
+		),
 	}
 }
 

@@ -119,7 +119,10 @@ func (r *Reservation) precedes(other *Reservation) bool {
 	if other.committed {
 		return false
 	}
-	return cmp.Or(r.created.Time.Compare(other.created.Time), cmp.Compare(r.key.Name, other.key.Name), cmp.Compare(r.key.Kind, other.key.Kind)) < 0
+	return cmp.Or(
+		r.created.Time.Compare(other.created.Time), cmp.Compare(r.key.Name, other.key.Name),
+		cmp.Compare(r.key.Kind, other.key.Kind),
+	) < 0
 }
 
 // Commit makes the reservation final, because its objects are written next. It fails if an older package

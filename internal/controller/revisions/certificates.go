@@ -27,7 +27,8 @@ func (r *Reconciler) ensureCertificates(ctx context.Context, in *reconciliation)
 	local := r.Runtimes.Choice.Of(r.Kind, in.Package.GetName()) == runtime.Process
 	issued, renewal, err := r.Runtimes.Certificates.Issue(ctx, wantedCertificates(p, service.Name, local))
 	status := in.Revision.RuntimeStatus()
-	status.TLSServerSecretName, status.TLSClientSecretName = secretName(issued, p.ServerSecret), secretName(issued, p.ClientSecret)
+	status.TLSServerSecretName, status.TLSClientSecretName = secretName(issued, p.ServerSecret),
+		secretName(issued, p.ClientSecret)
 	server := issued[p.ServerSecret]
 	if r.Kind == v1.FunctionKind {
 		p.Certificates = desired.CABundleHash(slices.Concat(server.Cert, server.Bundle))
@@ -61,10 +62,14 @@ func wantedCertificates(p *runtime.Workload, service string, local bool) []certi
 		names = append(names, "localhost")
 	}
 	p.ServerSecret = cmp.Or(p.ServerSecret, v1.TLSServerSecretName(pkg))
-	want := []certificates.Requirement{{Secret: p.ServerSecret, Usage: certificates.Server, DNSNames: names, Owner: p.Owner}}
+	want := []certificates.Requirement{{
+		Secret: p.ServerSecret, Usage: certificates.Server, DNSNames: names, Owner: p.Owner,
+	}}
 	if p.Owner.Package.Kind == v1.ProviderKind {
 		p.ClientSecret = cmp.Or(p.ClientSecret, v1.TLSClientSecretName(pkg))
-		want = append(want, certificates.Requirement{Secret: p.ClientSecret, Usage: certificates.Client, DNSNames: []string{p.Owner.Revision.Name}, Owner: p.Owner})
+		want = append(want, certificates.Requirement{
+			Secret: p.ClientSecret, Usage: certificates.Client, DNSNames: []string{p.Owner.Revision.Name}, Owner: p.Owner,
+		})
 	}
 	return want
 }

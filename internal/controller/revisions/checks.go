@@ -42,8 +42,9 @@ func (r *Reconciler) checkInstall(ctx context.Context, in *reconciliation) error
 	return r.check(ctx, in, install.Stages()...)
 }
 
-// check makes checks of a revision, and records what they have found in its status. It revokes permissions that were granted for requests
-// that the policy does not allow any more, and deletes the webhook configurations of the revision if the consent to them was withdrawn.
+// check makes checks of a revision, and records what they have found in its status. It revokes permissions that were
+// granted for requests that the policy does not allow any more, and deletes the webhook configurations of the revision
+// if the consent to them was withdrawn.
 func (r *Reconciler) check(ctx context.Context, in *reconciliation, stages ...install.Stage) error {
 	review := &install.Review{Candidate: r.candidate(in), Facts: &facts{r: r, in: in}}
 	failed := review.First(ctx, stages...)
@@ -59,7 +60,8 @@ func (r *Reconciler) check(ctx context.Context, in *reconciliation, stages ...in
 	case errors.Is(failed, rbac.ErrPermissionDenied):
 		err = r.revokeRequests(ctx, in)
 	case errors.Is(failed, webhooks.ErrNotAllowed) && !in.unaccepted.allows(in):
-		// A revision that was never established has installed no configuration, so the configurations of its predecessor stay.
+		// A revision that was never established has installed no configuration, so the configurations of its predecessor
+		// stay.
 		err = r.deleteWebhooks(ctx, in, webhooks.Only(revision.Objects(in.Revision)))
 	}
 	return cmp.Or(err, failed)
@@ -67,7 +69,8 @@ func (r *Reconciler) check(ctx context.Context, in *reconciliation, stages ...in
 
 // candidate returns the revision as the checks see it.
 func (r *Reconciler) candidate(in *reconciliation) install.Candidate {
-	return install.Candidate{Set: in.Set, Content: in.pkg, Objects: in.objects, ToAllow: "xpkg approve " + revision.ObjectName(in.Package)}
+	return install.Candidate{Set: in.Set, Content: in.pkg, Objects: in.objects, ToAllow: "xpkg approve " +
+		revision.ObjectName(in.Package)}
 }
 
 // facts are the facts about a revision that the cache and the configuration of the manager contain.
@@ -96,8 +99,8 @@ func (f *facts) ApprovesIncrease() bool {
 	return f.r.Checks.Permissions != nil && f.r.Checks.Permissions.needsApproval(f.in.Package)
 }
 
-// Granted implements [install.Facts]. The granted permissions are in the roles of the revisions. A revision that was never approved has
-// no roles, so its requests do not count as granted.
+// Granted implements [install.Facts]. The granted permissions are in the roles of the revisions. A revision that was
+// never approved has no roles, so its requests do not count as granted.
 func (f *facts) Granted(ctx context.Context, in rbac.Input) (everywhere, within []rbacv1.PolicyRule, err error) {
 	grants, err := f.grants(ctx, in)
 	if err != nil {
@@ -145,8 +148,8 @@ type unaccepted struct {
 	gap consent.Gap
 }
 
-// acceptConsents removes the consents of the package from in unless their fence is in force: any user who may write packages could have
-// given them. Consents in annotations of the revision count.
+// acceptConsents removes the consents of the package from in unless their fence is in force: any user who may write
+// packages could have given them. Consents in annotations of the revision count.
 func (r *Reconciler) acceptConsents(ctx context.Context, in *reconciliation) error {
 	if !consent.IsGiven(in.Package) {
 		return nil
@@ -169,7 +172,8 @@ func (u *unaccepted) explain(err error) error {
 	return failed.WithDo("%s", u.gap.Advise(u.pkg))
 }
 
-// allows reports whether only the fence is missing for the webhooks of a revision: a consent that does not count is not withdrawn.
+// allows reports whether only the fence is missing for the webhooks of a revision: a consent that does not count is not
+// withdrawn.
 func (u *unaccepted) allows(in *reconciliation) bool {
 	if u == nil {
 		return false

@@ -35,7 +35,8 @@ func (r *Reconciler) checkComposed(ctx context.Context, in *reconciliation) erro
 	in.summary.Reason = v1.ReasonNotComposed
 	in.summary.Message = fmt.Sprintf(
 		"Installed, but %s not established: %s. No Crossplane in this cluster composes them; to create their resources, install Crossplane core.",
-		wording.Count(len(missing), "XRD")+map[bool]string{true: " is", false: " are"}[len(missing) == 1], wording.Few(missing, named, ", "))
+		wording.Count(len(missing), "XRD")+map[bool]string{true: " is", false: " are"}[len(missing) == 1],
+		wording.Few(missing, named, ", "))
 	in.requeueAfter(r.backoff(in.Revision.GetCondition(v1.TypeRevisionHealthy)))
 	return nil
 }

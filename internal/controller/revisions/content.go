@@ -48,7 +48,8 @@ func (r *Reconciler) readPackage(ctx context.Context, rev v1.PackageRevision) (*
 	pkg, source, err := r.Packages.ReadRevision(ctx, rev)
 	status := rev.RevisionStatus()
 	if !source.Digest.IsZero() {
-		status.AppliedImageConfigRefs, status.ResolvedImage = source.Route.Applied, source.Origin.Ref.WithDigest(source.Digest).String()
+		status.AppliedImageConfigRefs, status.ResolvedImage = source.Route.Applied,
+			source.Origin.Ref.WithDigest(source.Digest).String()
 	}
 	if err == nil {
 		status.Capabilities, status.PermissionRequests = pkg.Meta.Capabilities, pkg.Meta.PermissionRequests

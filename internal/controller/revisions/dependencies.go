@@ -149,7 +149,9 @@ func (r *Reconciler) dependencyGraph(ctx context.Context, in *reconciliation) (*
 	// A revision that another package manager created has no digest.
 	content, _ := oci.ParseDigest(in.Revision.RevisionSpec().Digest)
 	var nodes []graph.Node
-	if n, ok := graph.NodeFromImage(in.Package, in.Revision.RevisionSpec().Image, content, in.pkg.Meta.Dependencies()); ok {
+	if n, ok := graph.NodeFromImage(
+		in.Package, in.Revision.RevisionSpec().Image, content, in.pkg.Meta.Dependencies(),
+	); ok {
 		nodes = append(nodes, n)
 	}
 	own := reservations.KeyOf(in.Package)
@@ -163,9 +165,10 @@ func (r *Reconciler) dependencyGraph(ctx context.Context, in *reconciliation) (*
 			if reservations.KeyOf(p) == own {
 				continue
 			}
-			n, ok := graph.NodeFromRevisions(p, revisions[p.GetName()], func(image string, content oci.Digest) []dependency.Dependency {
-				return r.Dependencies.Known.Of(ctx, image, content.String())
-			})
+			n, ok := graph.NodeFromRevisions(p,
+				revisions[p.GetName()], func(image string, content oci.Digest) []dependency.Dependency {
+					return r.Dependencies.Known.Of(ctx, image, content.String())
+				})
 			if !ok {
 				continue
 			}
@@ -175,7 +178,9 @@ func (r *Reconciler) dependencyGraph(ctx context.Context, in *reconciliation) (*
 			}
 		}
 	}
-	in.contents = state.KnownContents{ContentReader: contents, Known: map[string]*xpkg.Package{oci.RepositoryName(in.Revision.RevisionSpec().Image): in.pkg}}
+	in.contents = state.KnownContents{ContentReader: contents, Known: map[string]*xpkg.Package{
+		oci.RepositoryName(in.Revision.RevisionSpec().Image): in.pkg,
+	}}
 	return graph.New(state.LinkKinds(ctx, nodes, in.contents), state.Rewrites(ctx, r.Packages.Origins)), nil
 }
 
@@ -204,7 +209,9 @@ func (c waitingContents) Defines(ctx context.Context, n graph.Node, kind depende
 // a time among packages that depend on each other. It returns a description of each move. Seen is
 // the graph in which a dependency was not satisfied, and missing reports that a dependency is not
 // installed.
-func (r *Reconciler) solveDependencies(ctx context.Context, in *reconciliation, seen *graph.Graph, missing bool) (moved []string, err error) {
+func (r *Reconciler) solveDependencies(
+	ctx context.Context, in *reconciliation, seen *graph.Graph, missing bool,
+) (moved []string, err error) {
 	options := r.Dependencies.Options
 	if !r.installsDependencies(in) || !missing && options.UpgradePolicy() == graph.None {
 		return nil, nil
@@ -233,7 +240,9 @@ func (r *Reconciler) solveDependencies(ctx context.Context, in *reconciliation, 
 // resolveAndApply finds one solution for all packages that depend on each other, and installs and
 // moves all packages that the solution changes, if all of them can be installed. A conflict is
 // reported only by the packages whose dependencies are not satisfied.
-func (r *Reconciler) resolveAndApply(ctx context.Context, in *reconciliation, parent v1.Package, policy graph.Policy) (moved []string, err error) {
+func (r *Reconciler) resolveAndApply(
+	ctx context.Context, in *reconciliation, parent v1.Package, policy graph.Policy,
+) (moved []string, err error) {
 	// The previous holder of the lock may have made all changes.
 	seen, err := r.dependencyGraph(ctx, in)
 	if err != nil {
@@ -243,9 +252,10 @@ func (r *Reconciler) resolveAndApply(ctx context.Context, in *reconciliation, pa
 		return nil, err
 	}
 	resolver := seen.Resolver(r.Dependencies.Options.Registry, r.Packages.Origins, parent)
-	component, result, err := state.ResolveProviders(ctx, seen, resolver, r.Kind, in.Package.GetName(), policy, func(ctx context.Context, c graph.Change) (*xpkg.Package, error) {
-		return r.additions().ReadChange(ctx, parent, c)
-	})
+	component, result, err := state.ResolveProviders(ctx, seen,
+		resolver, r.Kind, in.Package.GetName(), policy, func(ctx context.Context, c graph.Change) (*xpkg.Package, error) {
+			return r.additions().ReadChange(ctx, parent, c)
+		})
 	if err != nil {
 		return nil, err
 	}
@@ -281,24 +291,27 @@ func componentOf(g *graph.Graph, p v1.Package) (*graph.Graph, error) {
 	return component, nil
 }
 
-// bindKinds returns the dependencies on the packages that provide the kinds that a revision requires, and records them on
-// the package, with the kinds that have neither a recorded nor an installed provider.
+// bindKinds returns the dependencies on the packages that provide the kinds that a revision requires, and records them
+// on the package, with the kinds that have neither a recorded nor an installed provider.
 func (r *Reconciler) bindKinds(ctx context.Context, in *reconciliation) (state.KindBinding, error) {
 	if len(in.pkg.Meta.Kinds) == 0 {
 		return state.KindBinding{}, nil
 	}
-	found, err := state.BindKinds(ctx, r.API.Cluster, in.pkg, graph.KindProviders(in.Package), func(kind, name string) string {
-		return r.API.RepositoryOf(ctx, kind, name)
-	})
+	found, err := state.BindKinds(ctx,
+		r.API.Cluster, in.pkg, graph.KindProviders(in.Package), func(kind, name string) string {
+			return r.API.RepositoryOf(ctx, kind, name)
+		})
 	if err != nil || len(found.Missing) > 0 {
 		return found, err
 	}
 	return found, r.recordProviders(ctx, in, found.Selected)
 }
 
-// waitForKinds returns the reason why a revision waits for missing kinds: an installed package whose objects do not exist yet will
-// provide them, or they have no provider. The manager selects none.
-func (r *Reconciler) waitForKinds(ctx context.Context, in *reconciliation, g *graph.Graph, missing []dependency.KindRef) error {
+// waitForKinds returns the reason why a revision waits for missing kinds: an installed package whose objects do not
+// exist yet will provide them, or they have no provider. The manager selects none.
+func (r *Reconciler) waitForKinds(
+	ctx context.Context, in *reconciliation, g *graph.Graph, missing []dependency.KindRef,
+) error {
 	own, _ := g.Find(oci.RepositoryName(in.Revision.RevisionSpec().Image))
 	linked, rest := state.LinkedKinds(own, missing)
 	if len(rest) > 0 {
@@ -308,7 +321,9 @@ func (r *Reconciler) waitForKinds(ctx context.Context, in *reconciliation, g *gr
 }
 
 // unhealthyProviders describes the packages that provide kinds and are not healthy.
-func (r *Reconciler) unhealthyProviders(ctx context.Context, g *graph.Graph, selected []dependency.Dependency) []string {
+func (r *Reconciler) unhealthyProviders(
+	ctx context.Context, g *graph.Graph, selected []dependency.Dependency,
+) []string {
 	var out []string
 	for _, d := range selected {
 		if n, ok := g.Find(g.Name(d.Package)); ok && !r.isHealthy(ctx, n) {
@@ -327,11 +342,19 @@ func noProvider(p v1.Package, missing []dependency.KindRef) error {
 			commands = append(commands, "`xpkg install --kind "+k.String()+"`")
 		}
 	}
-	failed := provide.ErrNoProvider.New(nil, "%s requires %s, and no installed package provides it", p.GetName(), strings.Join(names, ", "))
+	failed := provide.ErrNoProvider.New(
+		nil, "%s requires %s, and no installed package provides it", p.GetName(), strings.Join(names, ", "),
+	)
 	if len(commands) == 0 {
-		return failed.WithDo("Install packages that provide the kinds by their names; `xpkg search group:%s` finds them. The manager does not select one.", missing[0].Group)
+		return failed.WithDo(
+			"Install packages that provide the kinds by their names; `xpkg search group:%s` finds them. The manager does not select one.",
+			missing[0].Group,
+		)
 	}
-	return failed.WithDo("Run %s, or install a package that provides the kind. The manager does not select one.", strings.Join(commands, " and "))
+	return failed.WithDo(
+		"Run %s, or install a package that provides the kind. The manager does not select one.",
+		strings.Join(commands, " and "),
+	)
 }
 
 // recordProviders writes the selected packages to the annotation of the package, if they are not recorded.
@@ -349,13 +372,16 @@ func (r *Reconciler) recordProviders(ctx context.Context, in *reconciliation, se
 	if err := r.API.Client.Update(ctx, live); err != nil {
 		return fmt.Errorf("record the providers of kinds: %w", err)
 	}
-	logging.FromContext(ctx).InfoContext(ctx, "providers of kinds recorded", "providers", live.GetAnnotations()[graph.AnnotationKindProviders])
+	logging.FromContext(ctx).
+		InfoContext(ctx, "providers of kinds recorded", "providers", live.GetAnnotations()[graph.AnnotationKindProviders])
 	return nil
 }
 
-// checkKinds waits until the selected packages are healthy and the API server serves the kinds. A kind whose provider does
-// not run is served, but its objects would not be reconciled.
-func (r *Reconciler) checkKinds(ctx context.Context, in *reconciliation, g *graph.Graph, selected []dependency.Dependency) error {
+// checkKinds waits until the selected packages are healthy and the API server serves the kinds. A kind whose provider
+// does not run is served, but its objects would not be reconciled.
+func (r *Reconciler) checkKinds(
+	ctx context.Context, in *reconciliation, g *graph.Graph, selected []dependency.Dependency,
+) error {
 	if len(in.pkg.Meta.Kinds) == 0 {
 		return nil
 	}

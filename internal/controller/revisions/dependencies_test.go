@@ -12,7 +12,8 @@ import (
 
 // Each advised command is one that the command line accepts: `xpkg install --kind` names one kind.
 func TestTheAdviceForMissingKindsNamesOneKindForEachCommand(t *testing.T) {
-	one, all := dependency.KindRef{Name: "Tide", Group: "reef.test", Version: "v1"}, dependency.KindRef{Name: dependency.AllKinds, Group: "reef.test"}
+	one, all := dependency.KindRef{Name: "Tide", Group: "reef.test", Version: "v1"},
+		dependency.KindRef{Name: dependency.AllKinds, Group: "reef.test"}
 	for _, c := range []struct {
 		missing []dependency.KindRef
 		want    string
@@ -23,7 +24,8 @@ func TestTheAdviceForMissingKindsNamesOneKindForEachCommand(t *testing.T) {
 	} {
 		err := noProvider(v1.NewPackage(v1.ProviderKind), c.missing)
 		text := errcode.From(err).Do
-		if errcode.From(err).Code.Name != provide.ErrNoProvider.Name || !strings.Contains(text, c.want) || strings.Contains(text, "--kind *") {
+		if errcode.From(err).Code.Name != provide.ErrNoProvider.Name || !strings.Contains(text, c.want) ||
+			strings.Contains(text, "--kind *") {
 			t.Errorf("%v: %s", c.missing, text)
 		}
 	}

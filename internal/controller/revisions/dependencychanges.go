@@ -27,7 +27,9 @@ import (
 // requires it, contains an object that another package holds, or that another one of them contains too. It
 // reads all packages first, so a package that cannot be read, or that does not work with the cluster's
 // version of Crossplane, also stops all changes, and so do kinds that the packages require of each other in a cycle.
-func (r *Reconciler) preflightChanges(ctx context.Context, in *reconciliation, seen *graph.Graph, changes []graph.Change) error {
+func (r *Reconciler) preflightChanges(
+	ctx context.Context, in *reconciliation, seen *graph.Graph, changes []graph.Change,
+) error {
 	holders, err := r.holders(ctx, in, seen, changes)
 	if err != nil {
 		return err
@@ -70,7 +72,9 @@ func (r *Reconciler) additions() state.AdditionReader {
 
 // refuseObjects returns the refusals for a package that would be installed: refusals of its objects
 // that users created.
-func (r *Reconciler) refuseObjects(ctx context.Context, parent v1.Package, c graph.Change, objects []plan.Ref) ([]plan.Refusal, error) {
+func (r *Reconciler) refuseObjects(
+	ctx context.Context, parent v1.Package, c graph.Change, objects []plan.Ref,
+) ([]plan.Refusal, error) {
 	if c.Existing != nil {
 		return nil, nil
 	}
@@ -89,7 +93,9 @@ func (r *Reconciler) refuseObjects(ctx context.Context, parent v1.Package, c gra
 
 // holders returns the holders of the objects of all packages, except for the packages that change and the
 // package itself.
-func (r *Reconciler) holders(ctx context.Context, in *reconciliation, seen *graph.Graph, changes []graph.Change) (plan.Holders, error) {
+func (r *Reconciler) holders(
+	ctx context.Context, in *reconciliation, seen *graph.Graph, changes []graph.Change,
+) (plan.Holders, error) {
 	unchanged := map[reservations.Key]bool{}
 	for _, n := range seen.Nodes() {
 		unchanged[reservations.Key{Kind: n.Kind, Name: n.Name}] = true
@@ -106,12 +112,14 @@ func (r *Reconciler) holders(ctx context.Context, in *reconciliation, seen *grap
 	}
 	holders := r.Objects.Reservations.Holders(unchanged)
 	for _, rev := range revisions {
-		if !revision.IsActive(rev) || !unchanged[reservations.Key{Kind: rev.PackageKind(), Name: rev.GetLabels()[v1.LabelPackage]}] {
+		if !revision.IsActive(rev) ||
+			!unchanged[reservations.Key{Kind: rev.PackageKind(), Name: rev.GetLabels()[v1.LabelPackage]}] {
 			continue
 		}
 		for _, o := range rev.RevisionStatus().ObjectRefs {
 			if o.UID != "" {
-				holders.Put(rev.PackageKind()+"/"+rev.GetLabels()[v1.LabelPackage], plan.Ref{APIVersion: o.APIVersion, Kind: o.Kind, Name: o.Name})
+				holders.Put(rev.PackageKind()+"/"+
+					rev.GetLabels()[v1.LabelPackage], plan.Ref{APIVersion: o.APIVersion, Kind: o.Kind, Name: o.Name})
 			}
 		}
 	}
@@ -121,7 +129,9 @@ func (r *Reconciler) holders(ctx context.Context, in *reconciliation, seen *grap
 // applyChanges installs all missing packages concurrently, and then moves the others in order. It
 // returns a description of each move. If it fails or the manager crashes, the next reconciliation
 // finds the remaining changes again.
-func (r *Reconciler) applyChanges(ctx context.Context, parent v1.Package, changes []graph.Change) (moved []string, err error) {
+func (r *Reconciler) applyChanges(
+	ctx context.Context, parent v1.Package, changes []graph.Change,
+) (moved []string, err error) {
 	if err := r.installPackages(ctx, parent, changes); err != nil {
 		return nil, err
 	}
@@ -134,7 +144,9 @@ func (r *Reconciler) applyChanges(ctx context.Context, parent v1.Package, change
 			return nil, err
 		}
 		if did {
-			moved = append(moved, fmt.Sprintf("%s is moving from %s to %s", c.To.Repository, c.Existing.VersionOrDigest(), c.To.ShortVersion()))
+			moved = append(moved, fmt.Sprintf(
+				"%s is moving from %s to %s", c.To.Repository, c.Existing.VersionOrDigest(), c.To.ShortVersion(),
+			))
 		}
 	}
 	return moved, nil
@@ -182,7 +194,8 @@ func (r *Reconciler) installPackage(ctx context.Context, parent v1.Package, c gr
 		p.SetResourceVersion("")
 		err := r.API.Client.Create(ctx, p)
 		if err == nil {
-			logging.FromContext(ctx).InfoContext(ctx, "dependency installed", "dependency", c.To.Repository, "name", name, "to", c.To.ShortVersion())
+			logging.FromContext(ctx).
+				InfoContext(ctx, "dependency installed", "dependency", c.To.Repository, "name", name, "to", c.To.ShortVersion())
 			return nil
 		}
 		if !apierrors.IsAlreadyExists(err) {
@@ -197,7 +210,9 @@ func (r *Reconciler) installPackage(ctx context.Context, parent v1.Package, c gr
 			return nil
 		}
 	}
-	return graph.ErrDependencyName.New(nil, "%s is required, and the names %s are taken", c.To.Repository, strings.Join(c.Names(), " and "))
+	return graph.ErrDependencyName.New(
+		nil, "%s is required, and the names %s are taken", c.To.Repository, strings.Join(c.Names(), " and "),
+	)
 }
 
 // movePackage changes the version of a package that was installed as a dependency, or that follows

@@ -22,22 +22,24 @@ const (
 	// checks of whether the API server serves the new kinds.
 	establishedPoll    = 50 * time.Millisecond
 	maxEstablishedPoll = 4 * time.Second
-	// fastestEstablished is a lower bound of the time in which an API server establishes a CRD. It needs 50 to 150 ms of processor time.
+	// fastestEstablished is a lower bound of the time in which an API server establishes a CRD. It needs 50 to 150 ms of
+	// processor time.
 	fastestEstablished = 5 * time.Millisecond
 	// establishedTimeout is the time without a newly served kind after which a reconciliation stops, and the time after
 	// which it first reports its progress.
 	establishedTimeout = 20 * time.Second
-	// servedAge is the age up to which discovery shows that the kinds of a revision that writes nothing are served: the watch of CRDs reports when one of
-	// them changes.
+	// servedAge is the age up to which discovery shows that the kinds of a revision that writes nothing are served: the
+	// watch of CRDs reports when one of them changes.
 	servedAge = 10 * time.Second
 	// currentPoll is the pause between two checks of whether the revision that waits was deleted or changed.
 	currentPoll = time.Second
 )
 
-// waitEstablished waits until the API server serves every kind that the package defines, and reports its progress after 20
-// seconds and then at intervals that double. If the API server serves no more kinds for 20 seconds, the revision is not
-// healthy, and the reconciliation stops and is repeated. It fails with NoServedVersion if a CRD can never be served, and with requeue.ErrStale when the revision or its package
-// changes. The watch of CRDs shows when it is worth asking the API server.
+// waitEstablished waits until the API server serves every kind that the package defines, and reports its progress after
+// 20 seconds and then at intervals that double. If the API server serves no more kinds for 20 seconds, the revision is
+// not healthy, and the reconciliation stops and is repeated. It fails with NoServedVersion if a CRD can never be
+// served, and with requeue.ErrStale when the revision or its package changes. The watch of CRDs shows when it is worth
+// asking the API server.
 func (r *Reconciler) waitEstablished(ctx context.Context, in *reconciliation) error {
 	ctx, cancel := r.whileCurrent(ctx, in.Set)
 	defer cancel()
@@ -93,7 +95,8 @@ func (r *Reconciler) whileCurrent(ctx context.Context, set revision.Set) (contex
 			case <-ctx.Done():
 				return
 			case <-ticker.C:
-				if r.isChanged(ctx, set.Revision, set.Package.NewRevision()) || r.isChanged(ctx, set.Package, v1.NewPackage(r.Kind)) {
+				if r.isChanged(ctx, set.Revision, set.Package.NewRevision()) ||
+					r.isChanged(ctx, set.Package, v1.NewPackage(r.Kind)) {
 					cancel(requeue.ErrStale)
 				}
 			}
@@ -102,8 +105,8 @@ func (r *Reconciler) whileCurrent(ctx context.Context, set revision.Set) (contex
 	return ctx, func() { cancel(context.Canceled) }
 }
 
-// isChanged reports whether an object in the cache, which it reads into now, has another spec than before, or is being deleted
-// and was not before.
+// isChanged reports whether an object in the cache, which it reads into now, has another spec than before, or is being
+// deleted and was not before.
 func (r *Reconciler) isChanged(ctx context.Context, before, now client.Object) bool {
 	if err := r.API.Client.Get(ctx, client.ObjectKeyFromObject(before), now); err != nil {
 		return apierrors.IsNotFound(err)
@@ -112,8 +115,8 @@ func (r *Reconciler) isChanged(ctx context.Context, before, now client.Object) b
 		(now.GetDeletionTimestamp() == nil) != (before.GetDeletionTimestamp() == nil)
 }
 
-// establishedWait decides what a wait for the kinds of a package does next. The zero value is a wait that begins with the first
-// call.
+// establishedWait decides what a wait for the kinds of a package does next. The zero value is a wait that begins with
+// the first call.
 type establishedWait struct {
 	fewest   int       // missing kinds
 	served   time.Time // the last time at which the number fell
@@ -185,9 +188,11 @@ func (r *Reconciler) missingKinds(ctx context.Context, in *reconciliation) ([]st
 	return r.notServed(ctx, len(in.changes.Changes) > 0, in.objects.Missing)
 }
 
-// notServed returns the names that missing returns for the resources that the API server serves. Unless this reconciliation has
-// written objects, it uses the result of another reconciliation if nothing is missing in it.
-func (r *Reconciler) notServed(ctx context.Context, written bool, missing func(served map[schema.GroupResource]bool) []string) ([]string, error) {
+// notServed returns the names that missing returns for the resources that the API server serves. Unless this
+// reconciliation has written objects, it uses the result of another reconciliation if nothing is missing in it.
+func (r *Reconciler) notServed(
+	ctx context.Context, written bool, missing func(served map[schema.GroupResource]bool) []string,
+) ([]string, error) {
 	if !written {
 		served, err := r.API.Cluster.Served(ctx, servedAge)
 		if names := missing(served); err != nil || len(names) == 0 {

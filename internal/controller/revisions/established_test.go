@@ -125,7 +125,11 @@ func TestWaitEndsWithTheRevision(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, change := range map[string]func(context.Context, client.Client, revision.Set) error{
-		"DeletedPackage": func(ctx context.Context, c client.Client, s revision.Set) error { return c.Delete(ctx, s.Package) },
+		"DeletedPackage": func(
+			ctx context.Context, c client.Client, s revision.Set,
+		) error {
+			return c.Delete(ctx, s.Package)
+		},
 		"DeletedRevision": func(ctx context.Context, c client.Client, s revision.Set) error {
 			return c.Delete(ctx, s.Revision)
 		},
@@ -144,7 +148,8 @@ func TestWaitEndsWithTheRevision(t *testing.T) {
 			r := &Reconciler{Kind: v1.ProviderKind, API: kube.API{Client: c}}
 			ctx, cancel := r.whileCurrent(t.Context(), set)
 			defer cancel()
-			if r.isChanged(t.Context(), set.Package, &v1.Provider{}) || r.isChanged(t.Context(), set.Revision, &v1.ProviderRevision{}) {
+			if r.isChanged(t.Context(), set.Package, &v1.Provider{}) ||
+				r.isChanged(t.Context(), set.Revision, &v1.ProviderRevision{}) {
 				t.Fatal("the objects have changed before the test changes them")
 			}
 			if err := change(t.Context(), c, set); err != nil {

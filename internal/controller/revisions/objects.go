@@ -82,11 +82,14 @@ func (r *Reconciler) planObjects(ctx context.Context, in *reconciliation) error 
 	return nil
 }
 
-// liveObjects returns the metadata of the objects that exist. Objects that are settled according to their watch, or that neither the watch nor
-// a record of a write shows, are not read from the API server: an event reports a change that the cache does not show yet, and the
-// revision is reconciled again; an object that another client has just created is not overwritten. So neither the first installation
-// of many packages nor a restart of the manager reads the objects one by one.
-func (r *Reconciler) liveObjects(ctx context.Context, desired []plan.Desired, known map[plan.Ref]plan.Written, who plan.Requester) (map[plan.Ref]plan.Live, error) {
+// liveObjects returns the metadata of the objects that exist. Objects that are settled according to their watch, or
+// that neither the watch nor a record of a write shows, are not read from the API server: an event reports a change
+// that the cache does not show yet, and the revision is reconciled again; an object that another client has just
+// created is not overwritten. So neither the first installation of many packages nor a restart of the manager reads the
+// objects one by one.
+func (r *Reconciler) liveObjects(
+	ctx context.Context, desired []plan.Desired, known map[plan.Ref]plan.Written, who plan.Requester,
+) (map[plan.Ref]plan.Live, error) {
 	settled, rest, watchedKinds := map[plan.Ref]plan.Live{}, []plan.Ref(nil), r.watchedKinds()
 	for _, d := range desired {
 		l, exists, watched := r.watchedObject(ctx, watchedKinds, d.Ref)
@@ -107,8 +110,11 @@ func (r *Reconciler) liveObjects(ctx context.Context, desired []plan.Desired, kn
 	return live, nil
 }
 
-// watchedObject returns the metadata of an object, without managed fields, from the watch of its kind, if it is one of the watched kinds.
-func (r *Reconciler) watchedObject(ctx context.Context, kinds []schema.GroupVersionKind, ref plan.Ref) (l plan.Live, exists, watched bool) {
+// watchedObject returns the metadata of an object, without managed fields, from the watch of its kind, if it is one of
+// the watched kinds.
+func (r *Reconciler) watchedObject(
+	ctx context.Context, kinds []schema.GroupVersionKind, ref plan.Ref,
+) (l plan.Live, exists, watched bool) {
 	gvk := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
 	if !slices.Contains(kinds, gvk) {
 		return plan.Live{}, false, false
@@ -121,8 +127,8 @@ func (r *Reconciler) watchedObject(ctx context.Context, kinds []schema.GroupVers
 	return apply.Known(ref, o), true, true
 }
 
-// checkAdmitted returns the error of a dry run of the changes of an update and of its roles, if an admission policy or webhook may
-// deny one of them. It omits bindings, which the API server refuses without their roles.
+// checkAdmitted returns the error of a dry run of the changes of an update and of its roles, if an admission policy or
+// webhook may deny one of them. It omits bindings, which the API server refuses without their roles.
 func (r *Reconciler) checkAdmitted(ctx context.Context, in *reconciliation) error {
 	changes, content := in.changes, in.objects.Content
 	if len(changes.Changes) > 0 && r.Checks.Permissions != nil && r.Kind != v1.ConfigurationKind {
@@ -195,7 +201,9 @@ func (r *Reconciler) apply(ctx context.Context, in *reconciliation, p plan.Plan)
 // but no webhook configuration that does not exist yet. An object with new content keeps the
 // generation of its last write until it is written: if the write fails, the next plan must still
 // see that it differs.
-func plannedRefs(refs []plan.Ref, live map[plan.Ref]plan.Live, known map[plan.Ref]plan.Written, p plan.Plan) []v1.TypedReference {
+func plannedRefs(
+	refs []plan.Ref, live map[plan.Ref]plan.Live, known map[plan.Ref]plan.Written, p plan.Plan,
+) []v1.TypedReference {
 	changes := map[plan.Ref]plan.Change{}
 	for _, c := range p.Changes {
 		changes[c.Ref] = c
@@ -220,7 +228,9 @@ func plannedRefs(refs []plan.Ref, live map[plan.Ref]plan.Live, known map[plan.Re
 }
 
 func typedReference(ref plan.Ref, w plan.Written) v1.TypedReference {
-	return v1.TypedReference{APIVersion: ref.APIVersion, Kind: ref.Kind, Name: ref.Name, UID: w.UID, Generation: w.Generation}
+	return v1.TypedReference{
+		APIVersion: ref.APIVersion, Kind: ref.Kind, Name: ref.Name, UID: w.UID, Generation: w.Generation,
+	}
 }
 
 // recordRefs adds written objects to the list in the status of a revision.
@@ -275,8 +285,8 @@ func (o *Objects) knownWrites(revisions []v1.PackageRevision) map[plan.Ref]plan.
 	return known
 }
 
-// adviseDuplicate returns the error of a revision whose objects belong to another package. If that is the same package under another name,
-// the error says so and advises which of them to uninstall.
+// adviseDuplicate returns the error of a revision whose objects belong to another package. If that is the same package
+// under another name, the error says so and advises which of them to uninstall.
 func (r *Reconciler) adviseDuplicate(ctx context.Context, in *reconciliation, err error) error {
 	if !errors.Is(err, apply.ErrRefused) {
 		return err
@@ -296,7 +306,8 @@ func (r *Reconciler) adviseDuplicate(ctx context.Context, in *reconciliation, er
 func isDuplicate(p, other v1.Package) bool {
 	digest := p.PackageStatus().ResolvedDigest
 	return p.GetName() != other.GetName() &&
-		(oci.SameRepository(resolvedImage(p), resolvedImage(other)) || digest != "" && digest == other.PackageStatus().ResolvedDigest)
+		(oci.SameRepository(resolvedImage(p), resolvedImage(other)) ||
+			digest != "" && digest == other.PackageStatus().ResolvedDigest)
 }
 
 // resolvedImage returns the reference from which a package is downloaded.

@@ -49,7 +49,9 @@ func TestAChangedObjectIsRecordedOnlyWhenItIsWritten(t *testing.T) {
 			}
 		})
 	}
-	got := plannedRefs([]plan.Ref{crd, hook}, live, nil, plan.Plan{Changes: []plan.Change{{Ref: hook, Action: plan.Create}}})
+	got := plannedRefs([]plan.Ref{crd, hook}, live, nil, plan.Plan{Changes: []plan.Change{{
+		Ref: hook, Action: plan.Create,
+	}}})
 	if diff := cmp.Diff(reference(3), got); diff != "" {
 		t.Errorf("with a new webhook configuration (-want +got):\n%s", diff)
 	}
@@ -58,10 +60,15 @@ func TestAChangedObjectIsRecordedOnlyWhenItIsWritten(t *testing.T) {
 // Objects that the watches show as they were written are not read again.
 func TestOnlyObjectsThatAreNotSettledAreRead(t *testing.T) {
 	crd := plan.Ref{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition", Name: "things.example.org"}
-	policy := plan.Ref{APIVersion: "apiextensions.crossplane.io/v1alpha1", Kind: "ManagedResourceActivationPolicy", Name: "things.example.org"}
+	policy := plan.Ref{
+		APIVersion: "apiextensions.crossplane.io/v1alpha1", Kind: "ManagedResourceActivationPolicy",
+		Name: "things.example.org",
+	}
 	unwritten := plan.Ref{APIVersion: crd.APIVersion, Kind: crd.Kind, Name: "new.example.org"}
 	pkg := plan.Owner{APIVersion: "pkg.crossplane.io/v1", Kind: "Provider", Name: "aws", UID: "uid-aws"}
-	who := plan.Requester{Package: pkg, Revision: plan.Owner{APIVersion: pkg.APIVersion, Kind: "ProviderRevision", Name: "aws-1", UID: "uid-aws-1"}}
+	who := plan.Requester{Package: pkg, Revision: plan.Owner{
+		APIVersion: pkg.APIVersion, Kind: "ProviderRevision", Name: "aws-1", UID: "uid-aws-1",
+	}}
 	const path, policyPath = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/things.example.org",
 		"/apis/apiextensions.crossplane.io/v1alpha1/managedresourceactivationpolicies/things.example.org"
 	for name, tc := range map[string]struct {
@@ -70,15 +77,30 @@ func TestOnlyObjectsThatAreNotSettledAreRead(t *testing.T) {
 		change  func(*metav1.PartialObjectMetadata)
 		request string
 	}{
-		"Settled":          {crd, plan.Written{UID: "uid-crd", Generation: 3}, nil, ""},
-		"OtherGeneration":  {crd, plan.Written{UID: "uid-crd", Generation: 2}, nil, path},
-		"OtherObject":      {crd, plan.Written{UID: "uid-old", Generation: 3}, nil, path},
-		"NotRecorded":      {crd, plan.Written{}, nil, path},
-		"OtherContent":     {crd, plan.Written{UID: "uid-crd", Generation: 3}, func(o *metav1.PartialObjectMetadata) { o.Annotations[plan.ContentDigestAnnotation] = "d1" }, path},
-		"LabelOfAnother":   {crd, plan.Written{UID: "uid-crd", Generation: 3}, func(o *metav1.PartialObjectMetadata) { o.Labels = map[string]string{"team": "a"} }, path},
-		"OwnerOfAnother":   {crd, plan.Written{UID: "uid-crd", Generation: 3}, func(o *metav1.PartialObjectMetadata) { o.OwnerReferences[0].Name = "gcp" }, path},
-		"NoOwner":          {crd, plan.Written{UID: "uid-crd", Generation: 3}, func(o *metav1.PartialObjectMetadata) { o.OwnerReferences = nil }, path},
-		"Deleted":          {crd, plan.Written{UID: "uid-crd", Generation: 3}, func(o *metav1.PartialObjectMetadata) { o.Name = "others.example.org" }, path},
+		"Settled":         {crd, plan.Written{UID: "uid-crd", Generation: 3}, nil, ""},
+		"OtherGeneration": {crd, plan.Written{UID: "uid-crd", Generation: 2}, nil, path},
+		"OtherObject":     {crd, plan.Written{UID: "uid-old", Generation: 3}, nil, path},
+		"NotRecorded":     {crd, plan.Written{}, nil, path},
+		"OtherContent": {
+			crd, plan.Written{UID: "uid-crd", Generation: 3},
+			func(o *metav1.PartialObjectMetadata) { o.Annotations[plan.ContentDigestAnnotation] = "d1" }, path,
+		},
+		"LabelOfAnother": {
+			crd, plan.Written{UID: "uid-crd", Generation: 3},
+			func(o *metav1.PartialObjectMetadata) { o.Labels = map[string]string{"team": "a"} }, path,
+		},
+		"OwnerOfAnother": {
+			crd, plan.Written{UID: "uid-crd", Generation: 3},
+			func(o *metav1.PartialObjectMetadata) { o.OwnerReferences[0].Name = "gcp" }, path,
+		},
+		"NoOwner": {
+			crd, plan.Written{UID: "uid-crd", Generation: 3}, func(o *metav1.PartialObjectMetadata) { o.OwnerReferences = nil },
+			path,
+		},
+		"Deleted": {
+			crd, plan.Written{UID: "uid-crd", Generation: 3},
+			func(o *metav1.PartialObjectMetadata) { o.Name = "others.example.org" }, path,
+		},
 		"KindIsNotWatched": {policy, plan.Written{UID: "uid-crd", Generation: 3}, nil, policyPath},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -91,12 +113,13 @@ func TestOnlyObjectsThatAreNotSettledAreRead(t *testing.T) {
 				tc.change(o)
 			}
 			var requests []string
-			cluster, err := apply.NewCluster(&rest.Config{Host: "http://cluster.example.org", Transport: transport(func(r *http.Request) (*http.Response, error) {
-				requests = append(requests, r.URL.Path)
-				w := httptest.NewRecorder()
-				http.NotFound(w, r)
-				return w.Result(), nil
-			})})
+			cluster, err := apply.NewCluster(&rest.Config{
+				Host: "http://cluster.example.org", Transport: transport(func(r *http.Request) (*http.Response, error) {
+					requests = append(requests, r.URL.Path)
+					w := httptest.NewRecorder()
+					http.NotFound(w, r)
+					return w.Result(), nil
+				})})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -112,7 +135,9 @@ func TestOnlyObjectsThatAreNotSettledAreRead(t *testing.T) {
 			if tc.known == (plan.Written{}) {
 				delete(known, tc.ref)
 			}
-			live, err := r.liveObjects(t.Context(), []plan.Desired{{Ref: tc.ref, Digest: "d2"}, {Ref: unwritten, Digest: "d2"}}, known, who)
+			live, err := r.liveObjects(
+				t.Context(), []plan.Desired{{Ref: tc.ref, Digest: "d2"}, {Ref: unwritten, Digest: "d2"}}, known, who,
+			)
 			if tc.request == "" {
 				if err != nil || len(requests) > 0 || live[tc.ref].Generation != 3 {
 					t.Errorf("%+v after the requests %v (%v), want the object of the watch", live, requests, err)

@@ -84,8 +84,8 @@ func (r *Reconciler) revokePermissions(ctx context.Context, in *reconciliation) 
 	return r.applyRoles(ctx, change)
 }
 
-// revokeDenied revokes the permissions of a paused active revision that the policy does not allow any more, and deletes its webhook
-// configurations if the consent to them was withdrawn. It returns the reason.
+// revokeDenied revokes the permissions of a paused active revision that the policy does not allow any more, and deletes
+// its webhook configurations if the consent to them was withdrawn. It returns the reason.
 func (r *Reconciler) revokeDenied(ctx context.Context, set revision.Set) (err error) {
 	rev := set.Revision
 	if !revision.IsEstablished(rev) || revision.IsTerminating(set.Package) {
@@ -107,8 +107,8 @@ func (r *Reconciler) revokeDenied(ctx context.Context, set revision.Set) (err er
 	return in.unaccepted.explain(r.check(ctx, in, install.Webhooks))
 }
 
-// permissionInput returns the facts from which the permissions of a revision are derived. A revision without a runtime gets none, and
-// loses those of a runtime that it had.
+// permissionInput returns the facts from which the permissions of a revision are derived. A revision without a runtime
+// gets none, and loses those of a runtime that it had.
 func (r *Reconciler) permissionInput(ctx context.Context, in *reconciliation) (rbac.Input, error) {
 	loader := permission.Loader{
 		Reader: r.API.Client, Namespace: r.Packages.Namespace,
@@ -136,14 +136,20 @@ func (r *Reconciler) revokeRequests(ctx context.Context, in *reconciliation) err
 	if err != nil {
 		return err
 	}
-	change.plan.Changes = slices.DeleteFunc(change.plan.Changes, func(c plan.Change) bool { return c.Action == plan.Create })
+	change.plan.Changes = slices.DeleteFunc(
+		change.plan.Changes, func(c plan.Change) bool { return c.Action == plan.Create },
+	)
 	// The service account is unknown here, so bindings stay.
-	change.unused = slices.DeleteFunc(change.unused, func(l plan.Live) bool { return l.Ref.Kind != "ClusterRole" && l.Ref.Kind != "Role" })
+	change.unused = slices.DeleteFunc(
+		change.unused, func(l plan.Live) bool { return l.Ref.Kind != "ClusterRole" && l.Ref.Kind != "Role" },
+	)
 	return r.applyRoles(ctx, change)
 }
 
 // grantedRules returns the rules in the roles of the revisions from which a revision inherits permissions.
-func (r *Reconciler) grantedRules(ctx context.Context, set revision.Set) (clusterWide, namespaced []rbacv1.PolicyRule, err error) {
+func (r *Reconciler) grantedRules(
+	ctx context.Context, set revision.Set,
+) (clusterWide, namespaced []rbacv1.PolicyRule, err error) {
 	for _, rev := range set.Siblings {
 		if !permission.Inherits(set.Revision, rev) {
 			continue
@@ -155,7 +161,9 @@ func (r *Reconciler) grantedRules(ctx context.Context, set revision.Set) (cluste
 				return nil, nil, fmt.Errorf("read the permissions of %s: %w", rev.GetName(), err)
 			}
 			var local rbacv1.Role
-			if err := r.API.Live.Get(ctx, client.ObjectKey{Namespace: r.Packages.Namespace, Name: name}, &local); client.IgnoreNotFound(err) != nil {
+			if err := r.API.Live.Get(
+				ctx, client.ObjectKey{Namespace: r.Packages.Namespace, Name: name}, &local,
+			); client.IgnoreNotFound(err) != nil {
 				return nil, nil, fmt.Errorf("read the permissions of %s: %w", rev.GetName(), err)
 			}
 			clusterWide, namespaced = append(clusterWide, cluster.Rules...), append(namespaced, local.Rules...)

@@ -50,7 +50,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, err
 	}
 	p, err := r.API.OwnerOf(ctx, rev)
-	if err != nil || p == nil || rev.GetDeletionTimestamp() != nil || p.GetDeletionTimestamp() != nil && !revision.IsTerminating(p) {
+	if err != nil || p == nil || rev.GetDeletionTimestamp() != nil ||
+		p.GetDeletionTimestamp() != nil && !revision.IsTerminating(p) {
 		// The garbage collector deletes a revision whose package does not exist.
 		r.Objects.written.Forget(rev.GetUID())
 		return ctrl.Result{}, cmp.Or(err, r.releaseDeleted(ctx, rev))
@@ -65,7 +66,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	spec := rev.RevisionSpec()
 	ctx = contention.WithCause(ctx, revision.Cause(p))
-	ctx = logging.With(ctx, "kind", r.Kind, "package", p.GetName(), "revision", rev.GetName(), "reference", spec.Image, "digest", spec.Digest)
+	ctx = logging.With(
+		ctx, "kind", r.Kind, "package", p.GetName(), "revision", rev.GetName(), "reference", spec.Image, "digest",
+		spec.Digest,
+	)
 	unhealthy := v1.RevisionUnhealthy
 	return r.API.Status.ReportRevocable(ctx, rev, func(ctx context.Context) (ctrl.Result, revision.Summary, error) {
 		in, err := r.reconcile(ctx, set)

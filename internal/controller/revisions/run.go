@@ -57,8 +57,8 @@ func (r *Reconciler) ensureRuntime(ctx context.Context, in *reconciliation) erro
 // runElsewhere is the message of the condition RuntimeActive of a runtime that another system runs.
 const runElsewhere = "another system runs the runtime"
 
-// withoutFormerHealth returns the state of an external runtime without a report if the manager ran the runtime before, and the
-// condition is still the one that it wrote then. It removes that condition.
+// withoutFormerHealth returns the state of an external runtime without a report if the manager ran the runtime before,
+// and the condition is still the one that it wrote then. It removes that condition.
 func withoutFormerHealth(in *reconciliation, state runtime.State) runtime.State {
 	active, healthy := in.Revision.GetCondition(v1.TypeRuntimeActive), in.Revision.GetCondition(v1.TypeRuntimeHealthy)
 	ofManager := healthy.Reason == v1.ReasonHealthy || healthy.Reason == v1.ReasonUnhealthy
@@ -69,9 +69,10 @@ func withoutFormerHealth(in *reconciliation, state runtime.State) runtime.State 
 	return runtime.Unreported(in.workload.spec, state.Endpoint)
 }
 
-// stopUnusedRuntimes stops the runtimes of a package for which the manager runs none: all of them if the choice runs none, or if
-// the package shares its CRDs with namespaces, in which other runtimes work on them; otherwise those of earlier revisions, because
-// the content of this one has no runtime. It removes the conditions of a runtime that the manager ran before, or could not run.
+// stopUnusedRuntimes stops the runtimes of a package for which the manager runs none: all of them if the choice runs
+// none, or if the package shares its CRDs with namespaces, in which other runtimes work on them; otherwise those of
+// earlier revisions, because the content of this one has no runtime. It removes the conditions of a runtime that the
+// manager ran before, or could not run.
 func (r *Reconciler) stopUnusedRuntimes(ctx context.Context, in *reconciliation) error {
 	if in.Revision.RuntimeStatus() == nil {
 		return nil
@@ -108,7 +109,8 @@ func checkStillActive(ctx context.Context, api kube.API, set revision.Set) error
 	if err := api.Reread(ctx, set.Package, pkg); err != nil {
 		return err
 	}
-	if !revision.IsActive(rev) || rev.GetDeletionTimestamp() != nil || pkg.GetDeletionTimestamp() != nil && !revision.IsTerminating(pkg) {
+	if !revision.IsActive(rev) || rev.GetDeletionTimestamp() != nil ||
+		pkg.GetDeletionTimestamp() != nil && !revision.IsTerminating(pkg) {
 		return requeue.ErrStale
 	}
 	return nil
@@ -158,7 +160,9 @@ func (r *Reconciler) rollOver(ctx context.Context, in *reconciliation) (runtime.
 // isRenamed reports whether a package has requested the names of Crossplane core, and the revisions with a runtime have
 // the content of this one and its choices.
 func isRenamed(set revision.Set, others []plan.Owner) bool {
-	if revision.CoreName(set.Package, set.Revision.RevisionSpec().Digest, set.Package.GetAnnotations()[revision.AnnotationNames]) != set.Revision.GetName() {
+	if revision.CoreName(
+		set.Package, set.Revision.RevisionSpec().Digest, set.Package.GetAnnotations()[revision.AnnotationNames],
+	) != set.Revision.GetName() {
 		return false
 	}
 	return !slices.ContainsFunc(others, func(o plan.Owner) bool {
@@ -184,7 +188,8 @@ func (r *Reconciler) stopInOtherRuntimes(ctx context.Context, w *workload) (rema
 // waitingFor returns the state of a runtime that waits for another one to stop.
 func waitingFor(other string) runtime.State {
 	return runtime.State{
-		Reason: runtime.ReasonWaiting, Message: fmt.Sprintf("the runtime of %s has to stop before this one starts", other), Again: stopPoll,
+		Reason: runtime.ReasonWaiting, Message: fmt.Sprintf("the runtime of %s has to stop before this one starts", other),
+		Again: stopPoll,
 	}
 }
 

@@ -29,12 +29,21 @@ func TestPreviousFunctionRunsWhileCallersMayUseIt(t *testing.T) {
 		again    time.Duration
 		stops    bool
 	}{
-		"NotAvailable":      {state: runtime.State{}, others: []plan.Owner{{Name: "old"}}},
-		"NotReported":       {reported: "elsewhere", state: runtime.State{Available: true, Endpoint: "here"}, others: []plan.Owner{{Name: "old"}}, again: stopPoll},
-		"JustReported":      {reported: "here", after: time.Second, state: runtime.State{Available: true, Endpoint: "here"}, others: []plan.Owner{{Name: "old"}}, again: functionOverlap - time.Second},
-		"ReportedAWhileAgo": {reported: "here", after: functionOverlap, state: runtime.State{Available: true, Endpoint: "here"}, others: []plan.Owner{{Name: "old"}}, stops: true},
-		"Alone":             {reported: "here", state: runtime.State{Available: true, Endpoint: "here"}},
-		"HeldBy":            {state: runtime.State{HeldBy: "old"}, others: []plan.Owner{{Name: "old"}}, stops: true},
+		"NotAvailable": {state: runtime.State{}, others: []plan.Owner{{Name: "old"}}},
+		"NotReported": {
+			reported: "elsewhere", state: runtime.State{Available: true, Endpoint: "here"}, others: []plan.Owner{{Name: "old"}},
+			again: stopPoll,
+		},
+		"JustReported": {
+			reported: "here", after: time.Second, state: runtime.State{Available: true, Endpoint: "here"},
+			others: []plan.Owner{{Name: "old"}}, again: functionOverlap - time.Second,
+		},
+		"ReportedAWhileAgo": {
+			reported: "here", after: functionOverlap, state: runtime.State{Available: true, Endpoint: "here"},
+			others: []plan.Owner{{Name: "old"}}, stops: true,
+		},
+		"Alone":  {reported: "here", state: runtime.State{Available: true, Endpoint: "here"}},
+		"HeldBy": {state: runtime.State{HeldBy: "old"}, others: []plan.Owner{{Name: "old"}}, stops: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			fake := &fakeRuntime{state: tc.state, others: tc.others}
@@ -45,7 +54,9 @@ func TestPreviousFunctionRunsWhileCallersMayUseIt(t *testing.T) {
 			fn := &v1.FunctionRevision{}
 			fn.Status.Endpoint = tc.reported
 			fn.SetConditions(available, v1.RuntimeHealthy())
-			state, err := r.rollOver(t.Context(), &reconciliation{Set: revision.Set{Revision: fn}, workload: &workload{runtime: fake}})
+			state, err := r.rollOver(t.Context(), &reconciliation{Set: revision.Set{Revision: fn}, workload: &workload{
+				runtime: fake,
+			}})
 			if err != nil || state.Again != tc.again {
 				t.Errorf("requeued after %s, want %s (%v)", state.Again, tc.again, err)
 			}

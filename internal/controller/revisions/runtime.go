@@ -99,7 +99,9 @@ func (r *Reconciler) prepareRuntime(ctx context.Context, in *reconciliation) err
 
 // obtainImage obtains the image of a runtime. It reports an image that the status does not name yet
 // as progress, because fetching it may take long.
-func (r *Reconciler) obtainImage(ctx context.Context, rev v1.PackageRevision, by runtime.Runtime, p runtime.Workload) error {
+func (r *Reconciler) obtainImage(
+	ctx context.Context, rev v1.PackageRevision, by runtime.Runtime, p runtime.Workload,
+) error {
 	status := rev.RuntimeStatus()
 	if status.RuntimeImage == p.Image() {
 		return by.Obtain(ctx, p)
@@ -114,7 +116,9 @@ func (r *Reconciler) obtainImage(ctx context.Context, rev v1.PackageRevision, by
 
 // describeRuntime returns the workload of a revision, with its runtime configuration over the defaults of the
 // package, and its resolved image.
-func (r *Reconciler) describeRuntime(ctx context.Context, in *reconciliation, defaults *runtimedefaults.Defaults) (runtime.Workload, error) {
+func (r *Reconciler) describeRuntime(
+	ctx context.Context, in *reconciliation, defaults *runtimedefaults.Defaults,
+) (runtime.Workload, error) {
 	source := in.source
 	config, err := runtime.Config(ctx, r.API.Client, in.Revision, source.Route.Runtime)
 	if err != nil {
@@ -161,7 +165,9 @@ func packageRegistry(rev v1.PackageRevision) string {
 //
 // The image of an external runtime has no digest if the manager cannot read it: another system fetches it, possibly
 // with credentials of its own or from the machine on which it runs.
-func (r *Reconciler) resolveRuntimeImage(ctx context.Context, in *reconciliation, image, registry string) (state.Source, error) {
+func (r *Reconciler) resolveRuntimeImage(
+	ctx context.Context, in *reconciliation, image, registry string,
+) (state.Source, error) {
 	ref, err := oci.ParseReference(image, oci.ParseOptions{DefaultRegistry: registry, AllowUntagged: true})
 	if err != nil {
 		return state.Source{}, err
@@ -193,7 +199,8 @@ func (r *Reconciler) runsExternally(in *reconciliation) bool {
 // records none.
 func recordedRuntimeImage(rev v1.PackageRevision, image oci.Reference) (oci.Digest, bool) {
 	recorded, err := oci.ParseReference(rev.RuntimeStatus().RuntimeImage, oci.ParseOptions{})
-	same := err == nil && image.Digest.IsZero() && !recorded.Digest.IsZero() && recorded == image.WithDigest(recorded.Digest)
+	same := err == nil && image.Digest.IsZero() && !recorded.Digest.IsZero() &&
+		recorded == image.WithDigest(recorded.Digest)
 	return recorded.Digest, same
 }
 
@@ -243,7 +250,8 @@ func (r *Reconciler) safeStartPending(ctx context.Context, in *reconciliation) (
 	}
 	for _, d := range all.Items {
 		state, _, err := unstructured.NestedString(d.Object, "spec", "state")
-		if err == nil && state == stateActive && slices.ContainsFunc(own, func(ref plan.Ref) bool { return ref.Name == d.GetName() }) {
+		if err == nil && state == stateActive &&
+			slices.ContainsFunc(own, func(ref plan.Ref) bool { return ref.Name == d.GetName() }) {
 			return false, nil
 		}
 	}

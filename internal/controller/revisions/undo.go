@@ -56,7 +56,9 @@ func (r *Reconciler) dryRunRejected(ctx context.Context, in *reconciliation, p p
 // undo deletes the objects that a first install has created before the API server rejected one of
 // its objects. It removes them from written, and returns the failure, which names the objects that
 // remain.
-func (r *Reconciler) undo(ctx context.Context, in *reconciliation, p plan.Plan, written map[plan.Ref]plan.Written, failure error) error {
+func (r *Reconciler) undo(
+	ctx context.Context, in *reconciliation, p plan.Plan, written map[plan.Ref]plan.Written, failure error,
+) error {
 	if !isRejection(failure) || !isFirstInstall(in) {
 		return failure
 	}

@@ -44,7 +44,9 @@ func enqueueWaiting(c client.Reader, kind string) handler.EventHandler {
 }
 
 // enqueueDependents enqueues the active revisions of a kind that depend, also optionally, on a package.
-func enqueueDependents(c client.Reader, known *state.Dependencies, origins state.Origins, kind string) handler.EventHandler {
+func enqueueDependents(
+	c client.Reader, known *state.Dependencies, origins state.Origins, kind string,
+) handler.EventHandler {
 	return enqueueNeeding(c, origins, kind, func(ctx context.Context, rev v1.PackageRevision) []dependency.Dependency {
 		needs := lockfile.Dependencies(known.Of(ctx, rev.RevisionSpec().Image, rev.RevisionSpec().Digest))
 		return append(needs, kindProvidersOf(ctx, c, rev)...)
@@ -59,12 +61,17 @@ func enqueueKindUsers(c client.Reader, origins state.Origins, kind string) handl
 }
 
 // enqueueNeeding enqueues the active revisions of a kind among whose needs a package is.
-func enqueueNeeding(c client.Reader, origins state.Origins, kind string, needs func(context.Context, v1.PackageRevision) []dependency.Dependency) handler.EventHandler {
+func enqueueNeeding(
+	c client.Reader, origins state.Origins, kind string,
+	needs func(context.Context, v1.PackageRevision) []dependency.Dependency,
+) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
 		rewrites := state.Rewrites(ctx, origins)
 		place := rewrites(repositoryOf(o))
 		return activeRevisions(ctx, c, kind, func(rev v1.PackageRevision) bool {
-			return slices.ContainsFunc(needs(ctx, rev), func(d dependency.Dependency) bool { return rewrites(d.Package) == place })
+			return slices.ContainsFunc(
+				needs(ctx, rev), func(d dependency.Dependency) bool { return rewrites(d.Package) == place },
+			)
 		})
 	})
 }
@@ -104,8 +111,8 @@ func activationChanged() predicate.Predicate {
 	}
 }
 
-// kindsChanged admits revisions after which the package can provide other kinds: active ones that have established their
-// objects, and inactive ones that have released theirs.
+// kindsChanged admits revisions after which the package can provide other kinds: active ones that have established
+// their objects, and inactive ones that have released theirs.
 func kindsChanged() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false },

@@ -38,7 +38,9 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, log
 	c, rev := r.API.Client, v1.NewPackage(r.Kind).NewRevision()
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named("revision/"+strings.ToLower(r.Kind)).
-		For(rev, builder.WithPredicates(predicate.Or(watch.SpecOrMetadataChanged(), externalRuntimeReported(r.Runtimes.Choice, r.Kind)))).
+		For(rev, builder.WithPredicates(predicate.Or(
+			watch.SpecOrMetadataChanged(), externalRuntimeReported(r.Runtimes.Choice, r.Kind),
+		))).
 		Watches(rev, enqueueInactiveSiblings(c, r.Kind), builder.WithPredicates(becameEstablished())).
 		Watches(rev, enqueueForMissedDrift(c, r.watchedKinds())).
 		Watches(&v1beta1.ImageConfig{}, enqueueForImageConfig(c, r.Packages.Origins, r.Kind)).
@@ -83,7 +85,8 @@ func becameEstablished() predicate.Predicate {
 		CreateFunc: func(event.CreateEvent) bool { return false },
 		DeleteFunc: func(event.DeleteEvent) bool { return false },
 		UpdateFunc: func(e event.UpdateEvent) bool {
-			return revision.IsEstablished(e.ObjectNew.(v1.PackageRevision)) && !revision.IsEstablished(e.ObjectOld.(v1.PackageRevision))
+			return revision.IsEstablished(e.ObjectNew.(v1.PackageRevision)) &&
+				!revision.IsEstablished(e.ObjectOld.(v1.PackageRevision))
 		},
 		GenericFunc: func(event.GenericEvent) bool { return false },
 	}
@@ -94,17 +97,21 @@ func becameEstablished() predicate.Predicate {
 func enqueueForImageConfig(c client.Reader, origins state.Origins, kind string) handler.EventHandler {
 	return watch.EnqueueRevisions(c, kind, func(ctx context.Context, o client.Object, rev v1.PackageRevision) bool {
 		spec := rev.RevisionSpec()
-		images := watch.Images(ctx, origins, spec.Image, rev.RevisionStatus().ResolvedImage, spec.PackagePullSecrets, spec.PackagePullPolicy)
+		images := watch.Images(
+			ctx, origins, spec.Image, rev.RevisionStatus().ResolvedImage, spec.PackagePullSecrets, spec.PackagePullPolicy,
+		)
 		return imageconfig.Concerns(o.(*v1beta1.ImageConfig), images...)
 	})
 }
 
-// enqueueForConsent enqueues the active revision of a package whose consent to webhooks or to the adoption of
-// objects changes, or that starts or stops to share its CRDs with namespaces, and all revisions that another client contends with when the spec of their package changes.
+// enqueueForConsent enqueues the active revision of a package whose consent to webhooks or to the adoption of objects
+// changes, or that starts or stops to share its CRDs with namespaces, and all revisions that another client contends
+// with when the spec of their package changes.
 func enqueueForConsent(c client.Reader, kind string) handler.Funcs {
 	return handler.Funcs{UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q watch.Queue) {
 		old, now := e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations()
-		consents := old[webhooks.AnnotationAllowed] != now[webhooks.AnnotationAllowed] || old[revision.AnnotationAdopt] != now[revision.AnnotationAdopt] ||
+		consents := old[webhooks.AnnotationAllowed] != now[webhooks.AnnotationAllowed] ||
+			old[revision.AnnotationAdopt] != now[revision.AnnotationAdopt] ||
 			old[revision.AnnotationNamespacedInstalls] != now[revision.AnnotationNamespacedInstalls]
 		spec := e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration()
 		if !consents && !spec {
@@ -145,7 +152,9 @@ func activeSiblings(ctx context.Context, c client.Reader, kind string, rev clien
 }
 
 // activeRevisions returns requests for the active revisions of a kind that match.
-func activeRevisions(ctx context.Context, c client.Reader, kind string, matches func(v1.PackageRevision) bool) []reconcile.Request {
+func activeRevisions(
+	ctx context.Context, c client.Reader, kind string, matches func(v1.PackageRevision) bool,
+) []reconcile.Request {
 	var out []reconcile.Request
 	for _, rev := range watch.Revisions(ctx, c, kind) {
 		if revision.IsActive(rev) && matches(rev) {

@@ -56,14 +56,15 @@ const byObject = "status.objectRefs"
 
 // indexObjects creates the index byObject.
 func indexObjects(ctx context.Context, mgr ctrl.Manager, kind string) error {
-	return mgr.GetFieldIndexer().IndexField(ctx, v1.NewPackage(kind).NewRevision(), byObject, func(o client.Object) []string {
-		refs := o.(v1.PackageRevision).RevisionStatus().ObjectRefs
-		keys := make([]string, len(refs))
-		for i, ref := range refs {
-			keys[i] = ref.Kind + "/" + ref.Name
-		}
-		return keys
-	})
+	return mgr.GetFieldIndexer().
+		IndexField(ctx, v1.NewPackage(kind).NewRevision(), byObject, func(o client.Object) []string {
+			refs := o.(v1.PackageRevision).RevisionStatus().ObjectRefs
+			keys := make([]string, len(refs))
+			for i, ref := range refs {
+				keys[i] = ref.Kind + "/" + ref.Name
+			}
+			return keys
+		})
 }
 
 // enqueueForDrift enqueues the active revision of an object that another client changed or deleted. The
@@ -81,7 +82,9 @@ func enqueueForDrift(c client.Reader, kind, objectKind string) handler.Funcs {
 			}
 		},
 		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q watch.Queue) {
-			for _, rev := range append(establishedBy(ctx, c, kind, objectKind, e.Object.GetName()), refusedRevisions(ctx, c, kind)...) {
+			for _, rev := range append(
+				establishedBy(ctx, c, kind, objectKind, e.Object.GetName()), refusedRevisions(ctx, c, kind)...,
+			) {
 				q.Add(watch.Request(rev))
 			}
 		},
@@ -89,7 +92,8 @@ func enqueueForDrift(c client.Reader, kind, objectKind string) handler.Funcs {
 }
 
 // enqueueForMissedDrift enqueues an active revision whose status now lists an object that another client has changed
-// before. The event of that change came when no revision listed the object, or not with the generation of its last write.
+// before. The event of that change came when no revision listed the object, or not with the generation of its last
+// write.
 func enqueueForMissedDrift(c client.Reader, kinds []schema.GroupVersionKind) handler.Funcs {
 	return handler.Funcs{UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q watch.Queue) {
 		old, now := e.ObjectOld.(v1.PackageRevision), e.ObjectNew.(v1.PackageRevision)
@@ -99,13 +103,15 @@ func enqueueForMissedDrift(c client.Reader, kinds []schema.GroupVersionKind) han
 		}
 		listed := sets.New(before...)
 		for _, ref := range after {
-			if ref.Generation == 0 || listed.Has(ref) || !slices.ContainsFunc(kinds, func(k schema.GroupVersionKind) bool { return k.Kind == ref.Kind }) {
+			if ref.Generation == 0 || listed.Has(ref) ||
+				!slices.ContainsFunc(kinds, func(k schema.GroupVersionKind) bool { return k.Kind == ref.Kind }) {
 				continue
 			}
 			o := watch.Metadata(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind))
 			// If the cache is behind the write, the event of the object is compared with this
 			// status later.
-			if c.Get(ctx, client.ObjectKey{Name: ref.Name}, o) == nil && o.GetUID() == ref.UID && o.GetGeneration() > ref.Generation {
+			if c.Get(ctx, client.ObjectKey{Name: ref.Name}, o) == nil && o.GetUID() == ref.UID &&
+				o.GetGeneration() > ref.Generation {
 				q.Add(watch.Request(now))
 				return
 			}
@@ -118,7 +124,8 @@ func enqueueForMissedDrift(c client.Reader, kinds []schema.GroupVersionKind) han
 func establishedBy(ctx context.Context, c client.Reader, kind, objectKind, name string) []v1.PackageRevision {
 	all := watch.Revisions(ctx, c, kind, client.MatchingFields{byObject: objectKind + "/" + name})
 	return slices.DeleteFunc(all, func(rev v1.PackageRevision) bool {
-		return !revision.IsActive(rev) || rev.GetDeletionTimestamp() != nil || isDeleted(ctx, c, kind, rev.GetLabels()[v1.LabelPackage])
+		return !revision.IsActive(rev) || rev.GetDeletionTimestamp() != nil ||
+			isDeleted(ctx, c, kind, rev.GetLabels()[v1.LabelPackage])
 	})
 }
 

@@ -88,7 +88,9 @@ func (r *Reconciler) watchRoles(b *builder.Builder) {
 // enqueueForPolicy enqueues the active revisions with permission requests.
 func enqueueForPolicy(c client.Reader, kind string) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []reconcile.Request {
-		return activeRevisions(ctx, c, kind, func(rev v1.PackageRevision) bool { return len(rev.RevisionStatus().PermissionRequests) > 0 })
+		return activeRevisions(
+			ctx, c, kind, func(rev v1.PackageRevision) bool { return len(rev.RevisionStatus().PermissionRequests) > 0 },
+		)
 	})
 }
 
@@ -151,7 +153,8 @@ func enqueueFamily(c client.Reader, kind string) handler.Funcs {
 	return handler.Funcs{
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q watch.Queue) {
 			old, now := e.ObjectOld.(v1.PackageRevision), e.ObjectNew.(v1.PackageRevision)
-			if revision.IsActive(old) != revision.IsActive(now) || len(old.RevisionStatus().ObjectRefs) != len(now.RevisionStatus().ObjectRefs) {
+			if revision.IsActive(old) != revision.IsActive(now) ||
+				len(old.RevisionStatus().ObjectRefs) != len(now.RevisionStatus().ObjectRefs) {
 				enqueue(ctx, now, q)
 			}
 		},

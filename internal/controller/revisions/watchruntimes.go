@@ -139,7 +139,9 @@ func enqueueForRuntimeObject(c client.Reader, kind string) handler.EventHandler 
 func enqueueForRuntimeConfig(c client.Reader, kind string) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
 		_, controllerConfig := o.(*v1alpha1.ControllerConfig)
-		return activeRevisions(ctx, c, kind, func(rev v1.PackageRevision) bool { return mayUse(rev, o.GetName(), controllerConfig) })
+		return activeRevisions(
+			ctx, c, kind, func(rev v1.PackageRevision) bool { return mayUse(rev, o.GetName(), controllerConfig) },
+		)
 	})
 }
 
@@ -149,9 +151,10 @@ func mayUse(rev v1.PackageRevision, config string, controllerConfig bool) bool {
 		return spec.ControllerConfigRef != nil && spec.ControllerConfigRef.Name == config
 	}
 	named := spec.RuntimeConfigRef != nil && spec.RuntimeConfigRef.Name == config
-	return named || config == v1.DefaultRuntimeConfigName || slices.ContainsFunc(rev.RevisionStatus().AppliedImageConfigRefs, func(r v1.ImageConfigRef) bool {
-		return r.Reason == v1.ImageConfigReasonRuntime
-	})
+	return named || config == v1.DefaultRuntimeConfigName ||
+		slices.ContainsFunc(rev.RevisionStatus().AppliedImageConfigRefs, func(r v1.ImageConfigRef) bool {
+			return r.Reason == v1.ImageConfigReasonRuntime
+		})
 }
 
 // externalRuntimeReported admits changes of the RuntimeHealthy condition, with which an external
@@ -197,14 +200,15 @@ func indexSecrets(ctx context.Context, mgr ctrl.Manager, kind string) error {
 	if !runtimes.HasRuntime(kind) {
 		return nil
 	}
-	return mgr.GetFieldIndexer().IndexField(ctx, v1.NewPackage(kind).NewRevision(), bySecret, func(o client.Object) []string {
-		spec := o.(v1.PackageRevision).RuntimeSpec()
-		var out []string
-		for _, name := range []*string{spec.TLSServerSecretName, spec.TLSClientSecretName} {
-			if name != nil {
-				out = append(out, *name)
+	return mgr.GetFieldIndexer().
+		IndexField(ctx, v1.NewPackage(kind).NewRevision(), bySecret, func(o client.Object) []string {
+			spec := o.(v1.PackageRevision).RuntimeSpec()
+			var out []string
+			for _, name := range []*string{spec.TLSServerSecretName, spec.TLSClientSecretName} {
+				if name != nil {
+					out = append(out, *name)
+				}
 			}
-		}
-		return out
-	})
+			return out
+		})
 }

@@ -60,12 +60,17 @@ func (r *Reconciler) installWebhooks(ctx context.Context, in *reconciliation) (r
 		Namespace: service.Namespace, Name: service.Name, Port: desired.WebhookPort, CABundle: string(in.objects.CABundle()),
 	})
 	if errors.Is(err, webhooks.ErrOutOfReach) && len(outside) == 0 {
-		log.InfoContext(ctx, "installing webhook configurations without proof that the runtime serves them", "error", err.Error())
+		log.InfoContext(
+			ctx, "installing webhook configurations without proof that the runtime serves them", "error", err.Error(),
+		)
 		err = nil
 	}
 	if errors.Is(err, webhooks.ErrNotServing) || errors.Is(err, webhooks.ErrOutOfReach) {
-		log.InfoContext(ctx, "not installing webhook configurations: the runtime does not serve them yet", "error", err.Error())
-		r.API.Status.Events.Eventf(in.Revision, nil, corev1.EventTypeWarning, string(v1.ReasonWebhooksNotInstalled), "Install",
+		log.InfoContext(
+			ctx, "not installing webhook configurations: the runtime does not serve them yet", "error", err.Error(),
+		)
+		r.API.Status.Events.Eventf(in.Revision,
+			nil, corev1.EventTypeWarning, string(v1.ReasonWebhooksNotInstalled), "Install",
 			"webhook configurations wait until the runtime serves them: %s", status.Clip(err.Error()))
 		in.summary.Reason = v1.ReasonWebhooksNotInstalled
 		in.summary.Message = fmt.Sprintf("Installed, except for %s: the runtime does not serve the webhooks yet. An event %s of the revision names the cause.",

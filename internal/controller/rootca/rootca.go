@@ -93,7 +93,9 @@ func (d Distribution) IsComplete(ctx context.Context, bundle []byte) (bool, erro
 				return false, err
 			}
 			if desired.CABundleHashOf(hash) != own {
-				logging.FromContext(ctx).InfoContext(ctx, "the CA cannot be rotated yet: an object does not name the new CA bundle", "kind", ref.Kind, "name", ref.Name)
+				logging.FromContext(ctx).InfoContext(
+					ctx, "the CA cannot be rotated yet: an object does not name the new CA bundle", "kind", ref.Kind, "name", ref.Name,
+				)
 				return false, nil
 			}
 		}

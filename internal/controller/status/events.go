@@ -23,7 +23,9 @@ func (r *Reporter) recordEvents(before, after Object) {
 		case now.Status == corev1.ConditionFalse && now.Message != "":
 			r.Events.Eventf(after, nil, eventType(now.Reason), string(now.Reason), "Reconcile", "%s", Clip(now.Message))
 		case now.Status == corev1.ConditionTrue && old.Status != corev1.ConditionTrue && t == v1.TypeReady && !ofRevision:
-			r.Events.Eventf(after, nil, corev1.EventTypeNormal, string(now.Reason), "Reconcile", "%s is healthy", after.GetName())
+			r.Events.Eventf(
+				after, nil, corev1.EventTypeNormal, string(now.Reason), "Reconcile", "%s is healthy", after.GetName(),
+			)
 		}
 	}
 }

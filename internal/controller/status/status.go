@@ -45,13 +45,18 @@ type Reconcile func(ctx context.Context) (ctrl.Result, revision.Summary, error)
 // Report runs a reconciliation, and writes the status of the object if it changed. It reports a
 // failure in the conditions Ready, Reconciling and Stalled, and in the conditions that unhealthy returns for
 // its message. The class of the failure determines whether and when the reconciliation is retried.
-func (r *Reporter) Report(ctx context.Context, o Object, reconcile Reconcile, unhealthy func(message string) []v1.Condition) (ctrl.Result, error) {
+func (r *Reporter) Report(
+	ctx context.Context, o Object, reconcile Reconcile, unhealthy func(message string) []v1.Condition,
+) (ctrl.Result, error) {
 	return r.ReportRevocable(ctx, o, reconcile, func(context.Context) error { return nil }, unhealthy)
 }
 
-// ReportRevocable is like Report, for an object that may lose its permission to run. A pause does not defend against that: revoke is called for a
-// paused object, stops what is not allowed any more, and returns the reason.
-func (r *Reporter) ReportRevocable(ctx context.Context, o Object, reconcile Reconcile, revoke func(context.Context) error, unhealthy func(message string) []v1.Condition) (ctrl.Result, error) {
+// ReportRevocable is like Report, for an object that may lose its permission to run. A pause does not defend against
+// that: revoke is called for a paused object, stops what is not allowed any more, and returns the reason.
+func (r *Reporter) ReportRevocable(
+	ctx context.Context, o Object, reconcile Reconcile, revoke func(context.Context) error,
+	unhealthy func(message string) []v1.Condition,
+) (ctrl.Result, error) {
 	if r.Writes.IsBehind(o) {
 		return ctrl.Result{RequeueAfter: expectations.Pause}, nil
 	}
@@ -93,7 +98,9 @@ func (r *Reporter) ReportRevocable(ctx context.Context, o Object, reconcile Reco
 }
 
 // reportPaused reports a paused object, and the reason why what it ran was stopped, or nil.
-func (r *Reporter) reportPaused(ctx context.Context, before, o Object, revoked error, unhealthy func(message string) []v1.Condition) (ctrl.Result, error) {
+func (r *Reporter) reportPaused(
+	ctx context.Context, before, o Object, revoked error, unhealthy func(message string) []v1.Condition,
+) (ctrl.Result, error) {
 	if requeue.IsStale(revoked) {
 		return requeue.Soon(), nil
 	}
@@ -151,8 +158,8 @@ func (r *Reporter) SetProgressing(ctx context.Context, o Object, message string)
 	r.writeInterim(ctx, o, interim)
 }
 
-// ReportProgress writes the conditions of an object, and a message about a step that takes long into its Ready condition, while
-// the step goes on. A failure of the write is ignored.
+// ReportProgress writes the conditions of an object, and a message about a step that takes long into its Ready
+// condition, while the step goes on. A failure of the write is ignored.
 func (r *Reporter) ReportProgress(ctx context.Context, o Object, message string) {
 	interim := o.DeepCopyObject().(Object)
 	Set(interim, r.now(), revision.Progressing(message))
@@ -173,7 +180,8 @@ func (r *Reporter) SetLookupResult(o Object, err error) {
 	switch {
 	case err != nil:
 		o.SetConditions(r.now(), v1.LookupFailed(errcode.Message(err)))
-	case o.GetCondition(v1.TypeSynced).Reason == v1.ReasonLookupFailed, o.GetCondition(v1.TypeSynced).Reason == v1.ReasonSynced:
+	case o.GetCondition(v1.TypeSynced).Reason == v1.ReasonLookupFailed,
+		o.GetCondition(v1.TypeSynced).Reason == v1.ReasonSynced:
 		// The condition also gets the current generation.
 		o.SetConditions(r.now(), v1.Synced())
 	}

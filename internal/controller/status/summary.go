@@ -14,8 +14,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
-// Object is a package, a revision, or an object of the first generation of packages, which returns the parts of its status
-// with ReportedStatus.
+// Object is a package, a revision, or an object of the first generation of packages, which returns the parts of its
+// status with ReportedStatus.
 type Object interface {
 	metav1.Object
 	runtime.Object

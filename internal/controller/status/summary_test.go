@@ -18,7 +18,9 @@ import (
 func TestForbiddenRequestsHaveACode(t *testing.T) {
 	providers := schema.GroupResource{Group: "pkg.crossplane.io", Resource: "providers"}
 	// A policy selects the reason of its denials, and Invalid is the default.
-	policy := apierrors.NewForbidden(providers, "boats", errors.New("ValidatingAdmissionPolicy 'quiet' with binding 'all' denied request: no"))
+	policy := apierrors.NewForbidden(
+		providers, "boats", errors.New("ValidatingAdmissionPolicy 'quiet' with binding 'all' denied request: no"),
+	)
 	policy.ErrStatus.Reason, policy.ErrStatus.Code = metav1.StatusReasonInvalid, http.StatusUnprocessableEntity
 	for _, c := range []struct {
 		err     error
@@ -26,9 +28,14 @@ func TestForbiddenRequestsHaveACode(t *testing.T) {
 		stalled bool
 	}{
 		{fmt.Errorf("record: %w", apierrors.NewForbidden(providers, "boats", errors.New("cannot patch"))), "Forbidden", true},
-		{apierrors.NewForbidden(providers, "boats", errors.New("ValidatingAdmissionPolicy \"quiet\" denied request: no")), "AdmissionDenied", true},
+		{apierrors.NewForbidden(
+			providers, "boats", errors.New("ValidatingAdmissionPolicy \"quiet\" denied request: no"),
+		), "AdmissionDenied", true},
 		{fmt.Errorf("record: %w", policy), "AdmissionDenied", true},
-		{apierrors.NewForbidden(providers, "boats", errors.New("exceeded quota: small, requested: count/packages.packages.crossplane.io=1, used: 2, limited: 2")), "QuotaExceeded", true},
+		{apierrors.NewForbidden(
+			providers, "boats",
+			errors.New("exceeded quota: small, requested: count/packages.packages.crossplane.io=1, used: 2, limited: 2"),
+		), "QuotaExceeded", true},
 		{apply.ErrMoved.New(apierrors.NewForbidden(providers, "boats", nil), "update"), "ObjectMoved", false},
 		{apierrors.NewConflict(providers, "boats", nil), errcode.Unknown.Name, false},
 	} {

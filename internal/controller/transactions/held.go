@@ -10,8 +10,8 @@ import (
 	"github.com/xpkg-dev/xpkg/apis/xpkg/v1alpha1"
 )
 
-// Held knows which packages the transactions of this manager hold. The manager holds them again after a restart, when it continues the
-// transactions.
+// Held knows which packages the transactions of this manager hold. The manager holds them again after a restart, when
+// it continues the transactions.
 type Held struct {
 	changes map[string]chan event.GenericEvent
 
@@ -35,8 +35,8 @@ func (h *Held) By(kind, name string) string {
 	return h.by[v1alpha1.PackageName{Kind: kind, Name: name}]
 }
 
-// Changes returns the channel that receives an event for each package of a kind that is held or released. Its receiver must run while
-// transactions do.
+// Changes returns the channel that receives an event for each package of a kind that is held or released. Its receiver
+// must run while transactions do.
 func (h *Held) Changes(kind string) <-chan event.GenericEvent { return h.changes[kind] }
 
 // hold holds packages for a transaction.

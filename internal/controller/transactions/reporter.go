@@ -24,7 +24,8 @@ type reporter struct {
 	notes []string
 }
 
-// report returns a function that writes the progress of a run. A failed write is not repeated: the next one contains more.
+// report returns a function that writes the progress of a run. A failed write is not repeated: the next one contains
+// more.
 func (r *run) report(ctx context.Context) func(string, []string) {
 	return func(message string, notes []string) {
 		_ = r.save(ctx, r.t, func(s *v1alpha1.TransactionStatus) {

@@ -22,8 +22,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// start starts the transaction, unless it waits for one that concerns the same packages, their dependents or their dependencies, and that
-// precedes it.
+// start starts the transaction, unless it waits for one that concerns the same packages, their dependents or their
+// dependencies, and that precedes it.
 func (r *run) start(ctx context.Context) (waits bool, err error) {
 	r.starts.Lock()
 	defer r.starts.Unlock()
@@ -56,8 +56,9 @@ func waitFor(other string, s *v1alpha1.TransactionStatus) {
 	s.Phase, s.Message, s.StartTime, s.Holds = v1alpha1.Waiting, "waiting for the transaction "+other, nil, nil
 }
 
-// precedes reports whether a transaction is made before another one that concerns the same packages: one that writes, one that has started
-// earlier, or one that was created earlier. The order of any transactions is total, so that they never wait for each other.
+// precedes reports whether a transaction is made before another one that concerns the same packages: one that writes,
+// one that has started earlier, or one that was created earlier. The order of any transactions is total, so that they
+// never wait for each other.
 func precedes(o, t *v1alpha1.Transaction) bool {
 	rank := func(t *v1alpha1.Transaction) int {
 		switch {
@@ -74,7 +75,10 @@ func precedes(o, t *v1alpha1.Transaction) bool {
 		}
 		return t.CreationTimestamp.Time
 	}
-	return cmp.Or(cmp.Compare(rank(o), rank(t)), began(o).Compare(began(t)), o.CreationTimestamp.Compare(t.CreationTimestamp.Time), cmp.Compare(o.Name, t.Name)) < 0
+	return cmp.Or(
+		cmp.Compare(rank(o), rank(t)), began(o).Compare(began(t)), o.CreationTimestamp.Compare(t.CreationTimestamp.Time),
+		cmp.Compare(o.Name, t.Name),
+	) < 0
 }
 
 // named returns the packages that a transaction names, as Kind/name, and the repositories of those that it installs.
@@ -89,8 +93,8 @@ func named(spec v1alpha1.TransactionSpec) []string {
 	return slices.Sorted(maps.Keys(out))
 }
 
-// overlapping returns the name of a transaction that precedes this one and has not ended, and that changes one of the packages, of their
-// dependents or of their dependencies; or "".
+// overlapping returns the name of a transaction that precedes this one and has not ended, and that changes one of the
+// packages, of their dependents or of their dependencies; or "".
 func (r *run) overlapping(ctx context.Context, all *inventory.Inventory, changes []string) (string, error) {
 	var list v1alpha1.TransactionList
 	if err := r.Client.List(ctx, &list); err != nil {
@@ -99,7 +103,8 @@ func (r *run) overlapping(ctx context.Context, all *inventory.Inventory, changes
 	concerned := related(all, changes)
 	for i := range list.Items {
 		o := &list.Items[i]
-		if o.UID == r.t.UID || o.HasEndedWriting() || o.DeletionTimestamp != nil && o.Status.StartTime == nil || !precedes(o, r.t) {
+		if o.UID == r.t.UID || o.HasEndedWriting() || o.DeletionTimestamp != nil && o.Status.StartTime == nil ||
+			!precedes(o, r.t) {
 			continue
 		}
 		holds := o.Status.Holds
@@ -113,7 +118,8 @@ func (r *run) overlapping(ctx context.Context, all *inventory.Inventory, changes
 	return "", nil
 }
 
-// related returns the given packages, which are names or repositories, with their dependents and dependencies, direct or not.
+// related returns the given packages, which are names or repositories, with their dependents and dependencies, direct
+// or not.
 func related(all *inventory.Inventory, changes []string) map[string]bool {
 	requires, requiredBy := map[string][]string{}, map[string][]string{}
 	name := map[string]string{} // by repository
@@ -145,7 +151,8 @@ func related(all *inventory.Inventory, changes []string) map[string]bool {
 			}
 		}
 		for _, p := range all.Packages {
-			if repository := inventory.RepositoryOf(p); slices.Contains(changes, repository) || slices.Contains(changes, name[repository]) {
+			if repository := inventory.RepositoryOf(p); slices.Contains(changes, repository) ||
+				slices.Contains(changes, name[repository]) {
 				visit(repository)
 			}
 		}
@@ -186,18 +193,20 @@ func (r *run) plan(ctx context.Context, o operation.Operation) ([]*operation.Ste
 			if err := p.ConsentError(); err != nil {
 				return nil, err
 			}
-			if resources, uncounted := p.CountCustomResources(); p.Operation == planner.Uninstall && resources+int64(uncounted) > 0 {
+			if resources, uncounted := p.CountCustomResources(); p.Operation == planner.Uninstall &&
+				resources+int64(uncounted) > 0 {
 				return nil, operation.ErrNeedsAgreement.New(nil, "the removal of %s deletes custom resources", p.Package.Short())
 			}
 		}
 	case agreed != planner.Agreement(plans):
-		return nil, planner.ErrPlanMoved.New(nil, "the change has other consequences than the plan that was agreed to").WithDo("Nothing was written. Plan the change again.")
+		return nil, planner.ErrPlanMoved.New(nil, "the change has other consequences than the plan that was agreed to").
+			WithDo("Nothing was written. Plan the change again.")
 	}
 	return steps, o.Check(ctx, steps)
 }
 
-// begin records the packages before the first write, unless the plan changes further packages that another transaction holds, which precedes
-// it.
+// begin records the packages before the first write, unless the plan changes further packages that another transaction
+// holds, which precedes it.
 func (r *run) begin(ctx context.Context, steps []*operation.Step) (waits bool, err error) {
 	r.starts.Lock()
 	defer r.starts.Unlock()
@@ -233,7 +242,9 @@ func (r *run) begin(ctx context.Context, steps []*operation.Step) (waits bool, e
 }
 
 // save changes the status of a transaction.
-func (r *Reconciler) save(ctx context.Context, t *v1alpha1.Transaction, change func(*v1alpha1.TransactionStatus)) error {
+func (r *Reconciler) save(
+	ctx context.Context, t *v1alpha1.Transaction, change func(*v1alpha1.TransactionStatus),
+) error {
 	before := t.DeepCopy()
 	if change(&t.Status); equality.Semantic.DeepEqual(before.Status, t.Status) {
 		return nil

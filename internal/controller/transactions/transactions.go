@@ -1,8 +1,9 @@
 // Package transactions carries out Transactions: changes of several packages that are made as a whole.
 //
-// One reconciliation carries out one transaction from its start to its end, and several of them run at the same time. The status keeps what
-// is needed to continue: the packages before the first write, and the phase. A package that the transaction has written has its name in an
-// annotation, so that a manager that is started again knows which steps are carried out.
+// One reconciliation carries out one transaction from its start to its end, and several of them run at the same time.
+// The status keeps what is needed to continue: the packages before the first write, and the phase. A package that the
+// transaction has written has its name in an annotation, so that a manager that is started again knows which steps are
+// carried out.
 package transactions
 
 import (
@@ -47,8 +48,8 @@ type Reconciler struct {
 	Objects *apply.Cluster
 	// NewPlanner returns a planner for one transaction. It reads from the API server.
 	NewPlanner func() *planner.Planner
-	// Consents fails while the fences of transactions and of consents are not in force: any user who may create transactions could make
-	// changes that the user may not make otherwise.
+	// Consents fails while the fences of transactions and of consents are not in force: any user who may create
+	// transactions could make changes that the user may not make otherwise.
 	Consents func(ctx context.Context) error
 	// Held knows the packages that transactions may change.
 	Held *Held
@@ -61,9 +62,10 @@ type Reconciler struct {
 
 // SetupWithManager registers the controller.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, log *slog.Logger) error {
-	changed := predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.NewPredicateFuncs(func(o client.Object) bool {
-		return o.GetDeletionTimestamp() != nil
-	}))
+	changed := predicate.Or[client.Object](predicate.GenerationChangedPredicate{},
+		predicate.NewPredicateFuncs(func(o client.Object) bool {
+			return o.GetDeletionTimestamp() != nil
+		}))
 	return ctrl.NewControllerManagedBy(mgr).Named("transactions").
 		For(&v1alpha1.Transaction{}, builder.WithPredicates(changed)).
 		WithOptions(requeue.Options(log)).Complete(r)
@@ -72,7 +74,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, log *slog.Logger) error 
 // Reconcile carries out a transaction from its start, or from where a manager that has stopped has left it.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	t := &v1alpha1.Transaction{}
-	if err := r.Cache.Get(ctx, req.NamespacedName, t); err == nil && t.Status.Phase.IsFinal() && !controllerutil.ContainsFinalizer(t, finalizer) {
+	if err := r.Cache.Get(ctx, req.NamespacedName, t); err == nil && t.Status.Phase.IsFinal() &&
+		!controllerutil.ContainsFinalizer(t, finalizer) {
 		return ctrl.Result{}, nil
 	}
 	if err := r.Client.Get(ctx, req.NamespacedName, t); err != nil {
@@ -82,10 +85,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, r.release(ctx, t)
 	}
 	if err := r.Guard(ctx); err != nil {
-		return ctrl.Result{RequeueAfter: requeue.Jitter(10 * time.Second)}, r.save(ctx, t, func(s *v1alpha1.TransactionStatus) { s.Message = err.Error() })
+		return ctrl.Result{RequeueAfter: requeue.Jitter(10 * time.Second)},
+			r.save(ctx, t, func(s *v1alpha1.TransactionStatus) { s.Message = err.Error() })
 	}
 	if controllerutil.AddFinalizer(t, finalizer) {
-		if err := r.patch(ctx, t, map[string]any{"metadata": map[string]any{"finalizers": t.Finalizers, "resourceVersion": t.ResourceVersion}}); err != nil {
+		if err := r.patch(ctx, t, map[string]any{"metadata": map[string]any{
+			"finalizers": t.Finalizers, "resourceVersion": t.ResourceVersion,
+		}}); err != nil {
 			return ctrl.Result{}, err
 		}
 	}
@@ -113,12 +119,16 @@ func (r *Reconciler) prune(ctx context.Context) error {
 	if err := r.Cache.List(ctx, &list, client.MatchingLabels{operation.LabelCommand: "true"}); err != nil {
 		return err
 	}
-	ended := slices.DeleteFunc(list.Items, func(t v1alpha1.Transaction) bool { return !t.Status.Phase.IsFinal() || t.Status.CompletionTime == nil })
+	ended := slices.DeleteFunc(
+		list.Items, func(t v1alpha1.Transaction) bool { return !t.Status.Phase.IsFinal() || t.Status.CompletionTime == nil },
+	)
 	slices.SortFunc(ended, func(a, b v1alpha1.Transaction) int {
 		return b.Status.CompletionTime.Compare(a.Status.CompletionTime.Time)
 	})
 	for i := kept; i < len(ended); i++ {
-		if err := r.Client.Delete(ctx, &ended[i], client.Preconditions{UID: &ended[i].UID}); client.IgnoreNotFound(err) != nil {
+		if err := r.Client.Delete(ctx, &ended[i], client.Preconditions{
+			UID: &ended[i].UID,
+		}); client.IgnoreNotFound(err) != nil {
 			return err
 		}
 	}
@@ -134,7 +144,9 @@ func (r *Reconciler) release(ctx context.Context, t *v1alpha1.Transaction) error
 	if finalizers == nil {
 		finalizers = []string{}
 	}
-	err := r.patch(ctx, t, map[string]any{"metadata": map[string]any{"finalizers": finalizers, "resourceVersion": t.ResourceVersion}})
+	err := r.patch(ctx, t, map[string]any{"metadata": map[string]any{
+		"finalizers": finalizers, "resourceVersion": t.ResourceVersion,
+	}})
 	return client.IgnoreNotFound(err)
 }
 
@@ -149,8 +161,10 @@ type run struct {
 func (r *run) operation() operation.Operation {
 	pl := r.NewPlanner()
 	o := operation.Operation{
-		Engine: &operation.Engine{Client: r.Client, Planner: pl, Frontend: pl.Frontend, Objects: r.Objects, Reporter: r.reporter},
-		Wait:   r.timeout(), Transaction: operation.MarkOf(r.t), Atomic: r.t.Spec.OnFailure != v1alpha1.Keep, NeedsPlan: true,
+		Engine: &operation.Engine{
+			Client: r.Client, Planner: pl, Frontend: pl.Frontend, Objects: r.Objects, Reporter: r.reporter,
+		},
+		Wait: r.timeout(), Transaction: operation.MarkOf(r.t), Atomic: r.t.Spec.OnFailure != v1alpha1.Keep, NeedsPlan: true,
 		OnlyOrphans: slices.ContainsFunc(r.t.Spec.Remove, func(p v1alpha1.RemovedPackage) bool { return p.OnlyOrphan }),
 	}
 	if o.Wait > 0 {
@@ -178,7 +192,8 @@ func (r *run) deadline() time.Time {
 	return started.Add(cmp.Or(r.timeout(), shortest))
 }
 
-// carryOut carries out the transaction. It reports whether the transaction waits for another one. An error means that it cannot continue now.
+// carryOut carries out the transaction. It reports whether the transaction waits for another one. An error means that
+// it cannot continue now.
 func (r *run) carryOut(ctx context.Context) (waits bool, err error) {
 	switch r.t.Status.Phase {
 	case v1alpha1.Applying, v1alpha1.Watching:
@@ -207,7 +222,8 @@ func (r *run) carryOut(ctx context.Context) (waits bool, err error) {
 	return false, r.apply(ctx, o, steps)
 }
 
-// isTemporary reports whether a failure before the first write can be gone at the next attempt: the API server or a registry does not respond.
+// isTemporary reports whether a failure before the first write can be gone at the next attempt: the API server or a
+// registry does not respond.
 func isTemporary(err error) bool {
 	return errors.Is(err, apiserver.ErrCluster) || errcode.From(err).Code.Class.Name == errcode.Unavailable.Name
 }

@@ -31,7 +31,10 @@ func TestOldTransactionsOfCommandsAreDeleted(t *testing.T) {
 	command := map[string]string{operation.LabelCommand: "true"}
 	objects := []client.Object{
 		ended("user", 1000, nil),
-		&v1alpha1.Transaction{ObjectMeta: metav1.ObjectMeta{Name: "running", Labels: command}, Status: v1alpha1.TransactionStatus{Phase: v1alpha1.Applying}},
+		&v1alpha1.Transaction{
+			ObjectMeta: metav1.ObjectMeta{Name: "running", Labels: command},
+			Status:     v1alpha1.TransactionStatus{Phase: v1alpha1.Applying},
+		},
 	}
 	for i := range kept + 2 {
 		objects = append(objects, ended(fmt.Sprintf("command-%03d", i), i, command))
@@ -57,14 +60,20 @@ func TestOldTransactionsOfCommandsAreDeleted(t *testing.T) {
 	}
 }
 
-// Any two transactions have an order, in every state of both, so that they never wait for each other; and the order has no cycles.
+// Any two transactions have an order, in every state of both, so that they never wait for each other; and the order has
+// no cycles.
 func TestTheOrderOfTransactionsIsTotal(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	var all []*v1alpha1.Transaction
-	for _, phase := range []v1alpha1.Phase{"", v1alpha1.Waiting, v1alpha1.Planning, v1alpha1.Applying, v1alpha1.Watching, v1alpha1.Returning} {
+	for _, phase := range []v1alpha1.Phase{
+		"", v1alpha1.Waiting, v1alpha1.Planning, v1alpha1.Applying, v1alpha1.Watching, v1alpha1.Returning,
+	} {
 		for created := range 2 {
 			for started := range 3 {
-				x := &v1alpha1.Transaction{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint(len(all) * 7 % 37), CreationTimestamp: metav1.NewTime(now.Add(time.Duration(created) * time.Second))}}
+				x := &v1alpha1.Transaction{ObjectMeta: metav1.ObjectMeta{
+					Name:              fmt.Sprint(len(all) * 7 % 37),
+					CreationTimestamp: metav1.NewTime(now.Add(time.Duration(created) * time.Second)),
+				}}
 				x.Status.Phase = phase
 				if started > 0 {
 					x.Status.StartTime = new(metav1.NewTime(now.Add(time.Duration(started) * time.Second)))

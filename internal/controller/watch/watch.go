@@ -54,11 +54,15 @@ func Definitions() *metav1.PartialObjectMetadata {
 
 // InNamespace returns an option of a watch that admits only the objects in a namespace.
 func InNamespace(namespace string) builder.WatchesOption {
-	return builder.WithPredicates(predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetNamespace() == namespace }))
+	return builder.WithPredicates(
+		predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetNamespace() == namespace }),
+	)
 }
 
 // EnqueuePackages enqueues the packages of a kind that an object concerns.
-func EnqueuePackages(c client.Reader, kind string, concerns func(context.Context, client.Object, v1.Package) bool) handler.EventHandler {
+func EnqueuePackages(
+	c client.Reader, kind string, concerns func(context.Context, client.Object, v1.Package) bool,
+) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
 		list := v1.NewPackageList(kind)
 		if c.List(ctx, list, client.UnsafeDisableDeepCopy) != nil {
@@ -75,7 +79,9 @@ func EnqueuePackages(c client.Reader, kind string, concerns func(context.Context
 }
 
 // EnqueueRevisions enqueues the revisions of a kind that an object concerns.
-func EnqueueRevisions(c client.Reader, kind string, concerns func(context.Context, client.Object, v1.PackageRevision) bool) handler.EventHandler {
+func EnqueueRevisions(
+	c client.Reader, kind string, concerns func(context.Context, client.Object, v1.PackageRevision) bool,
+) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
 		var out []reconcile.Request
 		for _, rev := range Revisions(ctx, c, kind) {
@@ -97,7 +103,10 @@ func Revisions(ctx context.Context, c client.Reader, kind string, opts ...client
 }
 
 // Images returns all references under which an image is, or was, requested.
-func Images(ctx context.Context, origins state.Origins, image, resolved string, secrets []corev1.LocalObjectReference, policy corev1.PullPolicy) []string {
+func Images(
+	ctx context.Context, origins state.Origins, image, resolved string, secrets []corev1.LocalObjectReference,
+	policy corev1.PullPolicy,
+) []string {
 	all := []string{image, resolved}
 	if _, route, err := origins.Locate(ctx, image, secrets, policy); err == nil {
 		all = append(all, route.Images()...)

@@ -1,7 +1,7 @@
 // Package call calls functions over gRPC without TLS, as they serve with --insecure.
 //
-// A call is one unary request, which HTTP/2 of the standard library can carry: a client library of gRPC would start with
-// every command.
+// A call is one unary request, which HTTP/2 of the standard library can carry: a client library of gRPC would start
+// with every command.
 package call
 
 import (
@@ -88,7 +88,8 @@ func (c *Client) classify(ctx context.Context, err error) error {
 	var status *statusError
 	switch {
 	case ctx.Err() != nil:
-		return ErrFunctionUnreachable.New(context.Cause(ctx), "the function at %s did not answer in time", c.address).WithDo("Allow more time with --timeout.")
+		return ErrFunctionUnreachable.New(context.Cause(ctx), "the function at %s did not answer in time", c.address).
+			WithDo("Allow more time with --timeout.")
 	case errors.As(err, &status):
 		return ErrFunctionCall.New(status, "the function at %s answered with an error", c.address)
 	case errors.Is(err, syscall.ECONNREFUSED):
@@ -112,7 +113,8 @@ func (c *Client) unary(ctx context.Context, method string, message []byte) ([]by
 	}
 	req.Header = http.Header{"Content-Type": {"application/grpc+proto"}, "Te": {"trailers"}, "User-Agent": {"xpkg"}}
 	if deadline, ok := ctx.Deadline(); ok {
-		req.Header.Set("Grpc-Timeout", strconv.FormatInt(max(1, min(time.Until(deadline).Milliseconds(), 99_999_999)), 10)+"m")
+		req.Header.Set("Grpc-Timeout", strconv.FormatInt(max(1, min(time.Until(deadline).Milliseconds(), 99_999_999)), 10)+
+			"m")
 	}
 	res, err := c.http.Do(req)
 	if err != nil {
@@ -125,8 +127,8 @@ func (c *Client) unary(ctx context.Context, method string, message []byte) ([]by
 	return readReply(res)
 }
 
-// readReply reads the message and the status of a response. The status is in the trailer, or in the header of a response
-// without a message.
+// readReply reads the message and the status of a response. The status is in the trailer, or in the header of a
+// response without a message.
 func readReply(res *http.Response) ([]byte, error) {
 	// One more byte shows that there is more than one message.
 	body, err := io.ReadAll(io.LimitReader(res.Body, prefixLength+protocol.MaxMessage+1))
@@ -134,7 +136,8 @@ func readReply(res *http.Response) ([]byte, error) {
 		return nil, err
 	}
 	if len(body) > prefixLength+protocol.MaxMessage {
-		return nil, &statusError{code: codeInternal, message: fmt.Sprintf("the response has more than %d bytes", protocol.MaxMessage)}
+		return nil,
+			&statusError{code: codeInternal, message: fmt.Sprintf("the response has more than %d bytes", protocol.MaxMessage)}
 	}
 	header := res.Trailer
 	if header.Get(statusHeader) == "" {

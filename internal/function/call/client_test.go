@@ -55,12 +55,18 @@ func TestErrorsOfCallsHaveCodes(t *testing.T) {
 		code   errcode.Code
 		text   string
 	}{
-		"status":         {functiontest.Serve(t, failing(functiontest.Status{Code: 3, Message: "50% of\nit"})), ErrFunctionCall, "InvalidArgument: 50% of\nit"},
+		"status": {
+			functiontest.Serve(t, failing(functiontest.Status{Code: 3, Message: "50% of\nit"})), ErrFunctionCall,
+			"InvalidArgument: 50% of\nit",
+		},
 		"unknown status": {functiontest.Serve(t, failing(functiontest.Status{Code: 99})), ErrFunctionCall, "code 99"},
-		"long message":   {functiontest.Serve(t, failing(errors.New(strings.Repeat("x", 8000)))), ErrFunctionCall, strings.Repeat("x", maxMessageText)},
-		"no service":     {functiontest.Serve(t, echo, "v2"), ErrFunctionCall, "Unimplemented: unknown service"},
-		"no HTTP/2":      {strings.TrimPrefix(other.URL, "http://"), ErrFunctionUnreachable, "without TLS"},
-		"nothing":        {strings.TrimPrefix(closed.URL, "http://"), ErrFunctionUnreachable, "connection refused"},
+		"long message": {
+			functiontest.Serve(t, failing(errors.New(strings.Repeat("x", 8000)))), ErrFunctionCall,
+			strings.Repeat("x", maxMessageText),
+		},
+		"no service": {functiontest.Serve(t, echo, "v2"), ErrFunctionCall, "Unimplemented: unknown service"},
+		"no HTTP/2":  {strings.TrimPrefix(other.URL, "http://"), ErrFunctionUnreachable, "without TLS"},
+		"nothing":    {strings.TrimPrefix(closed.URL, "http://"), ErrFunctionUnreachable, "connection refused"},
 	} {
 		_, err := newClient(t, c.target).Call(t.Context(), &protocol.Request{})
 		if !errors.Is(err, c.code) || !strings.HasSuffix(err.Error(), c.text) && !strings.Contains(err.Error(), c.text+":") {
@@ -91,7 +97,8 @@ func TestCallsEndWithTheirContext(t *testing.T) {
 
 func TestHostileRepliesAreRefused(t *testing.T) {
 	for name, body := range map[string]string{
-		"empty": "", "short": "\x00\x00", "wrong size": "\x00\x00\x00\x00\x09x", "compressed": "\x01\x00\x00\x00\x00", "two messages": "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00",
+		"empty": "", "short": "\x00\x00", "wrong size": "\x00\x00\x00\x00\x09x", "compressed": "\x01\x00\x00\x00\x00",
+		"two messages":               "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00",
 		"no message of the protocol": "\x00\x00\x00\x00\x01\xff",
 	} {
 		target := serveRaw(t, body, "0")
@@ -99,7 +106,8 @@ func TestHostileRepliesAreRefused(t *testing.T) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
-	if _, err := newClient(t, serveRaw(t, "\x00\x00\x00\x00\x00", "")).Call(t.Context(), &protocol.Request{}); !errors.Is(err, ErrFunctionCall) {
+	if _, err := newClient(t, serveRaw(t, "\x00\x00\x00\x00\x00", "")).
+		Call(t.Context(), &protocol.Request{}); !errors.Is(err, ErrFunctionCall) {
 		t.Errorf("no status: got %v", err)
 	}
 	endless := &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(zeros{}), Trailer: http.Header{}}

@@ -18,8 +18,10 @@ const (
 // statusName returns the name of a code of gRPC.
 func statusName(code int) string {
 	names := []string{
-		"OK", "Canceled", "Unknown", "InvalidArgument", "DeadlineExceeded", "NotFound", "AlreadyExists", "PermissionDenied", "ResourceExhausted",
-		"FailedPrecondition", "Aborted", "OutOfRange", "Unimplemented", "Internal", "Unavailable", "DataLoss", "Unauthenticated",
+		"OK", "Canceled", "Unknown", "InvalidArgument", "DeadlineExceeded", "NotFound", "AlreadyExists", "PermissionDenied",
+		"ResourceExhausted",
+		"FailedPrecondition", "Aborted", "OutOfRange", "Unimplemented", "Internal", "Unavailable", "DataLoss",
+		"Unauthenticated",
 	}
 	if code < 0 || code >= len(names) {
 		return fmt.Sprintf("code %d", code)

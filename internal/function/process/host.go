@@ -1,5 +1,5 @@
-// Package process runs the functions of packages as processes of this machine, with the program and the isolation of the
-// package runtimes of a local control plane.
+// Package process runs the functions of packages as processes of this machine, with the program and the isolation of
+// the package runtimes of a local control plane.
 package process
 
 import (
@@ -52,9 +52,11 @@ func New(dir string, images sandbox.Images, log *slog.Logger) (*Host, error) {
 // Close ends all functions.
 func (h *Host) Close() error { return h.supervisor.Close() }
 
-// Start starts the function in an image, and returns its address when it serves there. The function serves without TLS on the
-// loopback interface only. Name is a DNS subdomain.
-func (h *Host) Start(ctx context.Context, name string, origin fetch.Origin, digest oci.Digest) (address string, err error) {
+// Start starts the function in an image, and returns its address when it serves there. The function serves without TLS
+// on the loopback interface only. Name is a DNS subdomain.
+func (h *Host) Start(
+	ctx context.Context, name string, origin fetch.Origin, digest oci.Digest,
+) (address string, err error) {
 	if address, err = freeAddress(); err != nil {
 		return "", ErrFunctionStart.New(err, "cannot find a free port for the function %s", name)
 	}
@@ -92,7 +94,9 @@ func (h *Host) await(ctx context.Context, name, address string) error {
 		}
 		select {
 		case <-ctx.Done():
-			return ErrFunctionStart.New(h.reason(context.Cause(ctx).Error(), name), "the function %s does not serve at %s", name, address)
+			return ErrFunctionStart.New(
+				h.reason(context.Cause(ctx).Error(), name), "the function %s does not serve at %s", name, address,
+			)
 		case <-poll.C:
 		}
 	}

@@ -42,7 +42,8 @@ const functionPackage = "apiVersion: meta.pkg.crossplane.io/v1\nkind: Function\n
 func start(t *testing.T, name string, executable []byte) (string, error) {
 	t.Helper()
 	source := sourcetest.New(t, nil)
-	origin := fetch.Plain(publish.Program(t, cluster.Registry(t), "acme/"+name, "v0.1.0", []byte(functionPackage), executable))
+	origin := fetch.Plain(publish.Program(t, cluster.Registry(t), "acme/"+
+		name, "v0.1.0", []byte(functionPackage), executable))
 	digest, err := source.Resolve(t.Context(), origin, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -70,8 +71,8 @@ func (o one) Call(ctx context.Context, _ string, r *protocol.Request) (*protocol
 	return o.Client.Call(ctx, r)
 }
 
-// TestExampleComposesWithARealFunction renders the composite resource of the example with the program of the example, which
-// uses the public library for functions.
+// TestExampleComposesWithARealFunction renders the composite resource of the example with the program of the example,
+// which uses the public library for functions.
 func TestExampleComposesWithARealFunction(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiles a program")
@@ -101,18 +102,22 @@ func TestExampleComposesWithARealFunction(t *testing.T) {
 		t.Fatal(err)
 	}
 	xr := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "hello.xpkg.dev/v1alpha1", "kind": "XWelcome", "metadata": map[string]any{"name": "visitors"}, "spec": map[string]any{"guest": "world"},
+		"apiVersion": "hello.xpkg.dev/v1alpha1", "kind": "XWelcome", "metadata": map[string]any{"name": "visitors"},
+		"spec": map[string]any{"guest": "world"},
 	}}
 	out, err := composition.Render(t.Context(), one{client}, composition.Input{Composite: xr, Composition: c})
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := map[string]any{"name": "world"}
-	if len(out.Composed) != 1 || out.Composed[0].GetKind() != "Greeting" || cmp.Diff(want, out.Composed[0].Object["spec"]) != "" {
+	if len(out.Composed) != 1 || out.Composed[0].GetKind() != "Greeting" ||
+		cmp.Diff(want, out.Composed[0].Object["spec"]) != "" {
 		t.Errorf("got %v", out.Composed)
 	}
 	xr.Object["spec"] = map[string]any{}
-	if _, err := composition.Render(t.Context(), one{client}, composition.Input{Composite: xr, Composition: c}); !errors.Is(err, composition.ErrFatalResult) {
+	if _, err := composition.Render(t.Context(), one{client}, composition.Input{
+		Composite: xr, Composition: c,
+	}); !errors.Is(err, composition.ErrFatalResult) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -32,15 +32,17 @@ func UnmarshalRequest(raw []byte) (*Request, error) {
 // MarshalResponse returns the encoding of a response.
 func MarshalResponse(r *Response) ([]byte, error) { return marshal("RunFunctionResponse", r) }
 
-// UnmarshalResponse returns the response of an encoding. It fails for a message that is too large or too deep, and for numbers
-// that no JSON has, such as infinity.
+// UnmarshalResponse returns the response of an encoding. It fails for a message that is too large or too deep, and for
+// numbers that no JSON has, such as infinity.
 func UnmarshalResponse(raw []byte) (*Response, error) {
 	out := &Response{}
 	if err := unmarshal("RunFunctionResponse", raw, out); err != nil {
 		return nil, err
 	}
 	if out.Desired != nil && len(out.Desired.Resources) > maxResources {
-		return nil, fmt.Errorf("the response has %d desired resources, and at most %d are allowed", len(out.Desired.Resources), maxResources)
+		return nil, fmt.Errorf(
+			"the response has %d desired resources, and at most %d are allowed", len(out.Desired.Resources), maxResources,
+		)
 	}
 	return out, nil
 }

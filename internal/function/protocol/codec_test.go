@@ -14,7 +14,10 @@ import (
 // TestMessagesHaveTheEncodingOfTheProtocol compares an encoding with one that is written field by field.
 func TestMessagesHaveTheEncodingOfTheProtocol(t *testing.T) {
 	got, err := MarshalRequest(&Request{
-		Meta: &RequestMeta{Tag: "t", Capabilities: []Capability{1, 5}}, Desired: &State{Resources: map[string]Resource{"boat": {Ready: ReadyTrue, Resource: map[string]any{"kind": "Boat"}}}},
+		Meta: &RequestMeta{Tag: "t", Capabilities: []Capability{1, 5}},
+		Desired: &State{Resources: map[string]Resource{"boat": {Ready: ReadyTrue, Resource: map[string]any{
+			"kind": "Boat",
+		}}}},
 		RequiredResources: map[string]Resources{"none": {}}, RequiredSchemas: map[string]Schema{"none": {}},
 	})
 	if err != nil {
@@ -36,14 +39,23 @@ func TestMessagesHaveTheEncodingOfTheProtocol(t *testing.T) {
 
 func TestResponsesKeepEveryField(t *testing.T) {
 	want := &Response{
-		Meta:    &ResponseMeta{Tag: "t", TTL: "60s"},
-		Desired: &State{Composite: &Resource{Resource: map[string]any{"status": map[string]any{"n": 3.0, "l": []any{true, nil, "x"}}}, ConnectionDetails: map[string][]byte{"k": {0, 1}}}},
-		Results: []Result{{Severity: SeverityWarning, Message: "m", Reason: "R", Target: TargetCompositeAndClaim}, {Severity: 9}},
-		Context: map[string]any{}, Conditions: []Condition{{Type: "T", Status: ConditionFalse, Reason: "R", Message: "m", Target: TargetComposite}},
+		Meta: &ResponseMeta{Tag: "t", TTL: "60s"},
+		Desired: &State{Composite: &Resource{
+			Resource:          map[string]any{"status": map[string]any{"n": 3.0, "l": []any{true, nil, "x"}}},
+			ConnectionDetails: map[string][]byte{"k": {0, 1}},
+		}},
+		Results: []Result{{Severity: SeverityWarning, Message: "m", Reason: "R", Target: TargetCompositeAndClaim}, {
+			Severity: 9,
+		}},
+		Context:    map[string]any{},
+		Conditions: []Condition{{Type: "T", Status: ConditionFalse, Reason: "R", Message: "m", Target: TargetComposite}},
 		Requirements: &Requirements{
-			Schemas:        map[string]SchemaSelector{"s": {APIVersion: "v1", Kind: "Secret"}},
-			Resources:      map[string]Selector{"a": {APIVersion: "v1", Kind: "Secret", Namespace: "n", MatchName: "x"}},
-			ExtraResources: map[string]Selector{"b": {APIVersion: "v1", Kind: "Secret", MatchLabels: &MatchLabels{Labels: map[string]string{"k": "v"}}}, "all": {Kind: "Secret", MatchLabels: &MatchLabels{}}},
+			Schemas:   map[string]SchemaSelector{"s": {APIVersion: "v1", Kind: "Secret"}},
+			Resources: map[string]Selector{"a": {APIVersion: "v1", Kind: "Secret", Namespace: "n", MatchName: "x"}},
+			ExtraResources: map[string]Selector{
+				"b":   {APIVersion: "v1", Kind: "Secret", MatchLabels: &MatchLabels{Labels: map[string]string{"k": "v"}}},
+				"all": {Kind: "Secret", MatchLabels: &MatchLabels{}},
+			},
 		},
 	}
 	raw, err := MarshalResponse(want)
@@ -60,7 +72,12 @@ func TestResponsesKeepEveryField(t *testing.T) {
 }
 
 func TestRequestsKeepSchemas(t *testing.T) {
-	want := map[string]Schema{"s": {OpenAPIV3: map[string]any{"type": "object", "properties": map[string]any{"n": map[string]any{"minimum": 1.0}}}}, "none": {}}
+	want := map[string]Schema{
+		"s": {OpenAPIV3: map[string]any{"type": "object", "properties": map[string]any{"n": map[string]any{
+			"minimum": 1.0,
+		}}}},
+		"none": {},
+	}
 	raw, err := MarshalRequest(&Request{RequiredSchemas: want, Meta: &RequestMeta{Capabilities: Capabilities()}})
 	if err != nil {
 		t.Fatal(err)
@@ -111,7 +128,9 @@ func TestHostileResponsesAreRefused(t *testing.T) {
 	field := func(number protowire.Number, s []byte) []byte {
 		return protowire.AppendBytes(protowire.AppendTag(nil, number, protowire.BytesType), s)
 	}
-	number := field(1, append(field(1, []byte("n")), field(2, protowire.AppendFixed64(protowire.AppendTag(nil, 2, protowire.Fixed64Type), math.Float64bits(math.Inf(1))))...))
+	number := field(1, append(field(1, []byte("n")), field(
+		2, protowire.AppendFixed64(protowire.AppendTag(nil, 2, protowire.Fixed64Type), math.Float64bits(math.Inf(1))),
+	)...))
 	var nested []byte
 	for range 5000 {
 		nested = field(2, field(6, field(1, nested)))
@@ -126,8 +145,9 @@ func TestHostileResponsesAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, raw := range map[string][]byte{
-		"no message": {0xff}, "infinity": field(4, number), "too large": make([]byte, MaxMessage+1), "invalid UTF-8": field(3, field(2, []byte{0xff})),
-		"too deep": field(4, field(1, append(field(1, []byte("n")), nested...))), "too many resources": tooMany,
+		"no message": {0xff}, "infinity": field(4, number), "too large": make([]byte, MaxMessage+1),
+		"invalid UTF-8": field(3, field(2, []byte{0xff})),
+		"too deep":      field(4, field(1, append(field(1, []byte("n")), nested...))), "too many resources": tooMany,
 		"an entry with keys of two types": field(4, field(1, twoKeys)),
 	} {
 		if got, err := UnmarshalResponse(raw); err == nil || got != nil {
@@ -141,7 +161,10 @@ func TestHostileResponsesAreRefused(t *testing.T) {
 
 // FuzzResponse reads responses of a hostile function.
 func FuzzResponse(f *testing.F) {
-	raw, err := MarshalResponse(&Response{Desired: &State{Resources: map[string]Resource{"a": {Resource: map[string]any{"kind": "Boat"}}}}, Context: map[string]any{"k": 1.0}})
+	raw, err := MarshalResponse(&Response{
+		Desired: &State{Resources: map[string]Resource{"a": {Resource: map[string]any{"kind": "Boat"}}}},
+		Context: map[string]any{"k": 1.0},
+	})
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -39,12 +39,17 @@ type field struct {
 func messages() map[string][]field {
 	return map[string][]field{
 		"RunFunctionRequest": {
-			{name: "meta", number: 1, kind: "RequestMeta"}, {name: "observed", number: 2, kind: "State"}, {name: "desired", number: 3, kind: "State"},
+			{name: "meta", number: 1, kind: "RequestMeta"}, {name: "observed", number: 2, kind: "State"},
+			{name: "desired", number: 3, kind: "State"},
 			{name: "input", number: 4, kind: structType}, {name: "context", number: 5, kind: structType},
-			{name: "extra_resources", number: 6, kind: "Resources", mapped: true}, {name: "credentials", number: 7, kind: "Credentials", mapped: true},
-			{name: "required_resources", number: 8, kind: "Resources", mapped: true}, {name: "required_schemas", number: 9, kind: "Schema", mapped: true},
+			{name: "extra_resources", number: 6, kind: "Resources", mapped: true},
+			{name: "credentials", number: 7, kind: "Credentials", mapped: true},
+			{name: "required_resources", number: 8, kind: "Resources", mapped: true},
+			{name: "required_schemas", number: 9, kind: "Schema", mapped: true},
 		},
-		"RequestMeta":    {{name: "tag", number: 1, kind: stringType}, {name: "capabilities", number: 2, kind: enumType, repeated: true}},
+		"RequestMeta": {{name: "tag", number: 1, kind: stringType}, {
+			name: "capabilities", number: 2, kind: enumType, repeated: true,
+		}},
 		"Schema":         {{name: "openapi_v3", number: 1, kind: structType}},
 		"Credentials":    {{name: "credential_data", number: 1, kind: "CredentialData"}},
 		"CredentialData": {{name: "data", number: 1, kind: bytesType, mapped: true}},
@@ -52,27 +57,35 @@ func messages() map[string][]field {
 		"RunFunctionResponse": {
 			{name: "meta", number: 1, kind: "ResponseMeta"}, {name: "desired", number: 2, kind: "State"},
 			{name: "results", number: 3, kind: "Result", repeated: true}, {name: "context", number: 4, kind: structType},
-			{name: "requirements", number: 5, kind: "Requirements"}, {name: "conditions", number: 6, kind: "Condition", repeated: true},
+			{name: "requirements", number: 5, kind: "Requirements"},
+			{name: "conditions", number: 6, kind: "Condition", repeated: true},
 		},
 		"ResponseMeta": {{name: "tag", number: 1, kind: stringType}, {name: "ttl", number: 2, kind: durationType}},
-		"State":        {{name: "composite", number: 1, kind: "Resource"}, {name: "resources", number: 2, kind: "Resource", mapped: true}},
+		"State": {{name: "composite", number: 1, kind: "Resource"}, {
+			name: "resources", number: 2, kind: "Resource", mapped: true,
+		}},
 		"Resource": {
-			{name: "resource", number: 1, kind: structType}, {name: "connection_details", number: 2, kind: bytesType, mapped: true}, {name: "ready", number: 3, kind: enumType},
+			{name: "resource", number: 1, kind: structType},
+			{name: "connection_details", number: 2, kind: bytesType, mapped: true}, {name: "ready", number: 3, kind: enumType},
 		},
 		"Result": {
-			{name: "severity", number: 1, kind: enumType}, {name: "message", number: 2, kind: stringType}, {name: "reason", number: 3, kind: stringType}, {name: "target", number: 4, kind: enumType},
+			{name: "severity", number: 1, kind: enumType}, {name: "message", number: 2, kind: stringType},
+			{name: "reason", number: 3, kind: stringType}, {name: "target", number: 4, kind: enumType},
 		},
 		"Condition": {
-			{name: "type", number: 1, kind: stringType}, {name: "status", number: 2, kind: enumType}, {name: "reason", number: 3, kind: stringType},
+			{name: "type", number: 1, kind: stringType}, {name: "status", number: 2, kind: enumType},
+			{name: "reason", number: 3, kind: stringType},
 			{name: "message", number: 4, kind: stringType}, {name: "target", number: 5, kind: enumType},
 		},
 		"Requirements": {
-			{name: "extra_resources", number: 1, kind: "ResourceSelector", mapped: true}, {name: "resources", number: 2, kind: "ResourceSelector", mapped: true},
+			{name: "extra_resources", number: 1, kind: "ResourceSelector", mapped: true},
+			{name: "resources", number: 2, kind: "ResourceSelector", mapped: true},
 			{name: "schemas", number: 3, kind: "SchemaSelector", mapped: true},
 		},
 		"SchemaSelector": {{name: "api_version", number: 1, kind: stringType}, {name: "kind", number: 2, kind: stringType}},
 		"ResourceSelector": {
-			{name: "api_version", number: 1, kind: stringType}, {name: "kind", number: 2, kind: stringType}, {name: "match_name", number: 3, kind: stringType},
+			{name: "api_version", number: 1, kind: stringType}, {name: "kind", number: 2, kind: stringType},
+			{name: "match_name", number: 3, kind: stringType},
 			{name: "match_labels", number: 4, kind: "MatchLabels"}, {name: "namespace", number: 5, kind: stringType},
 		},
 		"MatchLabels": {{name: "labels", number: 1, kind: stringType, mapped: true}},
@@ -118,7 +131,9 @@ func mapEntry(name, kind string) *descriptorpb.DescriptorProto {
 	const label = descriptorpb.FieldDescriptorProto_LABEL_OPTIONAL
 	return &descriptorpb.DescriptorProto{
 		Name: proto.String(name), Options: &descriptorpb.MessageOptions{MapEntry: proto.Bool(true)},
-		Field: []*descriptorpb.FieldDescriptorProto{fieldDescriptor("key", 1, stringType, label), fieldDescriptor("value", 2, kind, label)},
+		Field: []*descriptorpb.FieldDescriptorProto{
+			fieldDescriptor("key", 1, stringType, label), fieldDescriptor("value", 2, kind, label),
+		},
 	}
 }
 
@@ -131,7 +146,9 @@ func entryName(name string) string {
 	return out.String() + "Entry"
 }
 
-func fieldDescriptor(name string, number int32, kind string, label descriptorpb.FieldDescriptorProto_Label) *descriptorpb.FieldDescriptorProto {
+func fieldDescriptor(
+	name string, number int32, kind string, label descriptorpb.FieldDescriptorProto_Label,
+) *descriptorpb.FieldDescriptorProto {
 	out := &descriptorpb.FieldDescriptorProto{Name: proto.String(name), Number: proto.Int32(number), Label: label.Enum()}
 	switch kind {
 	case stringType:

@@ -1,8 +1,8 @@
 // Package protocol implements the messages of the function protocol of Crossplane, version v1: RunFunctionRequest and
 // RunFunctionResponse. Version v1beta1 has the same encoding.
 //
-// The messages are plain structs, which are converted through the descriptor in this package. Generated code would register
-// its types at the start of every command.
+// The messages are plain structs, which are converted through the descriptor in this package. Generated code would
+// register its types at the start of every command.
 package protocol
 
 import "time"
@@ -21,7 +21,8 @@ type Request struct {
 	// meets.
 	RequiredResources map[string]Resources   `json:"requiredResources,omitempty"`
 	Credentials       map[string]Credentials `json:"credentials,omitempty"`
-	// RequiredSchemas are the schemas that requirements select. A name without a schema is a requirement that no kind meets.
+	// RequiredSchemas are the schemas that requirements select. A name without a schema is a requirement that no kind
+	// meets.
 	RequiredSchemas map[string]Schema `json:"requiredSchemas,omitempty"`
 }
 
@@ -36,8 +37,8 @@ type RequestMeta struct {
 // Capability is a feature of the protocol that a caller supports.
 type Capability int32
 
-// Capabilities returns all capabilities, which this package supports: that capabilities are sent, and then required resources,
-// credentials, conditions and required schemas.
+// Capabilities returns all capabilities, which this package supports: that capabilities are sent, and then required
+// resources, credentials, conditions and required schemas.
 func Capabilities() []Capability { return []Capability{1, 2, 3, 4, 5} }
 
 // Schema is the OpenAPI schema, version 3, of a kind.
@@ -185,8 +186,8 @@ func (s ConditionStatus) String() string {
 	return "Unknown"
 }
 
-// Requirements select resources and schemas that a function requires, by names that the function chooses. A function is called
-// again with them until its requirements do not change.
+// Requirements select resources and schemas that a function requires, by names that the function chooses. A function is
+// called again with them until its requirements do not change.
 type Requirements struct {
 	// ExtraResources is the former field for Resources.
 	ExtraResources map[string]Selector `json:"extraResources,omitempty"`

@@ -27,8 +27,8 @@ type content struct {
 	err error
 }
 
-// readContents reads the packages of the Providers that do not run yet, and records the problems that the manager would have with
-// them: at this point, the former package manager still runs.
+// readContents reads the packages of the Providers that do not run yet, and records the problems that the manager would
+// have with them: at this point, the former package manager still runs.
 func (m *Migration) readContents(ctx context.Context, s *snapshot) {
 	if m.Content == nil {
 		return
@@ -59,8 +59,8 @@ func (m *Migration) readContents(ctx context.Context, s *snapshot) {
 // isRunning reports whether the manager runs a Provider, which is then not moved any more.
 func isRunning(p *v1.Provider) bool { return p != nil && p.Annotations[annotationMoving] == "" }
 
-// problems returns the reasons why the package cannot replace the installation of an install object. A package that only this
-// machine cannot read is none.
+// problems returns the reasons why the package cannot replace the installation of an install object. A package that
+// only this machine cannot read is none.
 func (c *content) problems(in *install) []migration.Finding {
 	if c.err != nil {
 		class := errcode.From(c.err).Code.Class
@@ -68,8 +68,10 @@ func (c *content) problems(in *install) []migration.Finding {
 			return nil
 		}
 		return []migration.Finding{{
-			Problem: fmt.Sprintf("%s has the package %s, which cannot be installed: %s", in.describe(), in.reference, errcode.From(c.err).What),
-			Remedy:  "push the package, or name another one in the file of --replace",
+			Problem: fmt.Sprintf(
+				"%s has the package %s, which cannot be installed: %s", in.describe(), in.reference, errcode.From(c.err).What,
+			),
+			Remedy: "push the package, or name another one in the file of --replace",
 		}}
 	}
 	var out []migration.Finding
@@ -77,16 +79,19 @@ func (c *content) problems(in *install) []migration.Finding {
 	for _, crd := range in.crds {
 		if !slices.Contains(defined, crd.Name) {
 			out = append(out, migration.Finding{
-				Problem: fmt.Sprintf("%s has the CRD %s, which the package %s does not contain", in.describe(), crd.Name, in.reference),
-				Remedy:  "name a package with the CRD in the file of --replace",
+				Problem: fmt.Sprintf(
+					"%s has the CRD %s, which the package %s does not contain", in.describe(), crd.Name, in.reference,
+				),
+				Remedy: "name a package with the CRD in the file of --replace",
 			})
 		}
 	}
 	return out
 }
 
-// refused returns a problem for each CRD that the Provider of a package could not take over, even with the consent of a user: its
-// controller would be stopped, and never run again. CRDs that the package of another Provider contains are in the result of shared.
+// refused returns a problem for each CRD that the Provider of a package could not take over, even with the consent of a
+// user: its controller would be stopped, and never run again. CRDs that the package of another Provider contains are in
+// the result of shared.
 func (s *snapshot) refused(c *content) []migration.Finding {
 	var out []migration.Finding
 	for _, r := range c.refusals {
@@ -101,14 +106,16 @@ func (s *snapshot) refused(c *content) []migration.Finding {
 			remedy = strings.ToLower(fix[:1]) + fix[1:] + ", or " + remedy
 		}
 		out = append(out, migration.Finding{
-			Problem: fmt.Sprintf("%s has the package %s, which the manager would refuse: %s", c.of.describe(), c.of.reference, r.Reason), Remedy: remedy,
+			Problem: fmt.Sprintf(
+				"%s has the package %s, which the manager would refuse: %s", c.of.describe(), c.of.reference, r.Reason,
+			), Remedy: remedy,
 		})
 	}
 	return out
 }
 
-// shared returns a problem for each CRD in the packages of two Providers, except for CRDs that the records of both list: these are
-// reported without the packages.
+// shared returns a problem for each CRD in the packages of two Providers, except for CRDs that the records of both
+// list: these are reported without the packages.
 func (s *snapshot) shared() []migration.Finding {
 	var out []migration.Finding
 	first := map[string]*content{}
@@ -126,8 +133,11 @@ func (s *snapshot) shared() []migration.Finding {
 				continue
 			}
 			out = append(out, migration.Finding{
-				Problem: fmt.Sprintf("the packages %s of %s and %s of %s both contain the CRD %s", other.of.reference, other.of.describe(), c.of.reference, c.of.describe(), name),
-				Remedy:  "delete one of the objects, or name a package without the CRD in the file of --replace",
+				Problem: fmt.Sprintf(
+					"the packages %s of %s and %s of %s both contain the CRD %s", other.of.reference, other.of.describe(),
+					c.of.reference, c.of.describe(), name,
+				),
+				Remedy: "delete one of the objects, or name a package without the CRD in the file of --replace",
 			})
 		}
 	}
@@ -137,7 +147,8 @@ func (s *snapshot) shared() []migration.Finding {
 // records reports whether a record of an install object with a Provider lists a CRD of the cluster.
 func (s *snapshot) records(provider, crd string) bool {
 	return slices.ContainsFunc(s.installs, func(in *install) bool {
-		return in.provider == provider && slices.ContainsFunc(in.crds, func(d *apiextensionsv1.CustomResourceDefinition) bool { return d.Name == crd })
+		return in.provider == provider &&
+			slices.ContainsFunc(in.crds, func(d *apiextensionsv1.CustomResourceDefinition) bool { return d.Name == crd })
 	})
 }
 

@@ -28,12 +28,20 @@ func (m *Migration) checkRuntime(ctx context.Context, s *snapshot, in *install) 
 		if in.spec.ServiceAccount == nil || len(in.spec.ServiceAccount.Annotations) == 0 || in.provider == "" {
 			return nil
 		}
-		config, err := m.metadata(ctx, v1beta1.GroupVersion.WithKind(v1beta1.DeploymentRuntimeConfigKind), client.ObjectKey{Name: in.provider})
+		config, err := m.metadata(ctx, v1beta1.GroupVersion.WithKind(v1beta1.DeploymentRuntimeConfigKind), client.ObjectKey{
+			Name: in.provider,
+		})
 		if err == nil && config != nil && config.Annotations[state.AnnotationInstalledBy] != in.installedBy() {
-			annotate := fmt.Sprintf("kubectl annotate deploymentruntimeconfigs.%s %s %s=%s", v1beta1.GroupVersion.Group, in.provider, state.AnnotationInstalledBy, in.installedBy())
+			annotate := fmt.Sprintf(
+				"kubectl annotate deploymentruntimeconfigs.%s %s %s=%s", v1beta1.GroupVersion.Group, in.provider,
+				state.AnnotationInstalledBy, in.installedBy(),
+			)
 			s.report(&migration.Finding{
 				Problem: fmt.Sprintf("%s needs the DeploymentRuntimeConfig %s, which exists", in.describe(), in.provider),
-				Remedy:  fmt.Sprintf("run `%s`, and the manager replaces its ServiceAccount, or create it again with another name and delete it", annotate),
+				Remedy: fmt.Sprintf(
+					"run `%s`, and the manager replaces its ServiceAccount, or create it again with another name and delete it",
+					annotate,
+				),
 			})
 		}
 		return err
@@ -47,7 +55,8 @@ func (m *Migration) checkRuntime(ctx context.Context, s *snapshot, in *install) 
 	}{
 		{corev1.SchemeGroupVersion.WithKind("ServiceAccount"), "serviceaccounts", in.name},
 		{rbacv1.SchemeGroupVersion.WithKind("Role"), "roles." + rbacv1.GroupName, controllers.RoleName(in.name)},
-		{rbacv1.SchemeGroupVersion.WithKind("RoleBinding"), "rolebindings." + rbacv1.GroupName, controllers.RoleName(in.name)},
+		{rbacv1.SchemeGroupVersion.WithKind("RoleBinding"), "rolebindings." +
+			rbacv1.GroupName, controllers.RoleName(in.name)},
 	} {
 		live, err := m.metadata(ctx, o.kind, client.ObjectKey{Namespace: in.namespace, Name: o.name})
 		if err != nil {
@@ -60,7 +69,8 @@ func (m *Migration) checkRuntime(ctx context.Context, s *snapshot, in *install) 
 	return nil
 }
 
-// checkManifests reports the objects of users, and the CRDs of another package manager, with the names of objects of the manager.
+// checkManifests reports the objects of users, and the CRDs of another package manager, with the names of objects of
+// the manager.
 func (m *Migration) checkManifests(ctx context.Context, s *snapshot, manifests []bootstrap.Object) error {
 	for _, want := range manifests {
 		kind, key := want.GetObjectKind().GroupVersionKind(), client.ObjectKeyFromObject(want)
@@ -78,7 +88,9 @@ func (m *Migration) checkManifests(ctx context.Context, s *snapshot, manifests [
 		case isCRD && live.Annotations[plan.ContentDigestAnnotation] == "":
 			s.report(&migration.Finding{
 				Problem: fmt.Sprintf("the CRD %s belongs to another package manager", described),
-				Remedy:  fmt.Sprintf("move its packages with `xpkg migrate from-core`, or run `kubectl delete crd %s` if it has no objects", described),
+				Remedy: fmt.Sprintf(
+					"move its packages with `xpkg migrate from-core`, or run `kubectl delete crd %s` if it has no objects", described,
+				),
 			})
 		case !isCRD && live.Labels[labelName] != name:
 			label := fmt.Sprintf("kubectl label --overwrite %s %s %s=%s", strings.ToLower(kind.Kind), key.Name, labelName, name)
@@ -87,7 +99,9 @@ func (m *Migration) checkManifests(ctx context.Context, s *snapshot, manifests [
 			}
 			s.report(&migration.Finding{
 				Problem: fmt.Sprintf("the manager needs the name of the %s %s, which it does not own", kind.Kind, described),
-				Remedy:  fmt.Sprintf("if it belongs to the manager, run `%s`; otherwise create it again with another name, and delete it", label),
+				Remedy: fmt.Sprintf(
+					"if it belongs to the manager, run `%s`; otherwise create it again with another name, and delete it", label,
+				),
 			})
 		}
 	}
@@ -107,7 +121,9 @@ func (m *Migration) refuseManifests(ctx context.Context, manifests []bootstrap.O
 const labelName = "app.kubernetes.io/name"
 
 // metadata returns the metadata of an object, or nil if it does not exist.
-func (m *Migration) metadata(ctx context.Context, kind schema.GroupVersionKind, key client.ObjectKey) (*metav1.PartialObjectMetadata, error) {
+func (m *Migration) metadata(
+	ctx context.Context, kind schema.GroupVersionKind, key client.ObjectKey,
+) (*metav1.PartialObjectMetadata, error) {
 	o := &metav1.PartialObjectMetadata{}
 	o.SetGroupVersionKind(kind)
 	err := m.Client.Get(ctx, key, o)
@@ -120,7 +136,8 @@ func (m *Migration) metadata(ctx context.Context, kind schema.GroupVersionKind, 
 	return nil, fmt.Errorf("read %s %s: %w", kind.Kind, key.Name, err)
 }
 
-// sharedProvider returns the name of the Provider for the PackageInstalls of a repository: the first one that no other package has.
+// sharedProvider returns the name of the Provider for the PackageInstalls of a repository: the first one that no other
+// package has.
 func (s *snapshot) sharedProvider(ref oci.Reference) string {
 	names := controllers.SharedProviderNames(ref)
 	for _, name := range names {
@@ -128,15 +145,17 @@ func (s *snapshot) sharedProvider(ref oci.Reference) string {
 		if p != nil && !oci.SameRepository(p.Spec.Package, ref.Name()) {
 			continue
 		}
-		if !slices.ContainsFunc(s.installs, func(in *install) bool { return in.provider == name && !in.reference.SameRepository(ref) }) {
+		if !slices.ContainsFunc(
+			s.installs, func(in *install) bool { return in.provider == name && !in.reference.SameRepository(ref) },
+		) {
 			return name
 		}
 	}
 	return names[0] // The conflict is reported.
 }
 
-// replacement returns the replacement of the package of an install object, and the text that it replaces: the package or the CRD
-// as the object names it, or the reference in a plan.
+// replacement returns the replacement of the package of an install object, and the text that it replaces: the package
+// or the CRD as the object names it, or the reference in a plan.
 func (m *Migration) replacement(in *install) (from, to string) {
 	names := []string{in.spec.Package, in.spec.CRD}
 	if in.spec.Package != "" {
@@ -152,7 +171,8 @@ func (m *Migration) replacement(in *install) (from, to string) {
 	return "", ""
 }
 
-// unusedReplacements returns a problem for each replacement that applies to no install object, and that no object has already.
+// unusedReplacements returns a problem for each replacement that applies to no install object, and that no object has
+// already.
 func (m *Migration) unusedReplacements(s *snapshot) []migration.Finding {
 	var out []migration.Finding
 	for _, from := range slices.Sorted(maps.Keys(m.Replacements)) {
@@ -179,7 +199,8 @@ func (s *snapshot) findings() []migration.Finding {
 			other := byCRD[crd.Name]
 			if other != nil && other.provider != in.provider {
 				out = append(out, migration.Finding{
-					Problem: fmt.Sprintf("%s and %s both have the CRD %s", other.describe(), in.describe(), crd.Name), Remedy: "delete one of them",
+					Problem: fmt.Sprintf("%s and %s both have the CRD %s", other.describe(), in.describe(), crd.Name),
+					Remedy:  "delete one of them",
 				})
 			}
 			byCRD[crd.Name] = in
@@ -187,15 +208,17 @@ func (s *snapshot) findings() []migration.Finding {
 		other := byProvider[in.provider]
 		if other != nil && other.reference != in.reference {
 			out = append(out, migration.Finding{
-				Problem: fmt.Sprintf("%s and %s have different versions of one package", other.describe(), in.describe()), Remedy: "use the same version in all namespaces",
+				Problem: fmt.Sprintf("%s and %s have different versions of one package", other.describe(), in.describe()),
+				Remedy:  "use the same version in all namespaces",
 			})
 		}
 		byProvider[in.provider] = in
 	}
 	if len(s.installs) == 0 && len(s.managers) == 0 && !s.converted {
 		out = append(out, migration.Finding{
-			Problem: "the cluster has neither install objects nor a package manager of the first generation in the namespace " + s.namespace,
-			Remedy:  "name the namespace with --namespace",
+			Problem: "the cluster has neither install objects nor a package manager of the first generation in the namespace " +
+				s.namespace,
+			Remedy: "name the namespace with --namespace",
 		})
 	}
 	return out

@@ -1,6 +1,6 @@
 // Package firstgeneration moves a cluster from a package manager of the first generation, such as the one of Crossplane
-// v0.12, to the manager of xpkg. The install objects stay, or become those of packages.crossplane.io, and a Provider takes
-// over the CRDs of each package. No custom resource is read or written.
+// v0.12, to the manager of xpkg. The install objects stay, or become those of packages.crossplane.io, and a Provider
+// takes over the CRDs of each package. No custom resource is read or written.
 package firstgeneration
 
 import (
@@ -71,7 +71,9 @@ func (m *Migration) Plan(ctx context.Context) (*migration.Plan, error) {
 	if err := migration.Refuse(s.findings()); err != nil {
 		return nil, err
 	}
-	steps := []*migration.Step{m.managersStep(s), m.controllersStep(s), m.apiStep(s, manifests), m.installsStep(s), m.definitionsStep(s)}
+	steps := []*migration.Step{
+		m.managersStep(s), m.controllersStep(s), m.apiStep(s, manifests), m.installsStep(s), m.definitionsStep(s),
+	}
 	if !m.WithoutManager {
 		steps = append(steps, m.startStep(s, manifests))
 	}
@@ -79,7 +81,9 @@ func (m *Migration) Plan(ctx context.Context) (*migration.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &migration.Plan{Steps: append(steps, m.activationStep(s), remains), Notes: append(m.notes(s), m.unrecorded(s)...)}, nil
+	return &migration.Plan{
+		Steps: append(steps, m.activationStep(s), remains), Notes: append(m.notes(s), m.unrecorded(s)...),
+	}, nil
 }
 
 // maxStacks limits the Stacks in a note.
@@ -89,18 +93,24 @@ const maxStacks = 10
 func (m *Migration) notes(s *snapshot) []string {
 	var out []string
 	if m.WithoutManager {
-		out = append(out, "Start the manager again, such as with `xpkg up`: it serves packages.crossplane.io in a cluster that has been moved.")
+		out = append(
+			out,
+			"Start the manager again, such as with `xpkg up`: it serves packages.crossplane.io in a cluster that has been moved.",
+		)
 	}
 	if names := s.otherNamespaces(); len(names) > 0 {
-		out = append(out, fmt.Sprintf("The users of %s can install packages for the whole cluster: ClusterPackageInstalls are there. To end this, move these objects to %s and remove --cluster-install-namespace.",
-			strings.Join(names, ", "), s.namespace))
+		out = append(out,
+			fmt.Sprintf("The users of %s can install packages for the whole cluster: ClusterPackageInstalls are there. To end this, move these objects to %s and remove --cluster-install-namespace.",
+				strings.Join(names, ", "), s.namespace))
 	}
 	if n := len(s.installs); n > 0 {
-		out = append(out, wording.Count(n, "installation")+" of packages.crossplane.io go on. `xpkg convert` makes packages of today from their images, and the file of --replace names them for this command.")
+		out = append(out, wording.Count(n, "installation")+
+			" of packages.crossplane.io go on. `xpkg convert` makes packages of today from their images, and the file of --replace names them for this command.")
 	}
 	if n := len(s.stacks); n > 0 {
-		out = append(out, fmt.Sprintf("%s without an install object will not be moved, and nothing maintains the controllers: %s. For each, create a Package of %s with its spec, and delete the Stack with its Deployment.",
-			wording.Count(n, "Stack"), wording.Few(s.stacks, maxStacks, ", "), packagesv1alpha1.Group))
+		out = append(out,
+			fmt.Sprintf("%s without an install object will not be moved, and nothing maintains the controllers: %s. For each, create a Package of %s with its spec, and delete the Stack with its Deployment.",
+				wording.Count(n, "Stack"), wording.Few(s.stacks, maxStacks, ", "), packagesv1alpha1.Group))
 	}
 	return append(out, "The roles with which the former package manager let users write custom resources stay.")
 }

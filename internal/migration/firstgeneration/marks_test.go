@@ -22,11 +22,14 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
-// The marks of former package managers and of the manager tell whose a record is. Nothing else does, such as its name or its content.
+// The marks of former package managers and of the manager tell whose a record is. Nothing else does, such as its name
+// or its content.
 func TestRecordIsRecognizedByItsMarks(t *testing.T) {
 	long := strings.Repeat("x", 70)
 	owner := func(group, kind, name string, controls bool) []metav1.OwnerReference {
-		return []metav1.OwnerReference{{APIVersion: group + "/v1alpha1", Kind: kind, Name: name, UID: "o", Controller: new(controls)}}
+		return []metav1.OwnerReference{{
+			APIVersion: group + "/v1alpha1", Kind: kind, Name: name, UID: "o", Controller: new(controls),
+		}}
 	}
 	labels := func(kind, namespace, name string) map[string]string {
 		return map[string]string{labelParentKind: kind, labelParentNamespace: namespace, labelParentName: name}
@@ -36,29 +39,61 @@ func TestRecordIsRecognizedByItsMarks(t *testing.T) {
 		record  metav1.ObjectMeta
 		own     bool
 	}{
-		"none":                              {"", metav1.ObjectMeta{UID: "other"}, false},
-		"labels of a user":                  {"", metav1.ObjectMeta{Labels: map[string]string{"app": "mine"}}, false},
-		"owner":                             {"", metav1.ObjectMeta{OwnerReferences: owner(packagesv1alpha1.EarlierGroup, "StackInstall", "mine", false)}, true},
-		"owner of today":                    {"", metav1.ObjectMeta{OwnerReferences: owner(packagesv1alpha1.Group, "PackageInstall", "mine", true)}, true},
-		"StackDefinition":                   {"", metav1.ObjectMeta{OwnerReferences: owner(packagesv1alpha1.Group, "StackDefinition", "mine", true)}, true},
-		"owner with another name":           {"", metav1.ObjectMeta{OwnerReferences: owner(packagesv1alpha1.EarlierGroup, "StackInstall", "other", false)}, false},
-		"owner of the other kind":           {"", metav1.ObjectMeta{OwnerReferences: owner(packagesv1alpha1.Group, "ClusterPackageInstall", "mine", true)}, false},
-		"owner in another group":            {"", metav1.ObjectMeta{OwnerReferences: owner("example.org", "StackInstall", "mine", false)}, false},
-		"another controller":                {"", metav1.ObjectMeta{OwnerReferences: owner("example.org", "Team", "mine", true), Labels: labels("StackInstall", "team", "mine")}, false},
-		"labels":                            {"", metav1.ObjectMeta{Labels: labels("StackInstall", "team", "mine")}, true},
-		"labels without the kind":           {"", metav1.ObjectMeta{Labels: map[string]string{labelParentName: "mine"}}, true},
-		"labels with another kind":          {"", metav1.ObjectMeta{Labels: labels("ClusterPackageInstall", "team", "mine")}, false},
-		"labels with another namespace":     {"", metav1.ObjectMeta{Labels: labels("StackInstall", "elsewhere", "mine")}, false},
-		"shortened label":                   {long, metav1.ObjectMeta{Labels: labels("StackInstall", "team", long[:57]+"-abcde")}, true},
-		"status":                            {"", metav1.ObjectMeta{UID: "recorded"}, true},
-		"annotation":                        {"", metav1.ObjectMeta{Annotations: map[string]string{state.AnnotationInstalledBy: "PackageInstall/team/mine"}}, true},
-		"annotation with another object":    {"", metav1.ObjectMeta{Annotations: map[string]string{state.AnnotationInstalledBy: "ClusterPackageInstall/team/mine"}}, false},
-		"annotation and another controller": {"", metav1.ObjectMeta{OwnerReferences: owner("v1", "ConfigMap", "mine", true), Annotations: map[string]string{state.AnnotationInstalledBy: "PackageInstall/team/mine"}}, false},
+		"none":             {"", metav1.ObjectMeta{UID: "other"}, false},
+		"labels of a user": {"", metav1.ObjectMeta{Labels: map[string]string{"app": "mine"}}, false},
+		"owner": {
+			"", metav1.ObjectMeta{OwnerReferences: owner(packagesv1alpha1.EarlierGroup, "StackInstall", "mine", false)}, true,
+		},
+		"owner of today": {
+			"", metav1.ObjectMeta{OwnerReferences: owner(packagesv1alpha1.Group, "PackageInstall", "mine", true)}, true,
+		},
+		"StackDefinition": {
+			"", metav1.ObjectMeta{OwnerReferences: owner(packagesv1alpha1.Group, "StackDefinition", "mine", true)}, true,
+		},
+		"owner with another name": {
+			"", metav1.ObjectMeta{OwnerReferences: owner(packagesv1alpha1.EarlierGroup, "StackInstall", "other", false)}, false,
+		},
+		"owner of the other kind": {
+			"", metav1.ObjectMeta{OwnerReferences: owner(packagesv1alpha1.Group, "ClusterPackageInstall", "mine", true)}, false,
+		},
+		"owner in another group": {
+			"", metav1.ObjectMeta{OwnerReferences: owner("example.org", "StackInstall", "mine", false)}, false,
+		},
+		"another controller": {"", metav1.ObjectMeta{
+			OwnerReferences: owner("example.org", "Team", "mine", true), Labels: labels("StackInstall", "team", "mine"),
+		}, false},
+		"labels": {"", metav1.ObjectMeta{Labels: labels("StackInstall", "team", "mine")}, true},
+		"labels without the kind": {
+			"", metav1.ObjectMeta{Labels: map[string]string{labelParentName: "mine"}}, true,
+		},
+		"labels with another kind": {
+			"", metav1.ObjectMeta{Labels: labels("ClusterPackageInstall", "team", "mine")}, false,
+		},
+		"labels with another namespace": {
+			"", metav1.ObjectMeta{Labels: labels("StackInstall", "elsewhere", "mine")}, false,
+		},
+		"shortened label": {
+			long, metav1.ObjectMeta{Labels: labels("StackInstall", "team", long[:57]+"-abcde")}, true,
+		},
+		"status": {"", metav1.ObjectMeta{UID: "recorded"}, true},
+		"annotation": {
+			"", metav1.ObjectMeta{Annotations: map[string]string{state.AnnotationInstalledBy: "PackageInstall/team/mine"}}, true,
+		},
+		"annotation with another object": {"", metav1.ObjectMeta{Annotations: map[string]string{
+			state.AnnotationInstalledBy: "ClusterPackageInstall/team/mine",
+		}}, false},
+		"annotation and another controller": {"", metav1.ObjectMeta{
+			OwnerReferences: owner("v1", "ConfigMap", "mine", true),
+			Annotations:     map[string]string{state.AnnotationInstalledBy: "PackageInstall/team/mine"},
+		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := &install{group: packagesv1alpha1.EarlierGroup, kind: "StackInstall", namespace: "team", name: "mine", object: &unstructured.Unstructured{Object: map[string]any{
-				"status": map[string]any{"stackRecord": map[string]any{"uid": "recorded"}},
-			}}}
+			in := &install{
+				group: packagesv1alpha1.EarlierGroup, kind: "StackInstall", namespace: "team", name: "mine",
+				object: &unstructured.Unstructured{
+					Object: map[string]any{
+						"status": map[string]any{"stackRecord": map[string]any{"uid": "recorded"}},
+					}}}
 			if tc.install != "" {
 				in.name = tc.install
 			}
@@ -93,8 +128,11 @@ func TestAnObjectThatAUserCreatesFirstIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	in := &install{
-		group: packagesv1alpha1.EarlierGroup, kind: "ClusterStackInstall", namespace: "system", name: "boats", provider: "boats",
-		object: &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"uid": "u", "name": "boats", "namespace": "system"}}}, reference: oci.MustParseReference("registry.example.org/acme/boats:v1.0.0"),
+		group: packagesv1alpha1.EarlierGroup, kind: "ClusterStackInstall", namespace: "system", name: "boats",
+		provider: "boats",
+		object: &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{
+			"uid": "u", "name": "boats", "namespace": "system",
+		}}}, reference: oci.MustParseReference("registry.example.org/acme/boats:v1.0.0"),
 	}
 	in.object.SetAPIVersion(packagesv1alpha1.EarlierGroup + "/v1alpha1")
 	in.object.SetKind(in.kind)
@@ -102,13 +140,17 @@ func TestAnObjectThatAUserCreatesFirstIsRefused(t *testing.T) {
 		annotations map[string]string
 		deleting    bool
 	}{
-		"of a user":      {},
-		"of another one": {annotations: map[string]string{annotationMovedFrom: "other", state.AnnotationInstalledBy: "ClusterPackageInstall/system/other"}},
-		"of a deleted":   {deleting: true},
+		"of a user": {},
+		"of another one": {annotations: map[string]string{
+			annotationMovedFrom: "other", state.AnnotationInstalledBy: "ClusterPackageInstall/system/other",
+		}},
+		"of a deleted": {deleting: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var created client.Object
-			race := interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
+			race := interceptor.Funcs{Create: func(
+				ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption,
+			) error {
 				created = o.DeepCopyObject().(client.Object)
 				if !tc.deleting {
 					created.SetAnnotations(maps.Clone(tc.annotations))
@@ -134,7 +176,8 @@ func TestAnObjectThatAUserCreatesFirstIsRefused(t *testing.T) {
 					t.Errorf("error %v", err)
 				}
 				version := created.GetResourceVersion()
-				if err := m.Client.Get(t.Context(), client.ObjectKeyFromObject(created), live); err != nil || !tc.deleting && live.GetResourceVersion() != version {
+				if err := m.Client.Get(t.Context(), client.ObjectKeyFromObject(created), live); err != nil ||
+					!tc.deleting && live.GetResourceVersion() != version {
 					t.Errorf("the object of the user is %+v (%v)", live, err)
 				}
 			}

@@ -44,21 +44,24 @@ func (in *install) moved() *unstructured.Unstructured {
 }
 
 func (in *install) needsPreparation() bool {
-	return len(formerFinalizers(in.moved())) > 0 || slices.ContainsFunc(in.kept, func(o *unstructured.Unstructured) bool { return !in.isKeptBy(o, in.moved()) })
+	return len(formerFinalizers(in.moved())) > 0 ||
+		slices.ContainsFunc(in.kept, func(o *unstructured.Unstructured) bool { return !in.isKeptBy(o, in.moved()) })
 }
 
 // isKeptBy reports whether the manager recognizes a record or a StackDefinition as that of an install object.
 func (in *install) isKeptBy(o, current *unstructured.Unstructured) bool {
-	return len(formerFinalizers(o)) == 0 && slices.ContainsFunc(o.GetOwnerReferences(), func(r metav1.OwnerReference) bool {
-		return r.Kind == in.target() && r.Name == in.name && r.UID == current.GetUID()
-	})
+	return len(formerFinalizers(o)) == 0 &&
+		slices.ContainsFunc(o.GetOwnerReferences(), func(r metav1.OwnerReference) bool {
+			return r.Kind == in.target() && r.Name == in.name && r.UID == current.GetUID()
+		})
 }
 
 // keep makes an install object the controller of a record or a StackDefinition. The owners that users have added stay.
 func (in *install) keep(o, current *unstructured.Unstructured) {
 	removeFormerFinalizers(o)
 	o.SetOwnerReferences(append(slices.DeleteFunc(o.GetOwnerReferences(), isFirstGeneration), metav1.OwnerReference{
-		APIVersion: packagesv1alpha1.GroupVersion.String(), Kind: in.target(), Name: in.name, UID: current.GetUID(), Controller: new(true), BlockOwnerDeletion: new(true),
+		APIVersion: packagesv1alpha1.GroupVersion.String(), Kind: in.target(), Name: in.name, UID: current.GetUID(),
+		Controller: new(true), BlockOwnerDeletion: new(true),
 	}))
 	annotations := o.GetAnnotations()
 	if annotations == nil {
@@ -70,7 +73,9 @@ func (in *install) keep(o, current *unstructured.Unstructured) {
 
 // formerFinalizers returns the finalizers of an object that no manager of xpkg and no user wrote.
 func formerFinalizers(o client.Object) []string {
-	return slices.DeleteFunc(slices.Clone(o.GetFinalizers()), func(f string) bool { return !strings.Contains(f, "crossplane.io") })
+	return slices.DeleteFunc(
+		slices.Clone(o.GetFinalizers()), func(f string) bool { return !strings.Contains(f, "crossplane.io") },
+	)
 }
 
 // prepare prepares one install object, and what it keeps.
@@ -175,7 +180,8 @@ func (m *Migration) ensureInstall(ctx context.Context, in *install) (*unstructur
 	return current, nil
 }
 
-// checkMoved fails with MigrationRefused if an object of packages.crossplane.io is neither an install object that stays nor its copy.
+// checkMoved fails with MigrationRefused if an object of packages.crossplane.io is neither an install object that stays
+// nor its copy.
 func (in *install) checkMoved(current *unstructured.Unstructured) error {
 	if in.isEarlier() {
 		return refuse(in.copyFinding(current))

@@ -29,7 +29,9 @@ func former(group, kind, namespace, name string, spec map[string]any) client.Obj
 
 // labelled adds the labels with which the former package manager names a parent.
 func labelled(o client.Object, kind string) client.Object {
-	o.SetLabels(map[string]string{labelParentKind: kind, labelParentNamespace: o.GetNamespace(), labelParentName: o.GetName()})
+	o.SetLabels(map[string]string{
+		labelParentKind: kind, labelParentNamespace: o.GetNamespace(), labelParentName: o.GetName(),
+	})
 	return o
 }
 
@@ -44,7 +46,9 @@ func TestInstallObjectsOfBothGroupsAreReadAndReplaced(t *testing.T) {
 	}
 	earlier, group := packagesv1alpha1.EarlierGroup, packagesv1alpha1.Group
 	objects := []client.Object{
-		former(earlier, "ClusterStackInstall", "system", "wide", map[string]any{"source": "r.example.org", "package": "acme/wide:v1"}),
+		former(earlier, "ClusterStackInstall", "system", "wide", map[string]any{
+			"source": "r.example.org", "package": "acme/wide:v1",
+		}),
 		labelled(former(earlier, "Stack", "system", "wide", map[string]any{"title": "wide"}), "ClusterStackInstall"),
 		former(earlier, "Stack", "team", "redis", map[string]any{"title": "of a user"}),
 		former(group, "PackageInstall", "team", "redis", map[string]any{"package": "r.example.org/acme/redis:v1"}),
@@ -53,11 +57,17 @@ func TestInstallObjectsOfBothGroupsAreReadAndReplaced(t *testing.T) {
 		former(group, "PackageInstall", "team", "moved", map[string]any{"package": "r.example.org/acme/moved:v1"}),
 		labelled(former(group, "Package", "team", "moved", map[string]any{"title": "moved"}), "PackageInstall"),
 	}
-	served := former(group, "ClusterPackageInstall", "system", "served", map[string]any{"crd": "things.served.example.org/v1"})
+	served := former(group, "ClusterPackageInstall", "system", "served", map[string]any{
+		"crd": "things.served.example.org/v1",
+	})
 	served.(*unstructured.Unstructured).Object["status"] = map[string]any{"provider": "acme-served"}
 	objects = append(objects, served)
-	replacements := map[string]string{"acme/wide:v1": "new.example.org/acme/wide:v2", "things.kind.example.org/v1": "new.example.org/acme/kind:v2"}
-	m := &Migration{Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build(), Replacements: replacements}
+	replacements := map[string]string{
+		"acme/wide:v1": "new.example.org/acme/wide:v2", "things.kind.example.org/v1": "new.example.org/acme/kind:v2",
+	}
+	m := &Migration{
+		Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build(), Replacements: replacements,
+	}
 	m.Manager.Namespace = "system"
 	s, err := m.read(t.Context())
 	if err != nil {
@@ -85,11 +95,14 @@ func TestInstallObjectsOfBothGroupsAreReadAndReplaced(t *testing.T) {
 	if len(s.problems) > 0 || len(got) != 5 {
 		t.Errorf("%d objects, the problems %v", len(got), s.problems)
 	}
-	if notes := strings.Join(m.notes(s), "\n"); !strings.Contains(notes, "1 Stack without an install object will not be moved, and nothing maintains the controllers: team/redis.") {
+	if notes := strings.Join(m.notes(s), "\n"); !strings.Contains(
+		notes, "1 Stack without an install object will not be moved, and nothing maintains the controllers: team/redis.",
+	) {
 		t.Errorf("the notes do not name the Stack of a user:\n%s", notes)
 	}
 
-	// The plan names an object by its reference. A replacement that an interrupted migration has already made is in the spec.
+	// The plan names an object by its reference. A replacement that an interrupted migration has already made is in the
+	// spec.
 	m.Replacements = maps.Clone(replacements)
 	delete(m.Replacements, "acme/wide:v1")
 	m.Replacements["r.example.org/acme/wide:v1"] = "new.example.org/acme/wide:v2"
@@ -97,7 +110,9 @@ func TestInstallObjectsOfBothGroupsAreReadAndReplaced(t *testing.T) {
 	if s, err = m.read(t.Context()); err != nil || len(s.problems) > 0 {
 		t.Fatalf("the problems are %v (%v)", s.problems, err)
 	}
-	if i := slices.IndexFunc(s.installs, func(in *install) bool { return in.name == "wide" }); s.installs[i].reference.String() != "new.example.org/acme/wide:v2" {
+	if i := slices.IndexFunc(
+		s.installs, func(in *install) bool { return in.name == "wide" },
+	); s.installs[i].reference.String() != "new.example.org/acme/wide:v2" {
 		t.Errorf("the reference that a plan names is not replaced: %s", s.installs[i].reference)
 	}
 	for _, from := range []string{"acme/wide", "wide", "old.example.org/acme/wide:v1", "acme/narrow:v1"} {
@@ -115,7 +130,8 @@ func TestInstallObjectsOfBothGroupsAreReadAndReplaced(t *testing.T) {
 	if s, err = m.read(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if len(s.problems) != 1 || !strings.Contains(s.problems[0].Problem, "names no package") || !strings.Contains(s.problems[0].Remedy, "things.kind.example.org/v1=REFERENCE") {
+	if len(s.problems) != 1 || !strings.Contains(s.problems[0].Problem, "names no package") ||
+		!strings.Contains(s.problems[0].Remedy, "things.kind.example.org/v1=REFERENCE") {
 		t.Errorf("the problems are %v", s.problems)
 	}
 }

@@ -22,8 +22,8 @@ import (
 
 var crdKind = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 
-// remainingKinds are the kinds of what the former package manager created for a controller, in the order in which they are deleted:
-// permissions end first.
+// remainingKinds are the kinds of what the former package manager created for a controller, in the order in which they
+// are deleted: permissions end first.
 var remainingKinds = []schema.GroupVersionKind{
 	rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"), rbacv1.SchemeGroupVersion.WithKind("ClusterRole"),
 	rbacv1.SchemeGroupVersion.WithKind("RoleBinding"), rbacv1.SchemeGroupVersion.WithKind("Role"),
@@ -51,8 +51,8 @@ func (m *Migration) remains(ctx context.Context, s *snapshot) (map[*install][]me
 	return out, nil
 }
 
-// isRemain reports whether the former package manager created an object for the controller of an install object, and the manager has not
-// adopted it. The cluster roles of users stay.
+// isRemain reports whether the former package manager created an object for the controller of an install object, and
+// the manager has not adopted it. The cluster roles of users stay.
 func (in *install) isRemain(o *metav1.PartialObjectMetadata) bool {
 	switch {
 	case o.Annotations[plan.ContentDigestAnnotation] != "":
@@ -85,7 +85,10 @@ func (m *Migration) remainsStep(ctx context.Context, s *snapshot) (*migration.St
 			}
 		}
 		if n > 0 {
-			step.Details = append(step.Details, fmt.Sprintf("%s with the permissions of the controller of %s", wording.Count(n, "object"), in.describe()))
+			step.Details = append(
+				step.Details,
+				fmt.Sprintf("%s with the permissions of the controller of %s", wording.Count(n, "object"), in.describe()),
+			)
 		}
 		if in.isEarlier() {
 			step.Details = append(step.Details, in.describe()+" and its record, which became objects of "+packagesv1alpha1.Group)
@@ -98,7 +101,8 @@ func (m *Migration) remainsStep(ctx context.Context, s *snapshot) (*migration.St
 	return step, nil
 }
 
-// deleteRemains deletes what the former package manager created for controllers, and the objects of stacks.crossplane.io.
+// deleteRemains deletes what the former package manager created for controllers, and the objects of
+// stacks.crossplane.io.
 func (m *Migration) deleteRemains(ctx context.Context, s *snapshot) error {
 	remains, err := m.remains(ctx, s)
 	if err != nil {
@@ -107,7 +111,9 @@ func (m *Migration) deleteRemains(ctx context.Context, s *snapshot) error {
 	for _, in := range s.withControllers() {
 		for _, o := range remains[in] {
 			precondition := client.Preconditions{UID: &o.UID, ResourceVersion: &o.ResourceVersion}
-			if err := client.IgnoreNotFound(m.Client.Delete(ctx, &o, precondition, client.PropagationPolicy(metav1.DeletePropagationBackground))); err != nil {
+			if err := client.IgnoreNotFound(m.Client.Delete(
+				ctx, &o, precondition, client.PropagationPolicy(metav1.DeletePropagationBackground),
+			)); err != nil {
 				return fmt.Errorf("delete %s %s: %w", o.Kind, strings.TrimPrefix(o.Namespace+"/"+o.Name, "/"), err)
 			}
 		}
@@ -138,7 +144,9 @@ func (m *Migration) deleteEarlier(ctx context.Context, in *install, o *unstructu
 		return err
 	}
 	uid := current.GetUID()
-	err = m.Client.Delete(ctx, current, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	err = m.Client.Delete(
+		ctx, current, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground),
+	)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete %s %s/%s: %w", o.GetKind(), o.GetNamespace(), o.GetName(), err)
 	}

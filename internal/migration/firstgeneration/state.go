@@ -51,7 +51,8 @@ type snapshot struct {
 	problems []migration.Finding
 }
 
-// withControllers returns the objects for which the former package manager created controllers: install objects, and Packages of users.
+// withControllers returns the objects for which the former package manager created controllers: install objects, and
+// Packages of users.
 func (s *snapshot) withControllers() []*install { return slices.Concat(s.installs, s.packages) }
 
 // install is an install object, or a Package that a user created, with what the former package manager created for it.
@@ -66,7 +67,8 @@ type install struct {
 	successor *install
 	// record is the Package or Stack, or nil.
 	record *unstructured.Unstructured
-	// kept are the record in packages.crossplane.io and the StackDefinitions of both groups, which the manager goes on using.
+	// kept are the record in packages.crossplane.io and the StackDefinitions of both groups, which the manager goes on
+	// using.
 	kept []*unstructured.Unstructured
 	// deployments are the Deployments that the former package manager created for the record.
 	deployments []appsv1.Deployment
@@ -97,7 +99,10 @@ var formerManagers = []string{"crossplane-package-manager", "crossplane-stack-ma
 
 // read reads the cluster.
 func (m *Migration) read(ctx context.Context) (*snapshot, error) {
-	s := &snapshot{namespace: cmp.Or(m.Manager.Namespace, bootstrap.DefaultNamespace), providers: map[string]*v1.Provider{}, replaced: map[string]bool{}}
+	s := &snapshot{
+		namespace: cmp.Or(m.Manager.Namespace, bootstrap.DefaultNamespace), providers: map[string]*v1.Provider{},
+		replaced: map[string]bool{},
+	}
 	names := m.FormerManagers
 	if len(names) == 0 {
 		names = formerManagers
@@ -134,7 +139,10 @@ func (m *Migration) read(ctx context.Context) (*snapshot, error) {
 
 // isConverted reports whether all CRDs of packages.crossplane.io exist and are those of the manager.
 func isConverted(all []apiextensionsv1.CustomResourceDefinition) bool {
-	own := []string{packagesv1alpha1.ClusterPackageInstallKind, packagesv1alpha1.PackageInstallKind, packagesv1alpha1.PackageKind, packagesv1alpha1.StackDefinitionKind}
+	own := []string{
+		packagesv1alpha1.ClusterPackageInstallKind, packagesv1alpha1.PackageInstallKind, packagesv1alpha1.PackageKind,
+		packagesv1alpha1.StackDefinitionKind,
+	}
 	for _, crd := range all {
 		if crd.Spec.Group == packagesv1alpha1.Group && crd.Annotations[plan.ContentDigestAnnotation] != "" {
 			own = slices.DeleteFunc(own, func(kind string) bool { return kind == crd.Spec.Names.Kind })
@@ -152,7 +160,9 @@ func ignoreNotServed(err error) error {
 }
 
 // readInstalls reads the install objects of both groups. An object that was converted already counts once.
-func (m *Migration) readInstalls(ctx context.Context, s *snapshot, deployments []appsv1.Deployment, crds []apiextensionsv1.CustomResourceDefinition) error {
+func (m *Migration) readInstalls(
+	ctx context.Context, s *snapshot, deployments []appsv1.Deployment, crds []apiextensionsv1.CustomResourceDefinition,
+) error {
 	seen := map[string]*install{}
 	for _, g := range []struct {
 		group string
@@ -167,7 +177,9 @@ func (m *Migration) readInstalls(ctx context.Context, s *snapshot, deployments [
 				return err
 			}
 			for i := range list {
-				in := &install{group: g.group, kind: kind, namespace: list[i].GetNamespace(), name: list[i].GetName(), object: &list[i]}
+				in := &install{
+					group: g.group, kind: kind, namespace: list[i].GetNamespace(), name: list[i].GetName(), object: &list[i],
+				}
 				if err := in.readSpec(); err != nil {
 					return err
 				}
@@ -216,8 +228,8 @@ func (m *Migration) readInstalls(ctx context.Context, s *snapshot, deployments [
 	return nil
 }
 
-// isServed reports whether the manager has found the Provider of an install object by a CRD, which then needs no package. A former package
-// manager did not write this part of the status.
+// isServed reports whether the manager has found the Provider of an install object by a CRD, which then needs no
+// package. A former package manager did not write this part of the status.
 func (m *Migration) isServed(in *install) bool {
 	provider, _, _ := unstructured.NestedString(in.object.Object, "status", "provider")
 	_, to := m.replacement(in)
@@ -234,10 +246,15 @@ func (m *Migration) readPackages(ctx context.Context, s *snapshot, deployments [
 		p := &list[i]
 		if metav1.GetControllerOf(p) != nil || p.GetAnnotations()[state.AnnotationInstalledBy] != "" ||
 			slices.ContainsFunc(p.GetOwnerReferences(), isFirstGeneration) ||
-			slices.ContainsFunc(s.installs, func(in *install) bool { return in.namespace == p.GetNamespace() && in.name == p.GetName() }) {
+			slices.ContainsFunc(
+				s.installs, func(in *install) bool { return in.namespace == p.GetNamespace() && in.name == p.GetName() },
+			) {
 			continue
 		}
-		in := &install{group: packagesv1alpha1.Group, kind: packagesv1alpha1.PackageKind, namespace: p.GetNamespace(), name: p.GetName(), object: p, record: p}
+		in := &install{
+			group: packagesv1alpha1.Group, kind: packagesv1alpha1.PackageKind, namespace: p.GetNamespace(), name: p.GetName(),
+			object: p, record: p,
+		}
 		in.readDeployments(s, deployments)
 		if err := m.checkRuntime(ctx, s, in); err != nil {
 			return err
@@ -281,7 +298,8 @@ func (in *install) readSpec() error {
 	return nil
 }
 
-// readOwn reads the record and the StackDefinitions of an install object, and reports those with its name that are not its own.
+// readOwn reads the record and the StackDefinitions of an install object, and reports those with its name that are not
+// its own.
 func (m *Migration) readOwn(ctx context.Context, s *snapshot, in *install) error {
 	if in.isEarlier() {
 		stack, err := m.get(ctx, in.group, kindStack, in.namespace, in.name)
@@ -311,7 +329,8 @@ func (m *Migration) readOwn(ctx context.Context, s *snapshot, in *install) error
 // keptKinds returns the kinds of the objects with the name of an install object that the manager goes on using.
 func keptKinds() []schema.GroupKind {
 	return []schema.GroupKind{
-		{Group: packagesv1alpha1.Group, Kind: packagesv1alpha1.PackageKind}, {Group: packagesv1alpha1.Group, Kind: packagesv1alpha1.StackDefinitionKind},
+		{Group: packagesv1alpha1.Group, Kind: packagesv1alpha1.PackageKind},
+		{Group: packagesv1alpha1.Group, Kind: packagesv1alpha1.StackDefinitionKind},
 		{Group: packagesv1alpha1.EarlierGroup, Kind: packagesv1alpha1.StackDefinitionKind},
 	}
 }
@@ -327,14 +346,17 @@ func (s *snapshot) report(f *migration.Finding) {
 func (in *install) readDeployments(s *snapshot, all []appsv1.Deployment) {
 	for _, d := range all {
 		s.report(in.deploymentFinding(&d))
-		if in.record != nil && d.Namespace == in.namespace && in.created(&d) && d.Annotations[plan.ContentDigestAnnotation] == "" {
+		if in.record != nil && d.Namespace == in.namespace && in.created(&d) &&
+			d.Annotations[plan.ContentDigestAnnotation] == "" {
 			in.deployments = append(in.deployments, d)
 		}
 	}
 }
 
 // readObjects finds the Deployments and the CRDs of the record.
-func (in *install) readObjects(s *snapshot, deployments []appsv1.Deployment, crds []apiextensionsv1.CustomResourceDefinition) {
+func (in *install) readObjects(
+	s *snapshot, deployments []appsv1.Deployment, crds []apiextensionsv1.CustomResourceDefinition,
+) {
 	in.readDeployments(s, deployments)
 	if in.record == nil {
 		return
@@ -358,7 +380,9 @@ func (in *install) readObjects(s *snapshot, deployments []appsv1.Deployment, crd
 // resolve determines the package and the Provider of an install object, and records problems.
 func (m *Migration) resolve(s *snapshot, in *install) {
 	problem := func(remedy, format string, args ...any) {
-		s.problems = append(s.problems, migration.Finding{Problem: in.describe() + " " + fmt.Sprintf(format, args...), Remedy: remedy})
+		s.problems = append(s.problems, migration.Finding{
+			Problem: in.describe() + " " + fmt.Sprintf(format, args...), Remedy: remedy,
+		})
 	}
 	if in.moved().GetDeletionTimestamp() != nil {
 		problem("wait until it is deleted", "is being deleted")
@@ -374,7 +398,10 @@ func (m *Migration) resolve(s *snapshot, in *install) {
 	}
 	ref, err := controllers.Options{}.Reference(in.spec.Source, in.spec.Package)
 	if err != nil {
-		problem("correct spec.package, or replace it with --replace", "has the package %.100q, which is no reference", in.spec.Package)
+		problem(
+			"correct spec.package, or replace it with --replace", "has the package %.100q, which is no reference",
+			in.spec.Package,
+		)
 		return
 	}
 	in.reference = ref

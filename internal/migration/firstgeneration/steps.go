@@ -64,7 +64,8 @@ func isStopped(d *appsv1.Deployment) bool {
 	return ptr.Deref(d.Spec.Replicas, 1) == 0 && d.Status.ObservedGeneration >= d.Generation && d.Status.Replicas == 0
 }
 
-// stop scales a Deployment to zero, and waits until it has no pods. Another Deployment that has its name meanwhile goes on.
+// stop scales a Deployment to zero, and waits until it has no pods. Another Deployment that has its name meanwhile goes
+// on.
 func (m *Migration) stop(ctx context.Context, planned *appsv1.Deployment, report migration.Report) error {
 	key := client.ObjectKeyFromObject(planned)
 	var d *appsv1.Deployment
@@ -107,8 +108,8 @@ func (m *Migration) apiStep(s *snapshot, manifests []bootstrap.Object) *migratio
 	}
 }
 
-// installsStep prepares the install objects and the records for the manager: those of stacks.crossplane.io are created again
-// in packages.crossplane.io, packages are replaced, and the finalizers of the former package manager are removed.
+// installsStep prepares the install objects and the records for the manager: those of stacks.crossplane.io are created
+// again in packages.crossplane.io, packages are replaced, and the finalizers of the former package manager are removed.
 func (m *Migration) installsStep(s *snapshot) *migration.Step {
 	step := &migration.Step{Title: "Prepare the install objects", Done: true}
 	for _, in := range s.installs {
@@ -120,7 +121,8 @@ func (m *Migration) installsStep(s *snapshot) *migration.Step {
 		case in.isReplaced():
 			step.Details = append(step.Details, fmt.Sprintf("%s gets the package %s", in.describe(), in.reference))
 		case in.needsPreparation():
-			step.Details = append(step.Details, in.describe()+" loses the finalizers of the former package manager, and controls its record")
+			step.Details = append(step.Details, in.describe()+
+				" loses the finalizers of the former package manager, and controls its record")
 		default:
 			continue
 		}
@@ -148,7 +150,8 @@ func (m *Migration) installsStep(s *snapshot) *migration.Step {
 	return step
 }
 
-// definitionsStep hands the CRDs to Providers, which are paused until the manager runs: one patch of the metadata of each CRD.
+// definitionsStep hands the CRDs to Providers, which are paused until the manager runs: one patch of the metadata of
+// each CRD.
 func (m *Migration) definitionsStep(s *snapshot) *migration.Step {
 	step := &migration.Step{Title: "Hand the CRDs to Providers", Done: true}
 	for _, in := range s.installs {
@@ -160,7 +163,10 @@ func (m *Migration) definitionsStep(s *snapshot) *migration.Step {
 		}
 		if n > 0 || s.providers[in.provider] == nil {
 			step.Done = false
-			step.Details = append(step.Details, fmt.Sprintf("Provider %s with %s gets %s: one patch of the metadata of each, and no change of a custom resource", in.provider, in.reference, wording.Count(n, "CRD")))
+			step.Details = append(step.Details, fmt.Sprintf(
+				"Provider %s with %s gets %s: one patch of the metadata of each, and no change of a custom resource", in.provider,
+				in.reference, wording.Count(n, "CRD"),
+			))
 		}
 	}
 	step.Run = func(ctx context.Context, _ migration.Report) error {
@@ -177,7 +183,8 @@ func (m *Migration) definitionsStep(s *snapshot) *migration.Step {
 // controls reports whether a Provider is the controller in owner references.
 func controls(refs []metav1.OwnerReference, provider string) bool {
 	return slices.ContainsFunc(refs, func(r metav1.OwnerReference) bool {
-		return r.Controller != nil && *r.Controller && r.Kind == v1.ProviderKind && strings.HasPrefix(r.APIVersion, v1.Group+"/") && r.Name == provider
+		return r.Controller != nil && *r.Controller && r.Kind == v1.ProviderKind &&
+			strings.HasPrefix(r.APIVersion, v1.Group+"/") && r.Name == provider
 	})
 }
 
@@ -187,7 +194,10 @@ func (m *Migration) handOver(ctx context.Context, in *install) error {
 	if err != nil {
 		return err
 	}
-	owner := metav1.OwnerReference{APIVersion: v1.GroupVersion.String(), Kind: v1.ProviderKind, Name: p.Name, UID: p.UID, Controller: new(true), BlockOwnerDeletion: new(true)}
+	owner := metav1.OwnerReference{
+		APIVersion: v1.GroupVersion.String(), Kind: v1.ProviderKind, Name: p.Name, UID: p.UID, Controller: new(true),
+		BlockOwnerDeletion: new(true),
+	}
 	for _, crd := range in.crds {
 		current := &metav1.PartialObjectMetadata{}
 		current.SetGroupVersionKind(crdKind)
@@ -206,28 +216,33 @@ func (m *Migration) handOver(ctx context.Context, in *install) error {
 		before := current.DeepCopy()
 		current.OwnerReferences = append(slices.DeleteFunc(current.OwnerReferences, isFirstGeneration), owner)
 		removeFormerFinalizersOfCRD(current)
-		if err := m.Client.Patch(ctx, current, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), fieldManager); err != nil {
+		if err := m.Client.Patch(
+			ctx, current, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), fieldManager,
+		); err != nil {
 			return fmt.Errorf("change the owners of CRD %s: %w", crd.Name, err)
 		}
 	}
 	return nil
 }
 
-// removeFormerFinalizersOfCRD removes the finalizers with which a former package manager kept a CRD. The finalizer of the API
-// server stays.
+// removeFormerFinalizersOfCRD removes the finalizers with which a former package manager kept a CRD. The finalizer of
+// the API server stays.
 func removeFormerFinalizersOfCRD(crd *metav1.PartialObjectMetadata) {
 	crd.Finalizers = slices.DeleteFunc(crd.Finalizers, func(f string) bool {
 		return strings.Contains(f, packagesv1alpha1.Group) || strings.Contains(f, packagesv1alpha1.EarlierGroup)
 	})
 }
 
-// ensureProvider returns the Provider of an install object. It creates a paused one, unless a manager that runs already creates its own.
+// ensureProvider returns the Provider of an install object. It creates a paused one, unless a manager that runs already
+// creates its own.
 func (m *Migration) ensureProvider(ctx context.Context, in *install) (*v1.Provider, error) {
 	p, err := m.provider(ctx, in.provider)
 	if err != nil || p != nil {
 		return p, cmp.Or(err, refuse(in.providerFinding(p)))
 	}
-	p = &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: in.provider, Annotations: map[string]string{v1.AnnotationPaused: "true", annotationMoving: "true"}}}
+	p = &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: in.provider, Annotations: map[string]string{
+		v1.AnnotationPaused: "true", annotationMoving: "true",
+	}}}
 	p.Spec.Package = in.reference.String()
 	if in.isCluster() {
 		p.Annotations[state.AnnotationInstalledBy] = in.installedBy()
@@ -269,13 +284,21 @@ func (m *Migration) startStep(s *snapshot, manifests []bootstrap.Object) *migrat
 		step.Done = missing == "" && err == nil
 	}
 	if !step.Done {
-		step.Details = []string{fmt.Sprintf("Deployment %s/%s with --first-generation; `xpkg bootstrap --first-generation` prints all objects", s.namespace, bootstrap.Name)}
+		step.Details = []string{fmt.Sprintf(
+			"Deployment %s/%s with --first-generation; `xpkg bootstrap --first-generation` prints all objects", s.namespace,
+			bootstrap.Name,
+		)}
 	}
 	step.Run = func(ctx context.Context, report migration.Report) error {
 		if err := m.refuseManifests(ctx, manifests); err != nil {
 			return err
 		}
-		if err := rollout.Apply(ctx, m.Client, manifests, func(name string) error { report("applied %s", name); return nil }); err != nil {
+		if err := rollout.Apply(ctx, m.Client, manifests, func(name string) error {
+			report(
+				"applied %s", name,
+			)
+			return nil
+		}); err != nil {
 			return err
 		}
 		report("waiting for the manager")
@@ -293,7 +316,9 @@ func (m *Migration) activationStep(s *snapshot) *migration.Step {
 	for _, in := range s.installs {
 		if p := s.providers[in.provider]; p == nil || !m.isActive(p) {
 			step.Done = false
-			step.Details = append(step.Details, fmt.Sprintf("Provider %s gets a runtime, unless it only has the CRDs of namespaces", in.provider))
+			step.Details = append(
+				step.Details, fmt.Sprintf("Provider %s gets a runtime, unless it only has the CRDs of namespaces", in.provider),
+			)
 		}
 	}
 	step.Details = slices.Compact(step.Details)
@@ -309,10 +334,12 @@ func (m *Migration) activationStep(s *snapshot) *migration.Step {
 	return step
 }
 
-// isActive reports whether a Provider is not paused by the migration, and ready. Without a manager, it need not be ready.
+// isActive reports whether a Provider is not paused by the migration, and ready. Without a manager, it need not be
+// ready.
 func (m *Migration) isActive(p *v1.Provider) bool {
 	ready := p.GetCondition(v1.TypeReady)
-	return p.Annotations[annotationMoving] == "" && (m.WithoutManager || ready.Status == corev1.ConditionTrue && ready.ObservedGeneration == p.Generation)
+	return p.Annotations[annotationMoving] == "" &&
+		(m.WithoutManager || ready.Status == corev1.ConditionTrue && ready.ObservedGeneration == p.Generation)
 }
 
 // resume ends the pause of a Provider that the migration has created.

@@ -28,7 +28,9 @@ func TestAnObjectThatTheManagerCreatesFirstIsUsed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	race := interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
+	race := interceptor.Funcs{Create: func(
+		ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption,
+	) error {
 		other := o.DeepCopyObject().(client.Object)
 		annotations := maps.Clone(other.GetAnnotations())
 		annotations["example.org/creator"] = "manager"
@@ -40,8 +42,10 @@ func TestAnObjectThatTheManagerCreatesFirstIsUsed(t *testing.T) {
 	}}
 	m := &Migration{Client: fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(race).Build()}
 	in := &install{
-		group: packagesv1alpha1.EarlierGroup, kind: "ClusterStackInstall", namespace: "system", name: "boats", provider: "boats",
-		object: &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"uid": "u"}}}, reference: oci.MustParseReference("registry.example.org/acme/boats:v1.0.0"),
+		group: packagesv1alpha1.EarlierGroup, kind: "ClusterStackInstall", namespace: "system", name: "boats",
+		provider:  "boats",
+		object:    &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"uid": "u"}}},
+		reference: oci.MustParseReference("registry.example.org/acme/boats:v1.0.0"),
 	}
 	provider, err := m.ensureProvider(t.Context(), in)
 	if err != nil {
@@ -68,7 +72,9 @@ func TestMovedObjectKeepsItsMetadata(t *testing.T) {
 	former := &unstructured.Unstructured{Object: map[string]any{}}
 	former.SetLabels(map[string]string{"team": "ships"})
 	former.SetAnnotations(map[string]string{"note": "keep", corev1.LastAppliedConfigAnnotation: "{}"})
-	object, err := m.ensureInstall(t.Context(), &install{group: packagesv1alpha1.EarlierGroup, kind: "ClusterStackInstall", namespace: "system", name: "boats", object: former})
+	object, err := m.ensureInstall(t.Context(), &install{
+		group: packagesv1alpha1.EarlierGroup, kind: "ClusterStackInstall", namespace: "system", name: "boats", object: former,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,8 +83,9 @@ func TestMovedObjectKeepsItsMetadata(t *testing.T) {
 	}
 }
 
-// The Deployment of a controller belongs to the install object if its labels name the object, also without an owner. What remains of it
-// is deleted. A Deployment of a user with the name of the controller, which the former package manager used, is reported and stays.
+// The Deployment of a controller belongs to the install object if its labels name the object, also without an owner.
+// What remains of it is deleted. A Deployment of a user with the name of the controller, which the former package
+// manager used, is reported and stays.
 func TestControllerOfTheFormerPackageManagerIsStopped(t *testing.T) {
 	deployment := func(namespace, name string, labels ...string) appsv1.Deployment {
 		d := appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{}}}
@@ -90,13 +97,17 @@ func TestControllerOfTheFormerPackageManagerIsStopped(t *testing.T) {
 	in := &install{
 		group: packagesv1alpha1.Group, kind: packagesv1alpha1.ClusterPackageInstallKind, namespace: "system", name: "boats",
 		object: &unstructured.Unstructured{Object: map[string]any{}},
-		record: &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"controllerRef": map[string]any{"kind": "Deployment", "namespace": "system", "name": "boats"}}}},
+		record: &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"controllerRef": map[string]any{
+			"kind": "Deployment", "namespace": "system", "name": "boats",
+		}}}},
 	}
 	all := []appsv1.Deployment{
 		deployment("system", "boats"), deployment("system", "other"), deployment("elsewhere", "boats"),
 		deployment("system", "labelled", labelParentName, "boats", labelParentNamespace, "system"),
 		deployment("system", "foreign", labelParentName, "boats", labelParentNamespace, "elsewhere"),
-		deployment("system", "kind", labelParentName, "boats", labelParentNamespace, "system", labelParentKind, "PackageInstall"),
+		deployment(
+			"system", "kind", labelParentName, "boats", labelParentNamespace, "system", labelParentKind, "PackageInstall",
+		),
 	}
 	objects := make([]client.Object, len(all))
 	for i := range all {
@@ -116,7 +127,8 @@ func TestControllerOfTheFormerPackageManagerIsStopped(t *testing.T) {
 		t.Fatal(err)
 	}
 	left := &appsv1.DeploymentList{}
-	if err := m.Client.List(t.Context(), left); err != nil || len(left.Items) != len(all)-1 || slices.ContainsFunc(left.Items, func(d appsv1.Deployment) bool { return d.Name == "labelled" }) {
+	if err := m.Client.List(t.Context(), left); err != nil || len(left.Items) != len(all)-1 ||
+		slices.ContainsFunc(left.Items, func(d appsv1.Deployment) bool { return d.Name == "labelled" }) {
 		t.Errorf("the Deployments %v are left (%v)", left.Items, err)
 	}
 }

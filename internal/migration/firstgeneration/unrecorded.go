@@ -17,14 +17,15 @@ import (
 // maxUnrecorded limits the CRDs in a note.
 const maxUnrecorded = 10
 
-// unrecorded returns a note for each Provider whose package contains CRDs of users that the record does not list, and that the
-// Provider takes over only with consent. Providers that the manager runs already report such CRDs themselves.
+// unrecorded returns a note for each Provider whose package contains CRDs of users that the record does not list, and
+// that the Provider takes over only with consent. Providers that the manager runs already report such CRDs themselves.
 func (m *Migration) unrecorded(s *snapshot) []string {
 	var out []string
 	for _, c := range s.contents {
 		if c.err != nil {
-			out = append(out, fmt.Sprintf("The package %s cannot be read here (%s). If the cluster has CRDs of the package that the record of %s does not list, the manager reports them as NeedsAdoption.",
-				c.of.reference, errcode.From(c.err), c.of.describe()))
+			out = append(out,
+				fmt.Sprintf("The package %s cannot be read here (%s). If the cluster has CRDs of the package that the record of %s does not list, the manager reports them as NeedsAdoption.",
+					c.of.reference, errcode.From(c.err), c.of.describe()))
 			continue
 		}
 		var names []string
@@ -34,16 +35,17 @@ func (m *Migration) unrecorded(s *snapshot) []string {
 			}
 		}
 		if len(names) > 0 {
-			out = append(out, fmt.Sprintf("The package %s contains CRDs that the cluster has, and that the record of %s does not list."+
-				" The Provider waits for your consent to adopt %s (NeedsAdoption): review them, and run `xpkg approve provider/%s` when the manager runs.",
-				c.of.reference, c.of.describe(), wording.Few(names, maxUnrecorded, ", "), c.of.provider))
+			out = append(out,
+				fmt.Sprintf("The package %s contains CRDs that the cluster has, and that the record of %s does not list."+
+					" The Provider waits for your consent to adopt %s (NeedsAdoption): review them, and run `xpkg approve provider/%s` when the manager runs.",
+					c.of.reference, c.of.describe(), wording.Few(names, maxUnrecorded, ", "), c.of.provider))
 		}
 	}
 	return out
 }
 
-// refusals returns why the Provider of an install object could not take over CRDs of its package: another owner has a CRD that no
-// record lists, or the API server would reject the CRD of the package.
+// refusals returns why the Provider of an install object could not take over CRDs of its package: another owner has a
+// CRD that no record lists, or the API server would reject the CRD of the package.
 func (m *Migration) refusals(ctx context.Context, s *snapshot, c *content) ([]plan.Refusal, error) {
 	in := c.of
 	objects, err := desired.Of(c.pkg, desired.Options{Package: in.provider})
@@ -69,7 +71,9 @@ func (m *Migration) refusals(ctx context.Context, s *snapshot, c *content) ([]pl
 		}
 		change := plan.Change{Action: plan.Create, Ref: ref}
 		if found, exists := live[ref]; exists {
-			change = plan.Change{Action: plan.Update, Ref: ref, UID: found.UID, ResourceVersion: found.ResourceVersion, Owners: found.Owners}
+			change = plan.Change{
+				Action: plan.Update, Ref: ref, UID: found.UID, ResourceVersion: found.ResourceVersion, Owners: found.Owners,
+			}
 		}
 		writes.Changes = append(writes.Changes, change)
 	}

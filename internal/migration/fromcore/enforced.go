@@ -16,9 +16,9 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/migration"
 )
 
-// waitEnforced waits until the API server denies core the writes of packages: an API server enforces a new policy with a
-// short delay. It repeats a write as core that changes nothing. A user who may not impersonate core does not wait: the
-// next steps take longer than the delay.
+// waitEnforced waits until the API server denies core the writes of packages: an API server enforces a new policy with
+// a short delay. It repeats a write as core that changes nothing. A user who may not impersonate core does not wait:
+// the next steps take longer than the delay.
 func (m *Migration) waitEnforced(ctx context.Context, account types.NamespacedName, report migration.Report) error {
 	core, err := m.impersonate(ctx, account)
 	if err != nil || core == nil {

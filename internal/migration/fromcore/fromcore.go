@@ -1,7 +1,7 @@
 // Package fromcore moves the packages that Crossplane core manages to the manager. Core stays and composes resources.
 //
-// The manager adopts the revisions, the objects and the runtimes of core. Package revision names the revisions that it keeps,
-// and package deployment the Deployments.
+// The manager adopts the revisions, the objects and the runtimes of core. Package revision names the revisions that it
+// keeps, and package deployment the Deployments.
 package fromcore
 
 import (
@@ -54,7 +54,9 @@ func (m *Migration) Plan(ctx context.Context) (*migration.Plan, error) {
 		return nil, err
 	}
 	return &migration.Plan{
-		Steps: []*migration.Step{m.fenceStep(s), m.settingsStep(s), m.managerStep(s, manifests), m.packagesStep(s), m.definitionsStep(s)},
+		Steps: []*migration.Step{
+			m.fenceStep(s), m.settingsStep(s), m.managerStep(s, manifests), m.packagesStep(s), m.definitionsStep(s),
+		},
 		Notes: m.notes(s),
 	}, nil
 }
@@ -69,17 +71,25 @@ func (m *Migration) settingsStep(s *snapshot) *migration.Step {
 		step.Done = step.Done && !changes && missing == "" && err == nil
 		switch {
 		case d.Name == crossplane.RBACDeploymentName && changes:
-			step.Details = append(step.Details, fmt.Sprintf("Deployment %s/%s gets no replicas: the manager grants the permissions of packages", d.Namespace, d.Name))
+			step.Details = append(step.Details, fmt.Sprintf(
+				"Deployment %s/%s gets no replicas: the manager grants the permissions of packages", d.Namespace, d.Name,
+			))
 		case changes:
-			step.Details = append(step.Details, fmt.Sprintf("Deployment %s/%s gets %s, and its pods are replaced; the runtimes of packages go on", d.Namespace, d.Name, crossplane.ExternalRuntime))
+			step.Details = append(step.Details, fmt.Sprintf(
+				"Deployment %s/%s gets %s, and its pods are replaced; the runtimes of packages go on", d.Namespace, d.Name,
+				crossplane.ExternalRuntime,
+			))
 		}
 	}
 	if len(step.Details) > 0 {
-		step.Details = append(step.Details, "the annotation "+crossplane.AnnotationFormerSettings+" records the former settings")
+		step.Details = append(step.Details, "the annotation "+crossplane.AnnotationFormerSettings+
+			" records the former settings")
 	}
 	step.Run = func(ctx context.Context, _ migration.Report) error {
 		for _, d := range s.coreDeployments() {
-			if err := retry.RetryOnConflict(retry.DefaultBackoff, func() error { return m.leavePackages(ctx, client.ObjectKeyFromObject(d)) }); err != nil {
+			if err := retry.RetryOnConflict(
+				retry.DefaultBackoff, func() error { return m.leavePackages(ctx, client.ObjectKeyFromObject(d)) },
+			); err != nil {
 				return err
 			}
 		}
@@ -93,8 +103,8 @@ func (m *Migration) settingsStep(s *snapshot) *migration.Step {
 	return step
 }
 
-// leavePackages changes the settings of a Deployment of core. It fails with a conflict if another client changes the Deployment
-// meanwhile.
+// leavePackages changes the settings of a Deployment of core. It fails with a conflict if another client changes the
+// Deployment meanwhile.
 func (m *Migration) leavePackages(ctx context.Context, key client.ObjectKey) error {
 	d := &appsv1.Deployment{}
 	if err := m.Client.Get(ctx, key, d); err != nil {
@@ -104,7 +114,9 @@ func (m *Migration) leavePackages(ctx context.Context, key client.ObjectKey) err
 	if !crossplane.LeavePackages(d) {
 		return nil
 	}
-	if err := m.Client.Patch(ctx, d, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), fieldManager); err != nil {
+	if err := m.Client.Patch(
+		ctx, d, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), fieldManager,
+	); err != nil {
 		return fmt.Errorf("change Deployment %s: %w", key, err)
 	}
 	return nil
@@ -124,11 +136,17 @@ func (m *Migration) managerStep(s *snapshot, manifests []bootstrap.Object) *migr
 					wording.Count(int(*d.Spec.Replicas), "replica"), d.Spec.Template.Spec.Containers[0].Image))
 			}
 		}
-		step.Details = append(step.Details, "the CRDs of the package API become those of the manager; no object of them is lost",
+		step.Details = append(step.Details,
+			"the CRDs of the package API become those of the manager; no object of them is lost",
 			fmt.Sprintf("%s in all; `xpkg bootstrap` prints them", wording.Count(len(manifests), "object")))
 	}
 	step.Run = func(ctx context.Context, report migration.Report) error {
-		if err := rollout.Apply(ctx, m.Client, manifests, func(name string) error { report("applied %s", name); return nil }); err != nil {
+		if err := rollout.Apply(ctx, m.Client, manifests, func(name string) error {
+			report(
+				"applied %s", name,
+			)
+			return nil
+		}); err != nil {
 			return err
 		}
 		report("waiting for the manager")
@@ -145,22 +163,27 @@ func (m *Migration) notes(s *snapshot) []string {
 		for _, g := range groups {
 			flags = append(flags, "--package-group "+g)
 		}
-		out = append(out, "The manager may not grant permissions on the resources of Providers and XRDs. Until you grant it the permissions that a package or an event of an XRD names (PermissionMissing), "+
-			"both keep those that Crossplane gave them. To let the manager grant them, add "+strings.Join(flags, " ")+".")
+		out = append(out,
+			"The manager may not grant permissions on the resources of Providers and XRDs. Until you grant it the permissions that a package or an event of an XRD names (PermissionMissing), "+
+				"both keep those that Crossplane gave them. To let the manager grant them, add "+strings.Join(flags, " ")+".")
 	}
 	values := "`xpkg bootstrap --beside-core --core-values`"
 	if release := s.helmRelease(); release != "" {
-		out = append(out, fmt.Sprintf("Crossplane was installed by the Helm release %s. Make its settings permanent with the chart that you use: "+
-			"`xpkg bootstrap --beside-core --core-values | helm upgrade %s crossplane-stable/crossplane --version VERSION --namespace %s --reuse-values -f -`. "+
-			"VERSION is that of the installed chart: without it, Helm also upgrades Crossplane. "+
-			"An upgrade without these values would undo them; the manager then writes nothing until they are back.", release, release, s.namespace))
+		out = append(out,
+			fmt.Sprintf("Crossplane was installed by the Helm release %s. Make its settings permanent with the chart that you use: "+
+				"`xpkg bootstrap --beside-core --core-values | helm upgrade %s crossplane-stable/crossplane --version VERSION --namespace %s --reuse-values -f -`. "+
+				"VERSION is that of the installed chart: without it, Helm also upgrades Crossplane. "+
+				"An upgrade without these values would undo them; the manager then writes nothing until they are back.", release,
+				release, s.namespace))
 	} else {
-		out = append(out, "Make the settings of Crossplane permanent where you deploy it from: "+values+" prints them as values of its Helm chart. "+
+		out = append(out, "Make the settings of Crossplane permanent where you deploy it from: "+values+
+			" prints them as values of its Helm chart. "+
 			"If they are undone, the manager writes nothing until they are back.")
 	}
 	if crossplane.InstallsPackages(s.core) {
-		out = append(out, "Crossplane installs packages when it starts. Remove them from provider.packages, configuration.packages and function.packages of its chart: "+
-			"the packages stay, and the manager would not let Crossplane write them.")
+		out = append(out,
+			"Crossplane installs packages when it starts. Remove them from provider.packages, configuration.packages and function.packages of its chart: "+
+				"the packages stay, and the manager would not let Crossplane write them.")
 	}
 	return append(out, "`xpkg migrate to-core` moves the packages back.")
 }
@@ -168,9 +191,11 @@ func (m *Migration) notes(s *snapshot) []string {
 // fenceStep denies core the writes of packages.
 func (m *Migration) fenceStep(s *snapshot) *migration.Step {
 	return &migration.Step{
-		Title:   "Deny Crossplane the writes of packages",
-		Details: []string{fmt.Sprintf("ValidatingAdmissionPolicy %s for the ServiceAccount %s", crossplane.FenceName, s.account)},
-		Done:    s.fenced,
+		Title: "Deny Crossplane the writes of packages",
+		Details: []string{
+			fmt.Sprintf("ValidatingAdmissionPolicy %s for the ServiceAccount %s", crossplane.FenceName, s.account),
+		},
+		Done: s.fenced,
 		Run: func(ctx context.Context, report migration.Report) error {
 			// A fence may cover the accounts of further installations of core.
 			accounts, err := crossplane.FencedAccounts(ctx, m.Client)
@@ -180,7 +205,9 @@ func (m *Migration) fenceStep(s *snapshot) *migration.Step {
 			if !slices.Contains(accounts, s.account) {
 				accounts = append(accounts, s.account)
 			}
-			if err := rollout.Apply(ctx, m.Client, bootstrap.CoreFence(accounts...), func(string) error { return nil }); err != nil {
+			if err := rollout.Apply(
+				ctx, m.Client, bootstrap.CoreFence(accounts...), func(string) error { return nil },
+			); err != nil {
 				return err
 			}
 			return m.waitEnforced(ctx, s.account, report)

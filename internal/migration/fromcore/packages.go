@@ -52,8 +52,8 @@ const (
 	lookups     = 8
 )
 
-// forecast predicts for each package that the manager has not taken over whether its revision stays. The manager looks up
-// the tags again.
+// forecast predicts for each package that the manager has not taken over whether its revision stays. The manager looks
+// up the tags again.
 func (m *Migration) forecast(ctx context.Context, s *snapshot) {
 	ctx, cancel := context.WithTimeout(ctx, lookupLimit)
 	defer cancel()
@@ -70,23 +70,30 @@ func (m *Migration) forecast(ctx context.Context, s *snapshot) {
 	_ = group.Wait() // No function fails.
 }
 
-// forecastOf describes what becomes of the revision of a package: the manager keeps the one that core named after the content
-// to which the reference resolves.
+// forecastOf describes what becomes of the revision of a package: the manager keeps the one that core named after the
+// content to which the reference resolves.
 func (m *Migration) forecastOf(ctx context.Context, p migration.Package) string {
 	packages := state.Packages{
-		Content: m.Content, Origins: origin.Finder{Reader: m.Client, Namespace: m.Manager.Namespace}, Namespace: m.Manager.Namespace,
+		Content: m.Content, Origins: origin.Finder{Reader: m.Client, Namespace: m.Manager.Namespace},
+		Namespace: m.Manager.Namespace,
 	}
 	resolved, err := packages.Resolve(ctx, p.Package, p.Revisions, state.ResolveOptions{})
 	if err == nil {
 		err = resolved.LookupError
 	}
 	if err != nil {
-		return fmt.Sprintf("its revision stays if its tag still refers to the content that Crossplane installed; it cannot be looked up here: %v", err)
+		return fmt.Sprintf(
+			"its revision stays if its tag still refers to the content that Crossplane installed; it cannot be looked up here: %v",
+			err,
+		)
 	}
 	name := revision.Name(p.Package, resolved.Digest.String(), p.Revisions)
 	switch current := p.Revision(name); {
 	case current == nil:
-		return fmt.Sprintf("gets the new revision %s, as by an update: its tag refers to %s now, which Crossplane has not installed", name, resolved.Digest)
+		return fmt.Sprintf(
+			"gets the new revision %s, as by an update: its tag refers to %s now, which Crossplane has not installed", name,
+			resolved.Digest,
+		)
 	case !revision.IsActive(current):
 		return fmt.Sprintf("the revision %s stays, and is not active", name)
 	}
@@ -127,8 +134,8 @@ type progress struct {
 }
 
 // unmoved returns the reason why the manager has not taken over a package. A package that the manager has taken over is
-// healthy, or waits for the activation of a revision; its current revision has a digest, which core does not record; and no
-// revision has the finalizer of core.
+// healthy, or waits for the activation of a revision; its current revision has a digest, which core does not record;
+// and no revision has the finalizer of core.
 func unmoved(p migration.Package) progress {
 	current := p.Revision(p.PackageStatus().CurrentRevision)
 	healthy, installed := p.GetCondition(v1.TypeHealthy), p.GetCondition(v1.TypeInstalled)
@@ -142,18 +149,20 @@ func unmoved(p migration.Package) progress {
 		denied := string(revision.Summarize(current).Reason) == rbac.ErrPermissionMissing.Name
 		return progress{reason: cmp.Or(healthy.Message, "it is not healthy"), blocked: denied}
 	}
-	if slices.ContainsFunc(p.Revisions, func(rev v1.PackageRevision) bool { return slices.Contains(rev.GetFinalizers(), v1.FinalizerRevision) }) {
+	if slices.ContainsFunc(
+		p.Revisions, func(rev v1.PackageRevision) bool { return slices.Contains(rev.GetFinalizers(), v1.FinalizerRevision) },
+	) {
 		return progress{reason: "a revision has the finalizer " + v1.FinalizerRevision}
 	}
 	return progress{}
 }
 
-// blockedReads is the number of reads in a row after which packages that wait for permissions count as blocked: the manager
-// notices permissions that a user has just granted within seconds.
+// blockedReads is the number of reads in a row after which packages that wait for permissions count as blocked: the
+// manager notices permissions that a user has just granted within seconds.
 const blockedReads = 20
 
-// waitMoved waits until the manager has taken over all packages. It fails with MigrationBlocked if all others keep waiting for
-// permissions of the manager.
+// waitMoved waits until the manager has taken over all packages. It fails with MigrationBlocked if all others keep
+// waiting for permissions of the manager.
 func (m *Migration) waitMoved(ctx context.Context, namespace string, report migration.Report) error {
 	blocked := 0
 	err := migration.Wait(ctx, pollInterval, report, func(ctx context.Context) (string, error) {
@@ -177,7 +186,9 @@ func (m *Migration) waitMoved(ctx context.Context, namespace string, report migr
 		}
 		return "packages that the manager has not taken over: " + left.String(), nil
 	})
-	return migration.Explain(err, "Correct the reasons. `xpkg doctor --namespace %s` checks the manager and the packages.", namespace)
+	return migration.Explain(
+		err, "Correct the reasons. `xpkg doctor --namespace %s` checks the manager and the packages.", namespace,
+	)
 }
 
 // outcome returns what became of a package: whether its revision and its runtime stayed.

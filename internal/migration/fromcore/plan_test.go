@@ -56,11 +56,16 @@ func provider(name string, moved bool) (*v1.Provider, *v1.ProviderRevision) {
 	p := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: name, Generation: 1}}
 	p.Spec.Package, p.Status.CurrentRevision = "registry.example.org/"+name+":v1", name+"-1"
 	p.Status.Conditions = []v1.Condition{
-		{Type: v1.TypeHealthy, Status: corev1.ConditionTrue, ObservedGeneration: 1}, {Type: v1.TypeInstalled, Status: corev1.ConditionTrue, ObservedGeneration: 1},
+		{Type: v1.TypeHealthy, Status: corev1.ConditionTrue, ObservedGeneration: 1},
+		{Type: v1.TypeInstalled, Status: corev1.ConditionTrue, ObservedGeneration: 1},
 	}
-	rev := &v1.ProviderRevision{ObjectMeta: metav1.ObjectMeta{Name: name + "-1", Labels: map[string]string{v1.LabelPackage: name}}}
+	rev := &v1.ProviderRevision{ObjectMeta: metav1.ObjectMeta{Name: name + "-1", Labels: map[string]string{
+		v1.LabelPackage: name,
+	}}}
 	rev.Spec.DesiredState = v1.RevisionActive
-	rev.Status.ObjectRefs = []v1.TypedReference{{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition", Name: "boats." + name + ".example.org"}}
+	rev.Status.ObjectRefs = []v1.TypedReference{{
+		APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition", Name: "boats." + name + ".example.org",
+	}}
 	if moved {
 		rev.Spec.Digest = "sha256:" + strings.Repeat("1", 64)
 	} else {
@@ -113,8 +118,11 @@ func TestPlanFollowsTheCluster(t *testing.T) {
 	yielding := core()
 	crossplane.LeavePackages(yielding)
 	helm := core()
-	helm.Labels, helm.Annotations = map[string]string{"app.kubernetes.io/managed-by": "Helm"}, map[string]string{"meta.helm.sh/release-name": "xp"}
-	helm.Spec.Template.Spec.InitContainers = []corev1.Container{{Args: []string{"core", "init", "--provider", "registry.example.org/boats:v1"}}}
+	helm.Labels, helm.Annotations = map[string]string{"app.kubernetes.io/managed-by": "Helm"},
+		map[string]string{"meta.helm.sh/release-name": "xp"}
+	helm.Spec.Template.Spec.InitContainers = []corev1.Container{{Args: []string{
+		"core", "init", "--provider", "registry.example.org/boats:v1",
+	}}}
 	for name, tc := range map[string]struct {
 		objects []client.Object
 		pending string
@@ -122,17 +130,27 @@ func TestPlanFollowsTheCluster(t *testing.T) {
 	}{
 		"core without packages": {
 			[]client.Object{core()}, "Deny Configure Install",
-			[]string{"crossplane gets --package-runtime=External", "Deployment crossplane-system/xpkg with 2 replicas of registry.example.org/xpkg:v1", "Make the settings of Crossplane permanent"},
+			[]string{
+				"crossplane gets --package-runtime=External",
+				"Deployment crossplane-system/xpkg with 2 replicas of registry.example.org/xpkg:v1",
+				"Make the settings of Crossplane permanent",
+			},
 		},
 		"RBAC manager": {
-			[]client.Object{core(), deployment(namespace, crossplane.RBACDeploymentName, "rbac", "start")}, "Deny Configure Install",
+			[]client.Object{core(), deployment(namespace, crossplane.RBACDeploymentName, "rbac", "start")},
+			"Deny Configure Install",
 			[]string{"crossplane-rbac-manager gets no replicas"},
 		},
 		"package of core": {
 			[]client.Object{core(), ofCore, revOfCore}, "Deny Configure Install Move",
-			[]string{"Move 1 package", "provider/boats (registry.example.org/boats:v1): its revision stays if its tag", "the registry is unreachable", "add --package-group boats.example.org"},
+			[]string{
+				"Move 1 package", "provider/boats (registry.example.org/boats:v1): its revision stays if its tag",
+				"the registry is unreachable", "add --package-group boats.example.org",
+			},
 		},
-		"chart": {[]client.Object{helm}, "Deny Configure Install", []string{"helm upgrade xp crossplane-stable/crossplane", "Remove them from provider.packages"}},
+		"chart": {[]client.Object{helm}, "Deny Configure Install", []string{
+			"helm upgrade xp crossplane-stable/crossplane", "Remove them from provider.packages",
+		}},
 		"fenced core": {
 			[]client.Object{core(), fence[0], fence[1]}, "Configure Install", nil,
 		},
@@ -143,10 +161,13 @@ func TestPlanFollowsTheCluster(t *testing.T) {
 			[]client.Object{yielding, fence[0], fence[1], stopped(deployment("elsewhere", bootstrap.Name))}, "Install", nil,
 		},
 		"manager with a package of core": {
-			[]client.Object{yielding, fence[0], fence[1], deployment(namespace, bootstrap.Name), ofCore, revOfCore, moved, revMoved}, "Move", []string{"Move 2 packages"},
+			[]client.Object{
+				yielding, fence[0], fence[1], deployment(namespace, bootstrap.Name), ofCore, revOfCore, moved, revMoved,
+			}, "Move", []string{"Move 2 packages"},
 		},
 		"all": {
-			[]client.Object{yielding, fence[0], fence[1], deployment(namespace, bootstrap.Name), moved, revMoved}, "", []string{"Nothing to do."},
+			[]client.Object{yielding, fence[0], fence[1], deployment(namespace, bootstrap.Name), moved, revMoved}, "",
+			[]string{"Nothing to do."},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -195,13 +216,19 @@ func TestPlanRefuses(t *testing.T) {
 		code    errcode.Code
 		parts   []string
 	}{
-		"no core":         {nil, migration.ErrNoCore, []string{"Crossplane does not run in the namespace crossplane-system"}},
-		"other namespace": {[]client.Object{deployment("core", "crossplane", "core", "start")}, migration.ErrNoCore, []string{"--namespace core"}},
+		"no core": {nil, migration.ErrNoCore, []string{"Crossplane does not run in the namespace crossplane-system"}},
+		"other namespace": {[]client.Object{deployment("core", "crossplane", "core", "start")}, migration.ErrNoCore, []string{
+			"--namespace core",
+		}},
 		"all findings": {
-			[]client.Object{core(), deployment("core", "crossplane", "core", "start"), manager, paused, rev, deleted, held, revHeld}, migration.ErrRefused,
+			[]client.Object{
+				core(), deployment("core", "crossplane", "core", "start"), manager, paused, rev, deleted, held, revHeld,
+			}, migration.ErrRefused,
 			[]string{
-				"Crossplane also runs in the namespace core", "a manager of xpkg runs in the namespace elsewhere", "provider/deleted is being deleted",
-				"provider/paused is paused: run `kubectl annotate provider.pkg.crossplane.io paused crossplane.io/paused-`", "the revision held-1 of provider/held is paused",
+				"Crossplane also runs in the namespace core", "a manager of xpkg runs in the namespace elsewhere",
+				"provider/deleted is being deleted",
+				"provider/paused is paused: run `kubectl annotate provider.pkg.crossplane.io paused crossplane.io/paused-`",
+				"the revision held-1 of provider/held is paused",
 			},
 		},
 	} {
@@ -231,7 +258,9 @@ func TestFenceKeepsItsAccounts(t *testing.T) {
 	other := types.NamespacedName{Namespace: "other", Name: "core"}
 	fence := bootstrap.CoreFence(other)
 	cluster := fake.NewClientBuilder().WithScheme(scheme).WithObjects(core(), fence[0], fence[1]).Build()
-	m := &Migration{Client: cluster, Config: &rest.Config{}, Manager: bootstrap.Options{Namespace: namespace, Image: "registry.example.org/xpkg:v1", Replicas: 2}}
+	m := &Migration{Client: cluster, Config: &rest.Config{}, Manager: bootstrap.Options{
+		Namespace: namespace, Image: "registry.example.org/xpkg:v1", Replicas: 2,
+	}}
 	plan, err := m.Plan(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -239,7 +268,8 @@ func TestFenceKeepsItsAccounts(t *testing.T) {
 	// The wait for the policy fails without an API server.
 	_ = plan.Steps[0].Run(t.Context(), func(string, ...any) {})
 	got, err := crossplane.FencedAccounts(t.Context(), cluster)
-	if want := []types.NamespacedName{other, {Namespace: namespace, Name: "crossplane"}}; err != nil || !slices.Equal(got, want) {
+	if want := []types.NamespacedName{other, {Namespace: namespace, Name: "crossplane"}}; err != nil ||
+		!slices.Equal(got, want) {
 		t.Errorf("got %v and %v, want %v", got, err, want)
 	}
 }
@@ -253,7 +283,9 @@ func TestMigrationEndsWithoutPermissions(t *testing.T) {
 	lacks := func(name string) []client.Object {
 		p, rev := provider(name, true)
 		p.SetConditions(metav1.Now(), v1.Unhealthy("the manager may not grant get on boats"))
-		rev.SetConditions(metav1.Now(), v1.Ready(corev1.ConditionFalse, v1.ConditionReason(rbac.ErrPermissionMissing.Name), "the manager may not grant get on boats"))
+		rev.SetConditions(metav1.Now(), v1.Ready(
+			corev1.ConditionFalse, v1.ConditionReason(rbac.ErrPermissionMissing.Name), "the manager may not grant get on boats",
+		))
 		return []client.Object{p, rev}
 	}
 	ready, rev := provider("rafts", true)
@@ -289,8 +321,12 @@ func TestMigrationEndsWithoutPermissions(t *testing.T) {
 
 // The note on permissions names the groups of XRDs, without reserved ones and those that the manager may grant.
 func TestUngrantableGroupsOfXRDs(t *testing.T) {
-	s := &snapshot{composites: []string{"xships.ships.example.org", "xrafts.ships.example.org", "xs.pkg.crossplane.io", "xs.granted.example.org"}}
-	if got, want := s.ungrantable([]string{"granted.example.org"}), []string{"ships.example.org"}; !slices.Equal(got, want) {
+	s := &snapshot{composites: []string{
+		"xships.ships.example.org", "xrafts.ships.example.org", "xs.pkg.crossplane.io", "xs.granted.example.org",
+	}}
+	if got, want := s.ungrantable([]string{
+		"granted.example.org",
+	}), []string{"ships.example.org"}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }

@@ -110,7 +110,9 @@ func (s *snapshot) addDeployment(d *appsv1.Deployment) {
 func deploymentsOf(p migration.Package, all []appsv1.Deployment) []types.NamespacedName {
 	var out []types.NamespacedName
 	for i := range all {
-		if slices.ContainsFunc(p.Revisions, func(rev v1.PackageRevision) bool { return metav1.IsControlledBy(&all[i], rev) }) {
+		if slices.ContainsFunc(
+			p.Revisions, func(rev v1.PackageRevision) bool { return metav1.IsControlledBy(&all[i], rev) },
+		) {
 			out = append(out, client.ObjectKeyFromObject(&all[i]))
 		}
 	}
@@ -131,13 +133,16 @@ func (s *snapshot) findings() []migration.Finding {
 	var out []migration.Finding
 	for _, namespace := range s.otherCores {
 		out = append(out, migration.Finding{
-			Problem: "Crossplane also runs in the namespace " + namespace, Remedy: "uninstall one of the two, because both write the same packages",
+			Problem: "Crossplane also runs in the namespace " + namespace,
+			Remedy:  "uninstall one of the two, because both write the same packages",
 		})
 	}
 	for _, namespace := range s.otherManagers {
 		out = append(out, migration.Finding{
 			Problem: "a manager of xpkg runs in the namespace " + namespace,
-			Remedy:  fmt.Sprintf("stop it with `kubectl scale deployment --namespace %s %s --replicas 0`", namespace, bootstrap.Name),
+			Remedy: fmt.Sprintf(
+				"stop it with `kubectl scale deployment --namespace %s %s --replicas 0`", namespace, bootstrap.Name,
+			),
 		})
 	}
 	if !crossplane.HasKnownArgs(s.core) {
@@ -169,7 +174,9 @@ func (in installed) findings() []migration.Finding {
 		if v1.IsPaused(rev) {
 			out = append(out, migration.Finding{
 				Problem: fmt.Sprintf("the revision %s of %s is paused", rev.GetName(), in.Name()),
-				Remedy:  fmt.Sprintf("run `kubectl annotate %srevision.%s %s %s-`", resource, v1.Group, rev.GetName(), v1.AnnotationPaused),
+				Remedy: fmt.Sprintf(
+					"run `kubectl annotate %srevision.%s %s %s-`", resource, v1.Group, rev.GetName(), v1.AnnotationPaused,
+				),
 			})
 		}
 	}
@@ -184,8 +191,8 @@ func (s *snapshot) helmRelease() string {
 	return s.core.Annotations["meta.helm.sh/release-name"]
 }
 
-// ungrantable returns the API groups of the resources of active Providers, and of XRDs, for which a manager with permissions
-// for some groups cannot grant permissions.
+// ungrantable returns the API groups of the resources of active Providers, and of XRDs, for which a manager with
+// permissions for some groups cannot grant permissions.
 func (s *snapshot) ungrantable(granted []string) []string {
 	var out []string
 	add := func(definition string) {
@@ -255,7 +262,9 @@ func (m *Migration) readDefinitions(ctx context.Context) (definitions, error) {
 }
 
 // list returns the metadata of the objects of a kind, and none of a kind that the cluster does not serve.
-func (m *Migration) list(ctx context.Context, kind schema.GroupKind) ([]metav1.PartialObjectMetadata, schema.GroupVersionKind, error) {
+func (m *Migration) list(
+	ctx context.Context, kind schema.GroupKind,
+) ([]metav1.PartialObjectMetadata, schema.GroupVersionKind, error) {
 	mapping, err := m.Client.RESTMapper().RESTMapping(kind)
 	if meta.IsNoMatchError(err) {
 		return nil, schema.GroupVersionKind{}, nil
@@ -281,15 +290,18 @@ func isRevision(owner *metav1.OwnerReference) bool {
 	return slices.ContainsFunc(v1.PackageKinds(), func(kind string) bool { return owner.Kind == v1.RevisionKind(kind) })
 }
 
-// definitionsStep deletes the managed resource definitions of packages. The CRDs belong to their packages then, and core
-// would undo updates with the definitions. The manager owns definitions that a package contains, and keeps them.
+// definitionsStep deletes the managed resource definitions of packages. The CRDs belong to their packages then, and
+// core would undo updates with the definitions. The manager owns definitions that a package contains, and keeps them.
 func (m *Migration) definitionsStep(s *snapshot) *migration.Step {
-	step := &migration.Step{Title: "Delete the managed resource definitions of Crossplane", Done: s.fenced && len(s.definitions.created) == 0}
+	step := &migration.Step{Title: "Delete the managed resource definitions of Crossplane", Done: s.fenced &&
+		len(s.definitions.created) == 0}
 	if n := len(s.definitions.created); n > 0 {
-		step.Details = append(step.Details, wording.Count(n, "definition")+" that Crossplane created for packages; no CRD and no custom resource is changed")
+		step.Details = append(step.Details, wording.Count(n, "definition")+
+			" that Crossplane created for packages; no CRD and no custom resource is changed")
 	}
 	if len(s.definitions.others) > 0 {
-		step.Details = append(step.Details, "these belong to no package and stay: "+wording.Few(s.definitions.others, shownDefinitions, ", "))
+		step.Details = append(step.Details, "these belong to no package and stay: "+
+			wording.Few(s.definitions.others, shownDefinitions, ", "))
 	}
 	step.Run = func(ctx context.Context, report migration.Report) error {
 		return m.deleteDefinitions(ctx, report)
@@ -313,7 +325,9 @@ func (m *Migration) deleteDefinitions(ctx context.Context, report migration.Repo
 			if requested[uid] {
 				continue
 			}
-			err := m.Client.Delete(ctx, d, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationOrphan))
+			err := m.Client.Delete(
+				ctx, d, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationOrphan),
+			)
 			if client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
 				return "", fmt.Errorf("delete %s %s: %w", managedResourceDefinition, d.GetName(), err)
 			}

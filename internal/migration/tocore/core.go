@@ -24,8 +24,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// readFence reports whether a fence denies core the writes of packages, and returns the accounts of other installations of
-// core that it covers. A fence of which no account can be read counts as the one of this core.
+// readFence reports whether a fence denies core the writes of packages, and returns the accounts of other installations
+// of core that it covers. A fence of which no account can be read counts as the one of this core.
 func (m *mover) readFence(ctx context.Context) (fenced bool, others []types.NamespacedName, err error) {
 	exists, err := m.fenceExists(ctx)
 	if err != nil || !exists {
@@ -35,13 +35,17 @@ func (m *mover) readFence(ctx context.Context) (fenced bool, others []types.Name
 	if err != nil {
 		return false, nil, fmt.Errorf("read the policy %s: %w", crossplane.FenceName, err)
 	}
-	others = slices.DeleteFunc(slices.Clone(all), func(account types.NamespacedName) bool { return account.Namespace == m.Namespace })
+	others = slices.DeleteFunc(
+		slices.Clone(all), func(account types.NamespacedName) bool { return account.Namespace == m.Namespace },
+	)
 	return len(others) == 0 || len(others) < len(all), others, nil
 }
 
 // fenceExists reports whether the policy of the fence or its binding exists.
 func (m *mover) fenceExists(ctx context.Context) (bool, error) {
-	for _, o := range []client.Object{&admissionv1.ValidatingAdmissionPolicyBinding{}, &admissionv1.ValidatingAdmissionPolicy{}} {
+	for _, o := range []client.Object{
+		&admissionv1.ValidatingAdmissionPolicyBinding{}, &admissionv1.ValidatingAdmissionPolicy{},
+	} {
 		err := m.Client.Get(ctx, types.NamespacedName{Name: crossplane.FenceName}, o)
 		if err == nil {
 			return true, nil
@@ -53,14 +57,17 @@ func (m *mover) fenceExists(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// enableCore removes the fence, and restores the settings of core and of its RBAC manager. The initialization of core may
-// write packages, so the fence is removed first. Core is started again by the change of its settings, and then installs its
-// own CRDs of the package API.
+// enableCore removes the fence, and restores the settings of core and of its RBAC manager. The initialization of core
+// may write packages, so the fence is removed first. Core is started again by the change of its settings, and then
+// installs its own CRDs of the package API.
 func (m *mover) enableCore(ctx context.Context, _ migration.Report) error {
 	core := types.NamespacedName{Namespace: m.Namespace, Name: crossplane.DeploymentName}
 	if err := m.Client.Get(ctx, core, &appsv1.Deployment{}); apierrors.IsNotFound(err) {
 		return migration.ErrNoCore.New(nil, "the namespace %s has no Deployment %s", core.Namespace, core.Name).
-			WithDo("Run `helm install crossplane crossplane-stable/crossplane --namespace %s --wait`. Until then, runtimes run and no program manages the packages.", m.Namespace)
+			WithDo(
+				"Run `helm install crossplane crossplane-stable/crossplane --namespace %s --wait`. Until then, runtimes run and no program manages the packages.",
+				m.Namespace,
+			)
 	}
 	if err := m.unfence(ctx); err != nil {
 		return err

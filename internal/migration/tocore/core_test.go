@@ -16,7 +16,8 @@ import (
 
 // The fence lets the core of the namespace write packages, and stays for other installations of core.
 func TestUnfenceKeepsOtherAccounts(t *testing.T) {
-	own, other := types.NamespacedName{Namespace: "crossplane-system", Name: "crossplane"}, types.NamespacedName{Namespace: "other", Name: "core"}
+	own, other := types.NamespacedName{Namespace: "crossplane-system", Name: "crossplane"},
+		types.NamespacedName{Namespace: "other", Name: "core"}
 	for name, tc := range map[string]struct{ before, after []types.NamespacedName }{
 		"one core":      {[]types.NamespacedName{own}, nil},
 		"two cores":     {[]types.NamespacedName{own, other}, []types.NamespacedName{other}},

@@ -16,15 +16,16 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/runtime"
 )
 
-// check fails with MigrationRefused, and lists all findings. After the manager was stopped there are none: each step continues
-// from any state.
+// check fails with MigrationRefused, and lists all findings. After the manager was stopped there are none: each step
+// continues from any state.
 func (s *snapshot) check() error {
 	if s.managerStopped() && len(s.renames()) == 0 {
 		return nil
 	}
 	if s.local {
 		return migration.Refuse([]migration.Finding{{
-			Problem: "this is the control plane of `xpkg up`, which stops with its manager and runs no Deployments", Remedy: "name the cluster with --context or --kubeconfig",
+			Problem: "this is the control plane of `xpkg up`, which stops with its manager and runs no Deployments",
+			Remedy:  "name the cluster with --context or --kubeconfig",
 		}})
 	}
 	findings := s.managerFindings()
@@ -41,10 +42,14 @@ func (s *snapshot) check() error {
 func (s *snapshot) managerFindings() []migration.Finding {
 	var out []migration.Finding
 	if in := s.lock.Annotations[leader.AnnotationNamespace]; in != "" && in != s.namespace {
-		out = append(out, migration.Finding{Problem: "the manager runs in the namespace " + in, Remedy: "run the command with --namespace " + in})
+		out = append(out, migration.Finding{
+			Problem: "the manager runs in the namespace " + in, Remedy: "run the command with --namespace " + in,
+		})
 	}
 	for _, name := range s.transactions {
-		out = append(out, migration.Finding{Problem: "the transaction " + name + " has not ended", Remedy: "wait until it has ended"})
+		out = append(out, migration.Finding{
+			Problem: "the transaction " + name + " has not ended", Remedy: "wait until it has ended",
+		})
 	}
 	if len(s.renames()) == 0 {
 		return out
@@ -83,14 +88,15 @@ func (s *snapshot) packageFindings(f family) []migration.Finding {
 	}
 	if f.RuntimeSpec() != nil && s.runtimeOf(f) == runtime.Process {
 		out = append(out, migration.Finding{
-			Problem: "runs as a process, and core runs Deployments", Remedy: "start the manager with --package-runtime=Deployment",
+			Problem: "runs as a process, and core runs Deployments",
+			Remedy:  "start the manager with --package-runtime=Deployment",
 		})
 	}
 	return out
 }
 
-// revisionFinding is the reason why the revision of a package cannot move, or the zero value. While a former migration renames
-// the revision, there is none: the step waits for it.
+// revisionFinding is the reason why the revision of a package cannot move, or the zero value. While a former migration
+// renames the revision, there is none: the step waits for it.
 func (s *snapshot) revisionFinding(f family) migration.Finding {
 	active := f.Active()
 	if s.isBeingRenamed(f) {
@@ -112,7 +118,8 @@ func (s *snapshot) revisionFinding(f family) migration.Finding {
 		}
 	case !s.isRenamed(f) && f.PackageSpec().RevisionActivationPolicy == v1.ManualActivation:
 		return migration.Finding{
-			Problem: "gets another revision, which its policy does not activate", Remedy: "set spec.revisionActivationPolicy to Automatic",
+			Problem: "gets another revision, which its policy does not activate",
+			Remedy:  "set spec.revisionActivationPolicy to Automatic",
 		}
 	}
 	return migration.Finding{}
@@ -136,7 +143,10 @@ func (s *snapshot) fenceDetail() string {
 	for _, account := range s.others {
 		accounts = append(accounts, account.String())
 	}
-	return fmt.Sprintf("The policy %s stays for %s: two installations of core must not write the same packages.", crossplane.FenceName, strings.Join(accounts, ", "))
+	return fmt.Sprintf(
+		"The policy %s stays for %s: two installations of core must not write the same packages.", crossplane.FenceName,
+		strings.Join(accounts, ", "),
+	)
 }
 
 // notes are the sentences that a user should know.
@@ -157,11 +167,13 @@ func (s *snapshot) notes() []string {
 		"Values with which the chart of Crossplane was configured for the manager (args with --package-runtime=External, rbacManager.replicas=0) have to be removed from the values of the release too: the next `helm upgrade` would restore them.",
 	}
 	if s.manager != nil && s.manager.Labels["app.kubernetes.io/managed-by"] == "Helm" {
-		notes = append(notes, fmt.Sprintf("The manager was installed with Helm: run `helm uninstall %s --namespace %s --no-hooks` afterwards, which removes the record of the release.",
-			s.manager.Annotations["meta.helm.sh/release-name"], s.manager.Annotations["meta.helm.sh/release-namespace"]))
+		notes = append(notes,
+			fmt.Sprintf("The manager was installed with Helm: run `helm uninstall %s --namespace %s --no-hooks` afterwards, which removes the record of the release.",
+				s.manager.Annotations["meta.helm.sh/release-name"], s.manager.Annotations["meta.helm.sh/release-namespace"]))
 	}
 	if len(lost) > 0 {
-		notes = append(notes, "Core has no equivalent of these annotations of packages, which are removed: "+strings.Join(lost, ", ")+".")
+		notes = append(notes, "Core has no equivalent of these annotations of packages, which are removed: "+
+			strings.Join(lost, ", ")+".")
 	}
 	return notes
 }

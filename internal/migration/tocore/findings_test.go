@@ -88,8 +88,12 @@ func TestFindings(t *testing.T) {
 		"OtherNamespace": {func(s *snapshot, _ *v1.Provider, _ *v1.ProviderRevision) {
 			s.lock.Annotations = map[string]string{leader.AnnotationNamespace: "elsewhere"}
 		}, []string{"run the command with --namespace elsewhere"}},
-		"Unfenced":        {func(s *snapshot, _ *v1.Provider, _ *v1.ProviderRevision) { s.core.Writes = true }, []string{"core may write packages"}},
-		"StoppedTooEarly": {func(s *snapshot, _ *v1.Provider, _ *v1.ProviderRevision) { stopped(s) }, []string{"kubectl scale deployment/xpkg"}},
+		"Unfenced": {func(s *snapshot, _ *v1.Provider, _ *v1.ProviderRevision) { s.core.Writes = true }, []string{
+			"core may write packages",
+		}},
+		"StoppedTooEarly": {func(s *snapshot, _ *v1.Provider, _ *v1.ProviderRevision) { stopped(s) }, []string{
+			"kubectl scale deployment/xpkg",
+		}},
 		"StoppedAfterTheRename": {func(s *snapshot, p *v1.Provider, rev *v1.ProviderRevision) {
 			stopped(s)
 			rev.Name = s.nameIn(s.families[0])
@@ -129,7 +133,8 @@ func TestFindings(t *testing.T) {
 // The name of a revision depends on the version of core. A core that is not installed is a new one.
 func TestNamesDependOnTheVersionOfCore(t *testing.T) {
 	for version, want := range map[string]string{
-		"2.4.0": revision.NamesOfCore, "2.4.0-rc.1": revision.NamesOfCore, "v2.5.1": revision.NamesOfCore, "": revision.NamesOfCore, "latest": revision.NamesOfCore,
+		"2.4.0": revision.NamesOfCore, "2.4.0-rc.1": revision.NamesOfCore, "v2.5.1": revision.NamesOfCore,
+		"": revision.NamesOfCore, "latest": revision.NamesOfCore,
 		"2.3.4": revision.NamesOfCoreBefore2_4, "v1.20.0": revision.NamesOfCoreBefore2_4,
 	} {
 		if got := (&snapshot{version: version}).names(); got != want {

@@ -26,8 +26,12 @@ func (m *mover) rename(ctx context.Context, report migration.Report) error {
 		if s.isRenamed(f) || s.isBeingRenamed(f) {
 			continue
 		}
-		patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"annotations":{%q:%q}}}`, f.GetUID(), revision.AnnotationNames, s.names())
-		if err := m.Client.Patch(ctx, f.Package.Package, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(plan.FieldManager)); err != nil {
+		patch := fmt.Appendf(
+			nil, `{"metadata":{"uid":%q,"annotations":{%q:%q}}}`, f.GetUID(), revision.AnnotationNames, s.names(),
+		)
+		if err := m.Client.Patch(
+			ctx, f.Package.Package, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(plan.FieldManager),
+		); err != nil {
 			return fmt.Errorf("request another name for the revision of %s: %w", f.Name(), err)
 		}
 	}
@@ -48,7 +52,10 @@ func (s *snapshot) unnamed() string {
 		case active == nil || !s.isRenamed(f) || f.PackageStatus().CurrentRevision != active.GetName():
 			out = append(out, f.Name()+": its revision with the name of core is not active yet")
 		case !revision.Summarize(active).Ready:
-			out = append(out, fmt.Sprintf("%s: %s", f.Name(), cmp.Or(revision.Summarize(active).Message, "its revision is being established")))
+			out = append(
+				out,
+				fmt.Sprintf("%s: %s", f.Name(), cmp.Or(revision.Summarize(active).Message, "its revision is being established")),
+			)
 		default:
 			for _, rev := range f.Revisions {
 				if _, runs := s.deployments[rev.GetUID()]; runs && !revision.IsActive(rev) {
@@ -78,6 +85,8 @@ func (m *mover) stop(ctx context.Context, report migration.Report) error {
 		if err := m.readManager(ctx, s); err != nil || s.managerStopped() {
 			return "", err
 		}
-		return fmt.Sprintf("the manager in the namespace %s still runs (%d pods, Lease held: %t)", m.Namespace, s.pods, s.leads), nil
+		return fmt.Sprintf(
+			"the manager in the namespace %s still runs (%d pods, Lease held: %t)", m.Namespace, s.pods, s.leads,
+		), nil
 	})
 }

@@ -16,8 +16,8 @@ import (
 const (
 	// domain is the prefix of the annotations, labels and finalizers of the manager.
 	domain = "xpkg.dev/"
-	// runtimeFieldManager is the field manager with which core applies the objects of a runtime, and definitionFieldManager
-	// that of CRDs of managed resource definitions.
+	// runtimeFieldManager is the field manager with which core applies the objects of a runtime, and
+	// definitionFieldManager that of CRDs of managed resource definitions.
 	runtimeFieldManager    = "pkg.crossplane.io/runtime"
 	definitionFieldManager = "apiextensions.crossplane.io/managed"
 )
@@ -30,8 +30,8 @@ type metadata struct {
 	applier string
 }
 
-// patch returns a merge patch without the traces of the manager, or nil if the metadata matches. It fails with a conflict
-// if another client changes the object first.
+// patch returns a merge patch without the traces of the manager, or nil if the metadata matches. It fails with a
+// conflict if another client changes the object first.
 func (m metadata) patch(o *metav1.PartialObjectMetadata) ([]byte, error) {
 	change := map[string]any{}
 	if keys := traces(o.Annotations); len(keys) > 0 {
@@ -98,10 +98,10 @@ func sameOwners(a, b []metav1.OwnerReference) bool {
 
 func flag(b *bool) bool { return b != nil && *b }
 
-// fieldsPatch returns a merge patch that hands the fields of the manager over to the field manager with which core applies
-// the object, or nil. Without it, the owner reference of a former revision would stay, because the manager would still own
-// it, and the next revision could not control the object. Of a Secret only the owner references are handed over: core
-// applies a Secret without its data.
+// fieldsPatch returns a merge patch that hands the fields of the manager over to the field manager with which core
+// applies the object, or nil. Without it, the owner reference of a former revision would stay, because the manager
+// would still own it, and the next revision could not control the object. Of a Secret only the owner references are
+// handed over: core applies a Secret without its data.
 func (m metadata) fieldsPatch(o *metav1.PartialObjectMetadata) ([]byte, error) {
 	if m.applier == "" || !isFieldManager(o) {
 		return nil, nil
@@ -118,8 +118,8 @@ func (m metadata) fieldsPatch(o *metav1.PartialObjectMetadata) ([]byte, error) {
 	return mergePatch(o, map[string]any{"managedFields": next.ManagedFields})
 }
 
-// keepData moves the fields of the manager, other than the owner references, to the field manager with which core writes
-// certificates.
+// keepData moves the fields of the manager, other than the owner references, to the field manager with which core
+// writes certificates.
 func keepData(o *metav1.PartialObjectMetadata) error {
 	for i, e := range o.ManagedFields {
 		if e.Manager != plan.FieldManager || e.Subresource != "" || e.FieldsV1 == nil {

@@ -30,7 +30,9 @@ func TestPatchRemovesTraces(t *testing.T) {
 	o.Labels = map[string]string{"xpkg.dev/auto-installed": "true", "team": "a"}
 	o.Finalizers = []string{"example.org/kept", v1.FinalizerRuntimeProtection}
 	o.OwnerReferences = []metav1.OwnerReference{{Kind: "Provider", Name: "p", Controller: new(true)}}
-	owner := metav1.OwnerReference{APIVersion: v1.GroupVersion.String(), Kind: "ProviderRevision", Name: "p-1", UID: "rev", Controller: new(true)}
+	owner := metav1.OwnerReference{
+		APIVersion: v1.GroupVersion.String(), Kind: "ProviderRevision", Name: "p-1", UID: "rev", Controller: new(true),
+	}
 	raw, err := metadata{owners: []metav1.OwnerReference{owner}}.patch(o)
 	if err != nil {
 		t.Fatal(err)
@@ -56,7 +58,8 @@ func TestPatchRemovesTraces(t *testing.T) {
 	if raw, err := (metadata{owners: []metav1.OwnerReference{owner}}).patch(clean); raw != nil || err != nil {
 		t.Errorf("an object without traces is written: %s, %v", raw, err)
 	}
-	if raw, err := (metadata{}).patch(o); err != nil || json.Unmarshal(raw, &got) != nil || got["metadata"].(map[string]any)["ownerReferences"] != nil {
+	if raw, err := (metadata{}).patch(o); err != nil || json.Unmarshal(raw, &got) != nil ||
+		got["metadata"].(map[string]any)["ownerReferences"] != nil {
 		t.Errorf("owners change without a request: %s, %v", raw, err)
 	}
 }
@@ -88,15 +91,21 @@ func TestFieldsOfTheManagerAreHandedOver(t *testing.T) {
 		"OtherManagersAreKept": {
 			kind: "Deployment", applier: runtimeFieldManager,
 			fields: []metav1.ManagedFieldsEntry{
-				fields("kubectl", "Update", all), fields(runtimeFieldManager, "Apply", `{"f:spec":{"f:replicas":{}}}`), fields(plan.FieldManager, "Update", owners),
+				fields("kubectl", "Update", all), fields(runtimeFieldManager, "Apply", `{"f:spec":{"f:replicas":{}}}`),
+				fields(plan.FieldManager, "Update", owners),
 			},
 			want: map[string]string{
-				"kubectl Update":               all,
-				runtimeFieldManager + " Apply": `{"f:metadata":{"f:ownerReferences":{"k:{\"uid\":\"rev\"}":{}}},"f:spec":{"f:replicas":{}}}`,
+				"kubectl Update": all,
+				runtimeFieldManager +
+					" Apply": `{"f:metadata":{"f:ownerReferences":{"k:{\"uid\":\"rev\"}":{}}},"f:spec":{"f:replicas":{}}}`,
 			},
 		},
-		"NotOfTheManager": {kind: "Service", applier: runtimeFieldManager, fields: []metav1.ManagedFieldsEntry{fields("kubectl", "Update", all)}},
-		"NotApplied":      {kind: "CustomResourceDefinition", fields: []metav1.ManagedFieldsEntry{fields(plan.FieldManager, "Update", all)}},
+		"NotOfTheManager": {kind: "Service", applier: runtimeFieldManager, fields: []metav1.ManagedFieldsEntry{
+			fields("kubectl", "Update", all),
+		}},
+		"NotApplied": {kind: "CustomResourceDefinition", fields: []metav1.ManagedFieldsEntry{
+			fields(plan.FieldManager, "Update", all),
+		}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

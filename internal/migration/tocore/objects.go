@@ -25,8 +25,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// contended is the pause between the attempts to write an object that other clients change, such as a controller that reconciles it. The
-// attempts take at most about five seconds.
+// contended is the pause between the attempts to write an object that other clients change, such as a controller that
+// reconciles it. The attempts take at most about five seconds.
 var contended = wait.Backoff{Steps: 10, Duration: 10 * time.Millisecond, Factor: 2, Jitter: 0.5}
 
 // target is an object and the metadata that it gets, computed from the live object.
@@ -46,11 +46,13 @@ func (t target) pending() (bool, error) {
 	return patch != nil, err
 }
 
-// targets returns all objects of packages and of runtimes, with the metadata that they get, in the order of the writes. The
-// packages come last.
+// targets returns all objects of packages and of runtimes, with the metadata that they get, in the order of the writes.
+// The packages come last.
 func (m *mover) targets(ctx context.Context, s *snapshot) ([]target, error) {
 	var out []target
-	for _, part := range []func(context.Context, *snapshot) ([]target, error){m.packageObjects, m.compositionRevisions, m.runtimeObjects, m.roles, m.packages} {
+	for _, part := range []func(
+		context.Context, *snapshot,
+	) ([]target, error){m.packageObjects, m.compositionRevisions, m.runtimeObjects, m.roles, m.packages} {
 		some, err := part(ctx, s)
 		if err != nil {
 			return nil, err
@@ -107,8 +109,8 @@ func (m *mover) packageObjects(ctx context.Context, s *snapshot) ([]target, erro
 	return out, nil
 }
 
-// runtimeObjects returns the objects of runtimes. Objects without a package as an owner only lose the traces of the manager:
-// the Secret of the CA, and ReplicaSets, which have the annotations of their Deployment.
+// runtimeObjects returns the objects of runtimes. Objects without a package as an owner only lose the traces of the
+// manager: the Secret of the CA, and ReplicaSets, which have the annotations of their Deployment.
 func (m *mover) runtimeObjects(ctx context.Context, s *snapshot) ([]target, error) {
 	var out []target
 	for _, gvk := range []schema.GroupVersionKind{
@@ -150,10 +152,12 @@ func (m *mover) roles(ctx context.Context, _ *snapshot) ([]target, error) {
 	return out, nil
 }
 
-// compositionRevisions returns the revisions of Compositions, to which core copies the annotations of a Composition. They come
-// after the Compositions, so that core creates no further ones with the annotations.
+// compositionRevisions returns the revisions of Compositions, to which core copies the annotations of a Composition.
+// They come after the Compositions, so that core creates no further ones with the annotations.
 func (m *mover) compositionRevisions(ctx context.Context, _ *snapshot) ([]target, error) {
-	return m.withTraces(ctx, schema.GroupVersionKind{Group: "apiextensions.crossplane.io", Version: "v1", Kind: "CompositionRevision"})
+	return m.withTraces(ctx, schema.GroupVersionKind{
+		Group: "apiextensions.crossplane.io", Version: "v1", Kind: "CompositionRevision",
+	})
 }
 
 // packages returns the revisions and the packages.
@@ -187,7 +191,9 @@ func (m *mover) withTraces(ctx context.Context, gvk schema.GroupVersionKind) ([]
 }
 
 // list lists the metadata of the objects of a kind. A kind that the cluster does not serve has none.
-func (m *mover) list(ctx context.Context, gvk schema.GroupVersionKind, namespace string) ([]metav1.PartialObjectMetadata, error) {
+func (m *mover) list(
+	ctx context.Context, gvk schema.GroupVersionKind, namespace string,
+) ([]metav1.PartialObjectMetadata, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
 	if err := m.Client.List(ctx, list, client.InNamespace(namespace)); err != nil {
@@ -265,8 +271,8 @@ func (m *mover) writeAll(ctx context.Context, report migration.Report, targets [
 	return nil
 }
 
-// write writes the metadata of one object, with one patch, or two if core applies the object. An object that was deleted
-// meanwhile needs none.
+// write writes the metadata of one object, with one patch, or two if core applies the object. An object that was
+// deleted meanwhile needs none.
 func (m *mover) write(ctx context.Context, t target) error {
 	stale := false
 	return client.IgnoreNotFound(retry.RetryOnConflict(contended, func() error {

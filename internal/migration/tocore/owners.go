@@ -14,8 +14,8 @@ import (
 // family is a package with all of its revisions.
 type family struct{ migration.Package }
 
-// includes reports whether a reference names the package or a revision of it. A deleted revision is named with the label
-// of its pods only, so that its references stay.
+// includes reports whether a reference names the package or a revision of it. A deleted revision is named with the
+// label of its pods only, so that its references stay.
 func (f family) includes(r metav1.OwnerReference) bool {
 	owner := plan.Owner{APIVersion: v1.GroupVersion.String(), Kind: f.PackageKind(), Name: f.GetName()}
 	if owner.Is(r) {
@@ -38,7 +38,9 @@ func (f family) ofPackage() metav1.OwnerReference {
 
 // ofRevision returns the owner reference that core adds for a revision.
 func (f family) ofRevision(rev v1.PackageRevision, controls bool) metav1.OwnerReference {
-	owner := plan.Owner{APIVersion: v1.GroupVersion.String(), Kind: v1.RevisionKind(f.PackageKind()), Name: rev.GetName(), UID: rev.GetUID()}
+	owner := plan.Owner{
+		APIVersion: v1.GroupVersion.String(), Kind: v1.RevisionKind(f.PackageKind()), Name: rev.GetName(), UID: rev.GetUID(),
+	}
 	return owner.Reference(controls)
 }
 

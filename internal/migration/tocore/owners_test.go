@@ -36,7 +36,8 @@ func ref(kind, name, uid string, controller bool) metav1.OwnerReference {
 }
 
 func TestOwnersThatCoreGives(t *testing.T) {
-	former, active := ref("ProviderRevision", "boats-1", "uid-boats-1", false), ref("ProviderRevision", "boats-2", "uid-boats-2", true)
+	former, active := ref("ProviderRevision", "boats-1", "uid-boats-1", false),
+		ref("ProviderRevision", "boats-2", "uid-boats-2", true)
 	shared := active
 	shared.Controller, shared.BlockOwnerDeletion = nil, nil
 	pkg := ref("Provider", "boats", "pkg", false)
@@ -47,13 +48,16 @@ func TestOwnersThatCoreGives(t *testing.T) {
 		have, want []metav1.OwnerReference
 	}{
 		"Object": {
-			ownersOfCRD, []metav1.OwnerReference{ref("Provider", "boats", "pkg", true)}, []metav1.OwnerReference{former, active, pkg},
+			ownersOfCRD, []metav1.OwnerReference{ref("Provider", "boats", "pkg", true)},
+			[]metav1.OwnerReference{former, active, pkg},
 		},
 		"ObjectOfAnotherPackage": {
-			ownersOfCRD, []metav1.OwnerReference{foreign, ref("Provider", "boats", "pkg", false)}, []metav1.OwnerReference{foreign, former, shared, pkg},
+			ownersOfCRD, []metav1.OwnerReference{foreign, ref("Provider", "boats", "pkg", false)},
+			[]metav1.OwnerReference{foreign, former, shared, pkg},
 		},
 		"Runtime": {
-			family.ownersOfRuntime, []metav1.OwnerReference{active, ref("Provider", "boats", "pkg", false)}, []metav1.OwnerReference{active},
+			family.ownersOfRuntime, []metav1.OwnerReference{active, ref("Provider", "boats", "pkg", false)},
+			[]metav1.OwnerReference{active},
 		},
 		"ServiceAccountOfAFormerRevision": {
 			family.ownersOfRuntime, []metav1.OwnerReference{ref("ProviderRevision", "boats-1", "uid-boats-1", true)},

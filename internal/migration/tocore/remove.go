@@ -19,8 +19,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// owned returns the metadata of the objects of the manager that exist, without the namespace and the CRDs that core has too. With the API of
-// transactions, which no other manager carries out, their records are deleted.
+// owned returns the metadata of the objects of the manager that exist, without the namespace and the CRDs that core has
+// too. With the API of transactions, which no other manager carries out, their records are deleted.
 func (m *mover) owned(ctx context.Context) ([]*metav1.PartialObjectMetadata, error) {
 	var out []*metav1.PartialObjectMetadata
 	seen := map[plan.Ref]bool{}
@@ -45,7 +45,9 @@ func (m *mover) owned(ctx context.Context) ([]*metav1.PartialObjectMetadata, err
 		return nil, err
 	}
 	for _, namespaced := range []bool{false, true} {
-		objects, err := bootstrap.Manifests(bootstrap.Options{Namespace: m.Namespace, Version: "latest", Namespaced: namespaced})
+		objects, err := bootstrap.Manifests(bootstrap.Options{
+			Namespace: m.Namespace, Version: "latest", Namespaced: namespaced,
+		})
 		if err != nil {
 			return nil, err
 		}
@@ -63,8 +65,8 @@ func (m *mover) owned(ctx context.Context) ([]*metav1.PartialObjectMetadata, err
 	return out, nil
 }
 
-// last returns the objects that lose the traces of the manager at the end: until core manages the packages, a manager that
-// is started again needs the marks on its CRDs and its claim of the Lock.
+// last returns the objects that lose the traces of the manager at the end: until core manages the packages, a manager
+// that is started again needs the marks on its CRDs and its claim of the Lock.
 func (m *mover) last(ctx context.Context) ([]target, error) {
 	var out []target
 	for _, gvk := range []schema.GroupVersionKind{
@@ -103,8 +105,8 @@ func (m *mover) remaining(ctx context.Context) ([]string, error) {
 	return out, nil
 }
 
-// remove deletes the objects of the manager, and its traces on all others. The objects are deleted after that: while they
-// exist, the step is not done.
+// remove deletes the objects of the manager, and its traces on all others. The objects are deleted after that: while
+// they exist, the step is not done.
 func (m *mover) remove(ctx context.Context, report migration.Report) error {
 	last, err := m.last(ctx)
 	if err != nil {
@@ -118,7 +120,9 @@ func (m *mover) remove(ctx context.Context, report migration.Report) error {
 		return err
 	}
 	for _, o := range owned {
-		err := m.Client.Delete(ctx, o, client.Preconditions{UID: new(o.GetUID())}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+		err := m.Client.Delete(
+			ctx, o, client.Preconditions{UID: new(o.GetUID())}, client.PropagationPolicy(metav1.DeletePropagationBackground),
+		)
 		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("delete %s %s: %w", o.Kind, o.Name, err)
 		}

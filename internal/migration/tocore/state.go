@@ -27,7 +27,8 @@ import (
 // managerName is the name of the Deployment of the manager.
 const managerName = bootstrap.Name
 
-// generationSince is the first version of core that computes the names of revisions from the generation of the package too.
+// generationSince is the first version of core that computes the names of revisions from the generation of the package
+// too.
 const generationSince = "2.4.0-0"
 
 // snapshot is the state of the cluster from which a plan is computed.
@@ -97,7 +98,9 @@ func (m *mover) readManager(ctx context.Context, s *snapshot) error {
 	case err == nil:
 		s.manager = d
 		var pods corev1.PodList
-		if err := m.Client.List(ctx, &pods, client.InNamespace(m.Namespace), client.MatchingLabels(d.Spec.Selector.MatchLabels)); err != nil {
+		if err := m.Client.List(
+			ctx, &pods, client.InNamespace(m.Namespace), client.MatchingLabels(d.Spec.Selector.MatchLabels),
+		); err != nil {
 			return fmt.Errorf("list the pods of the manager: %w", err)
 		}
 		s.pods = len(pods.Items)
@@ -141,8 +144,8 @@ func isAvailable(d appsv1.Deployment) bool {
 	})
 }
 
-// named reports whether all revisions have the names of core. While the manager runs, no runtime of a former revision may
-// run either.
+// named reports whether all revisions have the names of core. While the manager runs, no runtime of a former revision
+// may run either.
 func (s *snapshot) named() bool {
 	if s.managerStopped() {
 		return s.coreManages() || len(s.renames()) == 0

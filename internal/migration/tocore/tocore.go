@@ -1,9 +1,9 @@
 // Package tocore moves the packages of a cluster from the manager back to Crossplane core.
 //
 // The manager first gives revisions the names that core computes, and replaces their runtimes without an interruption.
-// Then it is stopped. Objects get the owners that they have in core, and lose the annotations, labels and finalizers of the
-// manager. Core takes the packages when its fence is removed. Until the manager is removed, a step undoes none of the
-// earlier ones, so that a migration can stop after each.
+// Then it is stopped. Objects get the owners that they have in core, and lose the annotations, labels and finalizers of
+// the manager. Core takes the packages when its fence is removed. Until the manager is removed, a step undoes none of
+// the earlier ones, so that a migration can stop after each.
 package tocore
 
 import (
@@ -29,8 +29,8 @@ type Options struct {
 // mover carries out the steps.
 type mover struct{ Options }
 
-// Plan returns the plan that gives the packages of a cluster back to core. It fails with MigrationRefused if the state of
-// packages or of the manager prevents that.
+// Plan returns the plan that gives the packages of a cluster back to core. It fails with MigrationRefused if the state
+// of packages or of the manager prevents that.
 func Plan(ctx context.Context, o Options) (*migration.Plan, error) {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -62,9 +62,12 @@ func (m *mover) plan(ctx context.Context, s *snapshot) (*migration.Plan, error) 
 	plan := &migration.Plan{Notes: s.notes()}
 	plan.Steps = []*migration.Step{
 		{
-			Title:   "Name the revisions as Crossplane core does",
-			Details: append(details(names), "The runtime of a renamed revision is replaced by one of the same image; both run until the new one is available."),
-			Done:    s.named(), Run: m.rename,
+			Title: "Name the revisions as Crossplane core does",
+			Details: append(
+				details(names),
+				"The runtime of a renamed revision is replaced by one of the same image; both run until the new one is available.",
+			),
+			Done: s.named(), Run: m.rename,
 		},
 		{
 			Title:   "Stop the manager",
@@ -72,9 +75,12 @@ func (m *mover) plan(ctx context.Context, s *snapshot) (*migration.Plan, error) 
 			Done:    s.managerStopped(), Run: m.stop,
 		},
 		{
-			Title:   "Give the objects of the packages back",
-			Details: append(details(given), "Core's owners replace those of the manager; annotations, labels and finalizers of xpkg.dev are removed."),
-			Done:    len(given) == 0 && s.managerStopped() || s.coreManages(), Run: m.giveBack,
+			Title: "Give the objects of the packages back",
+			Details: append(
+				details(given),
+				"Core's owners replace those of the manager; annotations, labels and finalizers of xpkg.dev are removed.",
+			),
+			Done: len(given) == 0 && s.managerStopped() || s.coreManages(), Run: m.giveBack,
 		},
 		{
 			Title: "Let Crossplane core manage packages",

@@ -43,10 +43,15 @@ func policy(t testing.TB) *access.Policy {
 
 func TestTheRuleWithTheLongestPrefixDecides(t *testing.T) {
 	p := policy(t)
-	anonymous, alice, bob, root := access.Anonymous(), access.Subject{User: "alice"}, access.Subject{User: "bob"}, access.Subject{User: "root"}
+	anonymous, alice, bob, root := access.Anonymous(), access.Subject{User: "alice"}, access.Subject{User: "bob"},
+		access.Subject{User: "root"}
 	sailor := access.Subject{User: "carol", Groups: []string{"ships"}}
-	scoped := alice.Limited([]access.Scope{{Repositories: []string{"acme/boats"}, Actions: []access.Action{access.Publish}}})
-	ci := access.Subject{Grants: []access.Scope{{Repositories: []string{"acme/boats"}, Actions: []access.Action{access.Publish, access.Create}}}}
+	scoped := alice.Limited([]access.Scope{{Repositories: []string{"acme/boats"}, Actions: []access.Action{
+		access.Publish,
+	}}})
+	ci := access.Subject{Grants: []access.Scope{{Repositories: []string{"acme/boats"}, Actions: []access.Action{
+		access.Publish, access.Create,
+	}}}}
 	for _, c := range []struct {
 		subject    access.Subject
 		repository string
@@ -152,17 +157,23 @@ issuers:
 func TestLimitsNeverAllowMore(t *testing.T) {
 	p := policy(t)
 	users := rapid.SampledFrom([]string{"", "alice", "bob", "root"})
-	names := rapid.SampledFrom([]string{"acme", "acme/boats", "acme/secret", "acme/secret/x", "other", "acme/secret/open/y"})
+	names := rapid.SampledFrom([]string{
+		"acme", "acme/boats", "acme/secret", "acme/secret/x", "other", "acme/secret/open/y",
+	})
 	patterns := rapid.SampledFrom([]string{"*", "acme/*", "acme/boats", "acme/secret/*"})
 	actions := rapid.SampledFrom(access.Actions())
 	rapid.Check(t, func(t *rapid.T) {
 		s := access.Subject{User: users.Draw(t, "user")}
-		scope := access.Scope{Repositories: rapid.SliceOfN(patterns, 1, 3).Draw(t, "repositories"), Actions: rapid.SliceOfN(actions, 1, 3).Draw(t, "actions")}
+		scope := access.Scope{
+			Repositories: rapid.SliceOfN(patterns, 1, 3).Draw(t, "repositories"),
+			Actions:      rapid.SliceOfN(actions, 1, 3).Draw(t, "actions"),
+		}
 		repository, action := names.Draw(t, "repository"), actions.Draw(t, "action")
 		if p.May(s.Limited([]access.Scope{scope}), repository, action) && !p.May(s, repository, action) {
 			t.Fatalf("the limit %+v allows %s on %s", scope, action, repository)
 		}
-		if p.May(access.Anonymous(), repository, access.Read) && !p.May(s.Limited([]access.Scope{scope}), repository, access.Read) {
+		if p.May(access.Anonymous(), repository, access.Read) &&
+			!p.May(s.Limited([]access.Scope{scope}), repository, access.Read) {
 			t.Fatalf("the limit %+v hides %s, which is public", scope, repository)
 		}
 	})
@@ -203,9 +214,12 @@ func TestSimilarAndReservedNamesCannotBeCreated(t *testing.T) {
 	p := &access.Policy{ReservedNames: []string{"crossplane"}}
 	existing := []string{"acme/provider-boats", "acme/a.b", "acme/v1-2"}
 	for name, allowed := range map[string]bool{
-		"acme/provider-boats": true, "acme/provider_boats": false, "acme/provider__boats": false, "acme/provider--boats": false,
-		"acme/a-b": false, "acme/ab": false, "acme/providerboats": false, "acme/pro-vider-boats": false, "acmeprovider/boats": true,
-		"acme/v12": true, "acme/v1.2": false, "acme/v-1-2": false, "acme/v1": true, "v2/x": false, "index": false, "crossplane/x": false, "cross-plane": false, "acme/index": true, "in-dex/x": false,
+		"acme/provider-boats": true, "acme/provider_boats": false, "acme/provider__boats": false,
+		"acme/provider--boats": false,
+		"acme/a-b":             false, "acme/ab": false, "acme/providerboats": false, "acme/pro-vider-boats": false,
+		"acmeprovider/boats": true,
+		"acme/v12":           true, "acme/v1.2": false, "acme/v-1-2": false, "acme/v1": true, "v2/x": false, "index": false,
+		"crossplane/x": false, "cross-plane": false, "acme/index": true, "in-dex/x": false,
 	} {
 		if err := p.CheckNew(name, existing); (err == nil) != allowed {
 			t.Errorf("%s: %v", name, err)
@@ -228,12 +242,14 @@ func TestAnIdentityNeedsAllClaims(t *testing.T) {
 		"a list":           {map[string]any{"repository": []any{"acme/boats"}, "ref": "main"}, false, 0, ""},
 		"a user":           {map[string]any{"email": "a@example.org", "email_verified": true}, true, 0, "oidc:a@example.org"},
 		"unverified email": {map[string]any{"email": "a@example.org", "email_verified": false}, false, 0, ""},
-		"verified as text": {map[string]any{"email": "a@example.org", "email_verified": "true"}, true, 0, "oidc:a@example.org"},
-		"false as text":    {map[string]any{"email": "a@example.org", "email_verified": "false"}, false, 0, ""},
-		"a number":         {map[string]any{"email": "a@example.org", "email_verified": 0.0}, false, 0, ""},
-		"null":             {map[string]any{"email": "a@example.org", "email_verified": nil}, false, 0, ""},
-		"not stated":       {map[string]any{"email": "a@example.org"}, true, 0, "oidc:a@example.org"},
-		"nothing":          {nil, false, 0, ""},
+		"verified as text": {
+			map[string]any{"email": "a@example.org", "email_verified": "true"}, true, 0, "oidc:a@example.org",
+		},
+		"false as text": {map[string]any{"email": "a@example.org", "email_verified": "false"}, false, 0, ""},
+		"a number":      {map[string]any{"email": "a@example.org", "email_verified": 0.0}, false, 0, ""},
+		"null":          {map[string]any{"email": "a@example.org", "email_verified": nil}, false, 0, ""},
+		"not stated":    {map[string]any{"email": "a@example.org"}, true, 0, "oidc:a@example.org"},
+		"nothing":       {nil, false, 0, ""},
 	} {
 		s, ok := issuer.Subject(c.claims)
 		if ok != c.ok || len(s.Grants) != c.grants || s.User != c.user {

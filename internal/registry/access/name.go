@@ -45,7 +45,8 @@ func isAlphanumeric(c byte) bool { return c >= 'a' && c <= 'z' || c >= '0' && c 
 
 // reservedNames are first parts of repositories that could be confused with a path of the server.
 var reservedNames = []string{
-	"admin", "api", "assets", "diff", "docs", "feed", "g", "healthz", "index", "k", "metrics", "none", "p", "schemas", "search",
+	"admin", "api", "assets", "diff", "docs", "feed", "g", "healthz", "index", "k", "metrics", "none", "p", "schemas",
+	"search",
 	"static", "token", "v2",
 }
 
@@ -55,7 +56,9 @@ func (p *Policy) CheckNew(name string, existing []string) error {
 	first, _, _ := strings.Cut(name, "/")
 	for _, reserved := range slices.Concat(reservedNames, p.ReservedNames) {
 		if Fold(reserved) == Fold(first) {
-			return ErrReservedName.New(nil, "the repository %s cannot be created: names that begin with %q are reserved", name, reserved)
+			return ErrReservedName.New(
+				nil, "the repository %s cannot be created: names that begin with %q are reserved", name, reserved,
+			)
 		}
 	}
 	for _, other := range existing {
@@ -69,7 +72,8 @@ func (p *Policy) CheckNew(name string, existing []string) error {
 // Similar reports whether two different names of repositories are so similar that only one of them can be created.
 func Similar(a, b string) bool { return a != b && Fold(a) == Fold(b) }
 
-// Fold returns the form in which similar names are equal: without separators, except one between two digits, because it changes a number.
+// Fold returns the form in which similar names are equal: without separators, except one between two digits, because it
+// changes a number.
 func Fold(name string) string {
 	var folded strings.Builder
 	separated, last := false, byte(0)

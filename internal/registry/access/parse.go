@@ -30,8 +30,9 @@ func Parse(document []byte) (*Policy, error) {
 		return nil, ErrPolicy.New(nil, "the access configuration has more than %d bytes", largestPolicy)
 	}
 	if isEmpty(document) {
-		return nil, ErrPolicy.New(nil, "the access configuration is empty, which would allow every client to read everything").
-			WithDo("Write the rules, or {} for none.")
+		return nil,
+			ErrPolicy.New(nil, "the access configuration is empty, which would allow every client to read everything").
+				WithDo("Write the rules, or {} for none.")
 	}
 	p := &Policy{}
 	if err := yaml.UnmarshalStrict(document, p); err != nil {
@@ -43,7 +44,8 @@ func Parse(document []byte) (*Policy, error) {
 	return p, nil
 }
 
-// isEmpty reports whether a document has no value. A file is empty while a program writes it, and after a write to a full disk.
+// isEmpty reports whether a document has no value. A file is empty while a program writes it, and after a write to a
+// full disk.
 func isEmpty(document []byte) bool {
 	var value any
 	return yaml.Unmarshal(document, &value) == nil && value == nil
@@ -92,8 +94,8 @@ func (p *Policy) checkGroups() error {
 	return nil
 }
 
-// checkNamesOfIssuers checks that users of different issuers have different names: otherwise a user of one issuer would be the user with the same name of another
-// one.
+// checkNamesOfIssuers checks that users of different issuers have different names: otherwise a user of one issuer would
+// be the user with the same name of another one.
 func (p *Policy) checkNamesOfIssuers() error {
 	type source struct{ url, claim string }
 	names := map[string]source{}
@@ -112,8 +114,9 @@ func (p *Policy) checkNamesOfIssuers() error {
 			}
 		}
 		if known && other != this {
-			return ErrPolicy.New(nil, "issuers[%d]: its users could have the names of users of %s: give each issuer with a userClaim a name of its own, such as name: corp; "+
-				"rules then name its users as oidc:corp/USER, and its groups as group:corp/GROUP", i, other.url)
+			return ErrPolicy.New(nil,
+				"issuers[%d]: its users could have the names of users of %s: give each issuer with a userClaim a name of its own, such as name: corp; "+
+					"rules then name its users as oidc:corp/USER, and its groups as group:corp/GROUP", i, other.url)
 		}
 		names[issuer.Name] = this
 	}
@@ -126,7 +129,9 @@ func (i Issuer) check() error {
 		return ErrPolicy.New(nil, "url: %q is not the address of an issuer", i.URL)
 	}
 	if u.Scheme == "http" && !oci.IsLoopback(u.Hostname()) {
-		return ErrPolicy.New(nil, "url: %q is not protected by TLS, so any machine on the way could replace the keys of the issuer", i.URL)
+		return ErrPolicy.New(
+			nil, "url: %q is not protected by TLS, so any machine on the way could replace the keys of the issuer", i.URL,
+		)
 	}
 	if i.Name != "" && !validPart(i.Name) {
 		return ErrPolicy.New(nil, "name: %q is not a name of lower-case letters, digits and single separators", i.Name)
@@ -136,7 +141,9 @@ func (i Issuer) check() error {
 	}
 	for _, identity := range i.Identities {
 		if len(identity.Claims) == 0 {
-			return ErrPolicy.New(nil, "the identity for %q has no claims, so every token of the issuer would match", identity.Repository)
+			return ErrPolicy.New(
+				nil, "the identity for %q has no claims, so every token of the issuer would match", identity.Repository,
+			)
 		}
 		if !ValidRepository(identity.Repository) {
 			return ErrPolicy.New(nil, "%q is not the name of a repository", identity.Repository)
@@ -213,8 +220,8 @@ func (i Issuer) Relevant(claims map[string]any) string {
 	return strings.Join(out, ", ")
 }
 
-// qualified returns the name of a user or of a group in rules: NAME/USER for an issuer with a name. The name of an issuer has no slash, so the names of
-// different issuers differ.
+// qualified returns the name of a user or of a group in rules: NAME/USER for an issuer with a name. The name of an
+// issuer has no slash, so the names of different issuers differ.
 func (i Issuer) qualified(name string) string {
 	if i.Name == "" {
 		return name
@@ -228,8 +235,8 @@ const emailClaim = "email"
 // verifiedClaim is the claim that states whether an address is verified.
 const verifiedClaim = "email_verified"
 
-// isVerified reports whether claims have an address that the issuer has verified, or do not state it: some issuers only have verified ones. Some
-// issuers state it as a string.
+// isVerified reports whether claims have an address that the issuer has verified, or do not state it: some issuers only
+// have verified ones. Some issuers state it as a string.
 func isVerified(claims map[string]any) bool {
 	verified, stated := claims[verifiedClaim]
 	return !stated || verified == true || verified == "true"

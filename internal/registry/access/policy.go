@@ -45,7 +45,8 @@ type Group struct {
 type Issuer struct {
 	// URL is the issuer in the tokens; it serves the discovery document.
 	URL string `json:"url"`
-	// Name is part of the names of its users and groups in rules, "oidc:NAME/USER" and "group:NAME/GROUP". Of several issuers with users, each needs one.
+	// Name is part of the names of its users and groups in rules, "oidc:NAME/USER" and "group:NAME/GROUP". Of several
+	// issuers with users, each needs one.
 	Name string `json:"name,omitempty"`
 	// Audience is the required audience of the tokens.
 	Audience string `json:"audience"`
@@ -67,8 +68,8 @@ type Identity struct {
 	Actions []Action `json:"actions,omitempty"`
 }
 
-// May reports whether a subject may perform an action on a repository. Every subject may read public repositories: the limits of a token hide nothing that
-// clients without credentials read.
+// May reports whether a subject may perform an action on a repository. Every subject may read public repositories: the
+// limits of a token hide nothing that clients without credentials read.
 func (p *Policy) May(s Subject, repository string, a Action) bool {
 	if !ValidRepository(repository) || !s.isRequested(repository, a) {
 		return false

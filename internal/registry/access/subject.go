@@ -16,13 +16,14 @@ type Subject struct {
 	Groups []string
 	// Grants allow actions independently of the rules of the policy. A CI identity has grants and no user.
 	Grants []Scope
-	// Origins are the entries of the policy that accept an identity of an issuer; see [Policy.Accepts]. Subjects of tokens have none.
+	// Origins are the entries of the policy that accept an identity of an issuer; see [Policy.Accepts]. Subjects of tokens
+	// have none.
 	Origins []Origin
-	// Limits restrict the subject: each of them must cover an action, except to read a public repository. A token has the limit of its
-	// scope.
+	// Limits restrict the subject: each of them must cover an action, except to read a public repository. A token has the
+	// limit of its scope.
 	Limits [][]Scope
-	// Requested is the scope that a client requested for a bearer token, as a further limit; nil means no limit. A request beyond
-	// it can succeed with another bearer token.
+	// Requested is the scope that a client requested for a bearer token, as a further limit; nil means no limit. A request
+	// beyond it can succeed with another bearer token.
 	Requested *[]Scope
 }
 

@@ -1,4 +1,5 @@
-// Package annotated provides artifacts that consist of annotations, with which the servers in front of a registry coordinate.
+// Package annotated provides artifacts that consist of annotations, with which the servers in front of a registry
+// coordinate.
 package annotated
 
 import (
@@ -25,13 +26,16 @@ type artifact struct {
 func New(artifactType string, annotations map[string]string) oci.Artifact {
 	nothing := oci.Descriptor{MediaType: empty, Digest: oci.DigestOf([]byte(emptyContent)), Size: int64(len(emptyContent))}
 	raw, err := json.Marshal(oci.Document{
-		SchemaVersion: 2, MediaType: oci.MediaTypeOCIManifest, ArtifactType: artifactType, Config: &nothing, Layers: []oci.Descriptor{nothing},
+		SchemaVersion: 2, MediaType: oci.MediaTypeOCIManifest, ArtifactType: artifactType, Config: &nothing,
+		Layers:      []oci.Descriptor{nothing},
 		Annotations: annotations,
 	})
 	if err != nil {
 		raw = nil // Strings can always be encoded.
 	}
-	return &artifact{root: oci.Descriptor{MediaType: oci.MediaTypeOCIManifest, Digest: oci.DigestOf(raw), Size: int64(len(raw))}, raw: raw}
+	return &artifact{
+		root: oci.Descriptor{MediaType: oci.MediaTypeOCIManifest, Digest: oci.DigestOf(raw), Size: int64(len(raw))}, raw: raw,
+	}
 }
 
 // Root implements [oci.Artifact].

@@ -3,7 +3,8 @@
 // storage.
 //
 // Each limit has three levels: one client may hold a quarter, all anonymous clients together half, and all clients
-// together the limit itself. A client is a user; without valid credentials, it is an address (IPv6: a network with 64 bits).
+// together the limit itself. A client is a user; without valid credentials, it is an address (IPv6: a network with 64
+// bits).
 package limit
 
 import "runtime"

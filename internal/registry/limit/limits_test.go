@@ -45,7 +45,8 @@ func TestTheGuideStatesTheLimits(t *testing.T) {
 	l := For(1<<20, 16<<30, 8)
 	print := message.NewPrinter(language.English)
 	for things, most := range map[string]int{
-		"requests in progress": l.Requests, "pushes of manifests": l.Manifests, "searches, pages": l.Work, "unfinished uploads": l.Uploads,
+		"requests in progress": l.Requests, "pushes of manifests": l.Manifests, "searches, pages": l.Work,
+		"unfinished uploads":             l.Uploads,
 		"repositories without a version": l.Repositories, "connections": l.Connections,
 	} {
 		row := ""
@@ -198,7 +199,8 @@ func TestUploadsLeaveAReserve(t *testing.T) {
 	if refused := table.CheckRoom(e, room/2, disk.Room()); refused != nil {
 		t.Error(refused)
 	}
-	if refused := table.CheckRoom(e, room/2+1, disk.Room()); refused == nil || refused.Status() != http.StatusTooManyRequests {
+	if refused := table.CheckRoom(e, room/2+1, disk.Room()); refused == nil ||
+		refused.Status() != http.StatusTooManyRequests {
 		t.Errorf("more than half of the room: %v", refused)
 	}
 	table.Grow(e, room/2)

@@ -29,7 +29,8 @@ const (
 // New returns the handler of the pages of a site.
 func New(site *registry.Site, packages *registry.Packages) (http.Handler, error) {
 	return web.New(&source{
-		site: site, packages: packages, packs: recent.New[content, *pack](mostPacks), diffs: recent.New[compared, packagediff.Diff](mostDiffs),
+		site: site, packages: packages, packs: recent.New[content, *pack](mostPacks),
+		diffs: recent.New[compared, packagediff.Diff](mostDiffs),
 	}, web.Options{Login: registry.LoginPath, Log: site.Log()})
 }
 
@@ -170,7 +171,10 @@ func (v *view) Content(ctx context.Context, repository, tag string) (*web.Conten
 	if err != nil {
 		return nil, err
 	}
-	c := &web.Content{Info: p.docs.Info, Kinds: facts.Head.Kinds, Compositions: p.docs.Compositions, Readme: p.docs.Readme, ReleaseNotes: p.docs.ReleaseNotes}
+	c := &web.Content{
+		Info: p.docs.Info, Kinds: facts.Head.Kinds, Compositions: p.docs.Compositions, Readme: p.docs.Readme,
+		ReleaseNotes: p.docs.ReleaseNotes,
+	}
 	if p.docs.Icon != nil {
 		c.Icon = p.docs.Icon.Data
 	}

@@ -53,8 +53,11 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // endpoints are the functions for the methods of the endpoints. A HEAD is a GET without a body.
 var endpoints = map[Endpoint]map[string]func(*Handler, http.ResponseWriter, *http.Request, Request) error{
-	Ping:        {http.MethodGet: (*Handler).ping},
-	Manifest:    {http.MethodGet: (*Handler).manifest, http.MethodPut: (*Handler).putManifest, http.MethodDelete: (*Handler).deleteManifest},
+	Ping: {http.MethodGet: (*Handler).ping},
+	Manifest: {
+		http.MethodGet: (*Handler).manifest, http.MethodPut: (*Handler).putManifest,
+		http.MethodDelete: (*Handler).deleteManifest,
+	},
 	Blob:        {http.MethodGet: (*Handler).blob, http.MethodDelete: (*Handler).deleteBlob},
 	StartUpload: {http.MethodPost: (*Handler).startUpload},
 	Upload: {
@@ -93,7 +96,8 @@ var (
 	errTooLarge   = fmt.Errorf("the manifest has more than %d bytes", LargestManifest)
 )
 
-// fail writes the response for an error. The message of one that is no fault of the system names what the client has sent only.
+// fail writes the response for an error. The message of one that is no fault of the system names what the client has
+// sent only.
 func (h *Handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	for _, refusal := range refusals {
 		if errors.Is(err, refusal.err) {

@@ -82,7 +82,8 @@ func TestUploadInParts(t *testing.T) {
 	t.Parallel()
 	c := newClient(t)
 	begun := c.want(http.StatusAccepted, c.do(http.MethodPost, base+"/blobs/uploads/", "")).Header().Get("Location")
-	second := c.want(http.StatusAccepted, c.do(http.MethodPatch, begun, "abc", "Content-Range", "0-2")).Header().Get("Location")
+	second := c.want(http.StatusAccepted, c.do(http.MethodPatch, begun, "abc", "Content-Range", "0-2")).Header().
+		Get("Location")
 	path, _, _ := strings.Cut(second, "?")
 	for name, response := range map[string]*httptest.ResponseRecorder{
 		"a part that is sent again":        c.do(http.MethodPatch, begun, "abc"),
@@ -98,10 +99,14 @@ func TestUploadInParts(t *testing.T) {
 		t.Errorf("the size: %v", got)
 	}
 	c.want(http.StatusBadRequest, c.do(http.MethodPut, second, "def")) // It has no digest.
-	if got := c.want(http.StatusCreated, c.do(http.MethodPut, second+"&digest="+digestOf("abcdef"), "def", "Content-Range", "3-5")).Header(); got.Get("Location") != base+"/blobs/"+digestOf("abcdef") {
+	if got := c.want(
+		http.StatusCreated, c.do(http.MethodPut, second+"&digest="+digestOf("abcdef"), "def", "Content-Range", "3-5"),
+	).Header(); got.Get("Location") != base+"/blobs/"+digestOf("abcdef") {
 		t.Errorf("%v", got)
 	}
-	if got := c.want(http.StatusOK, c.do(http.MethodGet, base+"/blobs/"+digestOf("abcdef"), "")); got.Body.String() != "abcdef" {
+	if got := c.want(
+		http.StatusOK, c.do(http.MethodGet, base+"/blobs/"+digestOf("abcdef"), ""),
+	); got.Body.String() != "abcdef" {
 		t.Errorf("the blob is %q", got.Body)
 	}
 	c.want(http.StatusNotFound, c.do(http.MethodGet, path, ""))
@@ -119,7 +124,9 @@ func TestUploadThatEnds(t *testing.T) {
 	c.want(http.StatusNotFound, c.do(http.MethodPut, upload+"&digest="+digestOf("content"), "content"))
 	upload = start()
 	path, _, _ := strings.Cut(upload, "?")
-	r := httptest.NewRequestWithContext(t.Context(), http.MethodPatch, path, io.MultiReader(strings.NewReader("abc"), brokenReader{}))
+	r := httptest.NewRequestWithContext(
+		t.Context(), http.MethodPatch, path, io.MultiReader(strings.NewReader("abc"), brokenReader{}),
+	)
 	w := httptest.NewRecorder()
 	c.ServeHTTP(w, r)
 	c.want(http.StatusBadRequest, w)
@@ -146,7 +153,8 @@ func TestMount(t *testing.T) {
 	if got := c.want(http.StatusOK, c.do(http.MethodGet, "/v2/acme/rafts/blobs/"+d, "")); got.Body.String() != "content" {
 		t.Errorf("the blob is %q", got.Body)
 	}
-	for _, target := range []string{mount + digestOf("absent"), mount + "x", strings.Replace(mount, "acme/boats", "acme/absent", 1) + digestOf("absent")} {
+	for _, target := range []string{mount + digestOf("absent"), mount +
+		"x", strings.Replace(mount, "acme/boats", "acme/absent", 1) + digestOf("absent")} {
 		got := c.want(http.StatusAccepted, c.do(http.MethodPost, target, ""))
 		c.want(http.StatusNoContent, c.do(http.MethodDelete, got.Header().Get("Location"), ""))
 	}
@@ -159,7 +167,8 @@ func TestReads(t *testing.T) {
 	config := c.push("{}")
 	m := manifest("image", config, "")
 	put := c.want(http.StatusCreated, c.do(http.MethodPut, base+"/manifests/v1", m, "Content-Type", manifestType))
-	if got := put.Header(); got.Get("Location") != base+"/manifests/"+digestOf(m) || got.Get("Docker-Content-Digest") != digestOf(m) {
+	if got := put.Header(); got.Get("Location") != base+"/manifests/"+digestOf(m) ||
+		got.Get("Docker-Content-Digest") != digestOf(m) {
 		t.Errorf("the push: %v", got)
 	}
 	for _, reference := range []string{"/manifests/v1", "/manifests/" + digestOf(m)} {
@@ -169,7 +178,9 @@ func TestReads(t *testing.T) {
 			t.Errorf("HEAD %s: %v %s", reference, got.Header(), got.Body)
 		}
 	}
-	if got := c.want(http.StatusPartialContent, c.do(http.MethodGet, base+"/blobs/"+config, "", "Range", "bytes=1-")); got.Body.String() != "}" {
+	if got := c.want(
+		http.StatusPartialContent, c.do(http.MethodGet, base+"/blobs/"+config, "", "Range", "bytes=1-"),
+	); got.Body.String() != "}" {
 		t.Errorf("a part: %s", got.Body)
 	}
 	c.want(http.StatusRequestedRangeNotSatisfiable, c.do(http.MethodGet, base+"/blobs/"+config, "", "Range", "bytes=5-"))
@@ -179,10 +190,13 @@ func TestReads(t *testing.T) {
 func TestForeignLayers(t *testing.T) {
 	t.Parallel()
 	c := newClient(t)
-	layer := `"layers":[{"mediaType":"application/vnd.oci.image.layer.nondistributable.v1.tar","digest":"` + digestOf("absent") + `","size":1}]`
+	layer := `"layers":[{"mediaType":"application/vnd.oci.image.layer.nondistributable.v1.tar","digest":"` +
+		digestOf("absent") + `","size":1}]`
 	m := strings.Replace(manifest("image", c.push("{}"), ""), `"layers":[]`, layer, 1)
 	c.want(http.StatusCreated, c.do(http.MethodPut, base+"/manifests/v1", m))
-	c.want(http.StatusBadRequest, c.do(http.MethodPut, base+"/manifests/v1", strings.Replace(m, ".nondistributable", "", 1)))
+	c.want(
+		http.StatusBadRequest, c.do(http.MethodPut, base+"/manifests/v1", strings.Replace(m, ".nondistributable", "", 1)),
+	)
 }
 
 // TestRefusals sends requests that are refused, with their codes.
@@ -197,27 +211,52 @@ func TestRefusals(t *testing.T) {
 		status               int
 		code                 string
 	}{
-		"no repository":             {http.MethodGet, "/v2/acme/absent/tags/list", "", http.StatusNotFound, protocol.CodeNameUnknown},
-		"no tag":                    {http.MethodGet, base + "/manifests/v2", "", http.StatusNotFound, protocol.CodeManifestUnknown},
-		"no manifest":               {http.MethodGet, base + "/manifests/" + absent, "", http.StatusNotFound, protocol.CodeManifestUnknown},
-		"a blob is no manifest":     {http.MethodGet, base + "/manifests/" + config, "", http.StatusNotFound, protocol.CodeManifestUnknown},
-		"no blob":                   {http.MethodGet, base + "/blobs/" + absent, "", http.StatusNotFound, protocol.CodeBlobUnknown},
-		"no digest":                 {http.MethodGet, base + "/blobs/sha256:x", "", http.StatusBadRequest, protocol.CodeDigestInvalid},
-		"no digest of a subject":    {http.MethodGet, base + "/referrers/x", "", http.StatusBadRequest, protocol.CodeDigestInvalid},
-		"no upload":                 {http.MethodPatch, base + "/blobs/uploads/x", "", http.StatusNotFound, protocol.CodeUploadUnknown},
-		"a name of a file":          {http.MethodPost, base + "/blobs/blobs/uploads/", "", http.StatusBadRequest, protocol.CodeNameInvalid},
-		"a path":                    {http.MethodGet, "/v2/acme/../boats/tags/list", "", http.StatusNotFound, protocol.CodeNameInvalid},
-		"a method":                  {http.MethodPost, base + "/tags/list", "", http.StatusMethodNotAllowed, protocol.CodeUnsupported},
-		"no JSON":                   {http.MethodPut, base + "/manifests/v2", "{", http.StatusBadRequest, protocol.CodeManifestInvalid},
-		"no configuration":          {http.MethodPut, base + "/manifests/v2", `{"mediaType":"` + manifestType + `"}`, http.StatusBadRequest, protocol.CodeManifestInvalid},
-		"no media type":             {http.MethodPut, base + "/manifests/v2", "{}", http.StatusBadRequest, protocol.CodeManifestInvalid},
-		"a missing blob":            {http.MethodPut, base + "/manifests/v2", manifest("image", absent, ""), http.StatusBadRequest, protocol.CodeContentMissing},
-		"another digest":            {http.MethodPut, base + "/manifests/" + absent, manifest("image", config, ""), http.StatusBadRequest, protocol.CodeDigestInvalid},
-		"a tag":                     {http.MethodPut, base + "/manifests/-v2", manifest("image", config, ""), http.StatusBadRequest, protocol.CodeManifestInvalid},
-		"a large manifest":          {http.MethodPut, base + "/manifests/v2", strings.Repeat(" ", protocol.LargestManifest+1), http.StatusRequestEntityTooLarge, protocol.CodeManifestInvalid},
-		"a deletion of no tag":      {http.MethodDelete, base + "/manifests/v2", "", http.StatusNotFound, protocol.CodeManifestUnknown},
-		"a deletion of no manifest": {http.MethodDelete, base + "/manifests/" + absent, "", http.StatusNotFound, protocol.CodeManifestUnknown},
-		"a deletion of no blob":     {http.MethodDelete, base + "/blobs/" + absent, "", http.StatusNotFound, protocol.CodeBlobUnknown},
+		"no repository": {
+			http.MethodGet, "/v2/acme/absent/tags/list", "", http.StatusNotFound, protocol.CodeNameUnknown,
+		},
+		"no tag": {http.MethodGet, base +
+			"/manifests/v2", "", http.StatusNotFound, protocol.CodeManifestUnknown},
+		"no manifest": {http.MethodGet, base + "/manifests/" +
+			absent, "", http.StatusNotFound, protocol.CodeManifestUnknown},
+		"a blob is no manifest": {http.MethodGet, base + "/manifests/" +
+			config, "", http.StatusNotFound, protocol.CodeManifestUnknown},
+		"no blob": {http.MethodGet, base + "/blobs/" +
+			absent, "", http.StatusNotFound, protocol.CodeBlobUnknown},
+		"no digest": {http.MethodGet, base +
+			"/blobs/sha256:x", "", http.StatusBadRequest, protocol.CodeDigestInvalid},
+		"no digest of a subject": {http.MethodGet, base +
+			"/referrers/x", "", http.StatusBadRequest, protocol.CodeDigestInvalid},
+		"no upload": {http.MethodPatch, base +
+			"/blobs/uploads/x", "", http.StatusNotFound, protocol.CodeUploadUnknown},
+		"a name of a file": {http.MethodPost, base +
+			"/blobs/blobs/uploads/", "", http.StatusBadRequest, protocol.CodeNameInvalid},
+		"a path": {
+			http.MethodGet, "/v2/acme/../boats/tags/list", "", http.StatusNotFound, protocol.CodeNameInvalid,
+		},
+		"a method": {http.MethodPost, base +
+			"/tags/list", "", http.StatusMethodNotAllowed, protocol.CodeUnsupported},
+		"no JSON": {http.MethodPut, base +
+			"/manifests/v2", "{", http.StatusBadRequest, protocol.CodeManifestInvalid},
+		"no configuration": {http.MethodPut, base + "/manifests/v2", `{"mediaType":"` + manifestType +
+			`"}`, http.StatusBadRequest, protocol.CodeManifestInvalid},
+		"no media type": {http.MethodPut, base +
+			"/manifests/v2", "{}", http.StatusBadRequest, protocol.CodeManifestInvalid},
+		"a missing blob": {http.MethodPut, base +
+			"/manifests/v2", manifest("image", absent, ""), http.StatusBadRequest, protocol.CodeContentMissing},
+		"another digest": {http.MethodPut, base + "/manifests/" +
+			absent, manifest("image", config, ""), http.StatusBadRequest, protocol.CodeDigestInvalid},
+		"a tag": {http.MethodPut, base +
+			"/manifests/-v2", manifest("image", config, ""), http.StatusBadRequest, protocol.CodeManifestInvalid},
+		"a large manifest": {
+			http.MethodPut, base + "/manifests/v2", strings.Repeat(" ", protocol.LargestManifest+1),
+			http.StatusRequestEntityTooLarge, protocol.CodeManifestInvalid,
+		},
+		"a deletion of no tag": {http.MethodDelete, base +
+			"/manifests/v2", "", http.StatusNotFound, protocol.CodeManifestUnknown},
+		"a deletion of no manifest": {http.MethodDelete, base + "/manifests/" +
+			absent, "", http.StatusNotFound, protocol.CodeManifestUnknown},
+		"a deletion of no blob": {http.MethodDelete, base + "/blobs/" +
+			absent, "", http.StatusNotFound, protocol.CodeBlobUnknown},
 	} {
 		got := c.do(tc.method, tc.target, tc.body)
 		if got.Code != tc.status || !strings.Contains(got.Body.String(), `"code":"`+tc.code+`"`) {
@@ -250,7 +289,9 @@ func TestPagesOfTags(t *testing.T) {
 	c.want(http.StatusAccepted, c.do(http.MethodDelete, base+"/manifests/a", ""))
 	c.want(http.StatusOK, c.do(http.MethodGet, base+"/manifests/"+digestOf(m), ""))
 	c.want(http.StatusAccepted, c.do(http.MethodDelete, base+"/manifests/"+digestOf(m), ""))
-	if got := c.want(http.StatusOK, c.do(http.MethodGet, base+"/tags/list", "")); !strings.Contains(got.Body.String(), `"tags":[]`) {
+	if got := c.want(
+		http.StatusOK, c.do(http.MethodGet, base+"/tags/list", ""),
+	); !strings.Contains(got.Body.String(), `"tags":[]`) {
 		t.Errorf("after the deletion: %s", got.Body)
 	}
 }
@@ -263,7 +304,8 @@ func TestReferrers(t *testing.T) {
 	subject := digestOf("subject") // It need not exist.
 	for _, name := range []string{"signature", "status"} {
 		m := manifest(name, config, subject)
-		if got := c.want(http.StatusCreated, c.do(http.MethodPut, base+"/manifests/"+digestOf(m), m)).Header().Get("OCI-Subject"); got != subject {
+		if got := c.want(http.StatusCreated, c.do(http.MethodPut, base+"/manifests/"+digestOf(m), m)).Header().
+			Get("OCI-Subject"); got != subject {
 			t.Errorf("the subject of %s is %q", name, got)
 		}
 		c.want(http.StatusOK, c.do(http.MethodHead, base+"/manifests/"+digestOf(m), ""))
@@ -282,7 +324,8 @@ func TestReferrers(t *testing.T) {
 		for _, m := range list.Manifests {
 			types = append(types, strings.TrimPrefix(m.ArtifactType, "application/"))
 		}
-		if !slices.Equal(types, want) || got.Header().Get("OCI-Filters-Applied") != filters || got.Header().Get("Content-Type") != list.MediaType {
+		if !slices.Equal(types, want) || got.Header().Get("OCI-Filters-Applied") != filters ||
+			got.Header().Get("Content-Type") != list.MediaType {
 			t.Errorf("%s: %q %v, want %q", target, types, got.Header(), want)
 		}
 	}
@@ -290,6 +333,8 @@ func TestReferrers(t *testing.T) {
 	check(base+"/referrers/"+subject+"?artifactType=application/status", "artifactType", "status")
 	check(base+"/referrers/"+digestOf("other"), "")
 	check("/v2/acme/absent/referrers/"+subject, "")
-	c.want(http.StatusAccepted, c.do(http.MethodDelete, base+"/manifests/"+digestOf(manifest("signature", config, subject)), ""))
+	c.want(
+		http.StatusAccepted, c.do(http.MethodDelete, base+"/manifests/"+digestOf(manifest("signature", config, subject)), ""),
+	)
 	check(base+"/referrers/"+subject, "", "status")
 }

@@ -24,7 +24,9 @@ func (h *Handler) referrers(w http.ResponseWriter, r *http.Request, api Request)
 	}
 	query := r.URL.Query()
 	if artifactType := query.Get("artifactType"); artifactType != "" {
-		found = slices.DeleteFunc(slices.Clone(found), func(d storage.Descriptor) bool { return d.ArtifactType != artifactType })
+		found = slices.DeleteFunc(
+			slices.Clone(found), func(d storage.Descriptor) bool { return d.ArtifactType != artifactType },
+		)
 		w.Header().Set("OCI-Filters-Applied", "artifactType")
 	}
 	found, next := page(found, storage.Digest(query.Get("last")), largestReferrers)
@@ -41,8 +43,9 @@ func (h *Handler) referrers(w http.ResponseWriter, r *http.Request, api Request)
 	return nil
 }
 
-// page returns the part of a list that begins after an entry and has at most a number of bytes, but one entry, and its last entry if the list goes
-// on. A list on several pages is in the order of the digests, so that its changes move no entry to another page.
+// page returns the part of a list that begins after an entry and has at most a number of bytes, but one entry, and its
+// last entry if the list goes on. A list on several pages is in the order of the digests, so that its changes move no
+// entry to another page.
 func page(all []storage.Descriptor, last storage.Digest, most int) (part []storage.Descriptor, next storage.Digest) {
 	size := 0
 	sizeOf := func(d storage.Descriptor) int {

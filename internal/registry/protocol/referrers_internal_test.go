@@ -13,9 +13,12 @@ func TestPagesOfReferrers(t *testing.T) {
 	t.Parallel()
 	var all []storage.Descriptor
 	for i := range 20 {
-		all = append(all, storage.Descriptor{MediaType: "application/example", Digest: storage.DigestOf([]byte(strconv.Itoa(i)), "")})
+		all = append(all, storage.Descriptor{
+			MediaType: "application/example", Digest: storage.DigestOf([]byte(strconv.Itoa(i)), ""),
+		})
 	}
-	if whole, next := page(all, "", 1<<20); next != "" || !slices.EqualFunc(whole, all, func(a, b storage.Descriptor) bool { return a.Digest == b.Digest }) {
+	if whole, next := page(all, "", 1<<20); next != "" ||
+		!slices.EqualFunc(whole, all, func(a, b storage.Descriptor) bool { return a.Digest == b.Digest }) {
 		t.Errorf("one page has another order, or is followed by %q", next)
 	}
 	for _, most := range []int{1, 200, 1000} {
@@ -25,7 +28,10 @@ func TestPagesOfReferrers(t *testing.T) {
 		for _, d := range first {
 			seen[d.Digest]++
 		}
-		rest = append(slices.DeleteFunc(rest, func(d storage.Descriptor) bool { return d.Digest == last }), storage.Descriptor{Digest: "sha256:0"})
+		rest = append(
+			slices.DeleteFunc(rest, func(d storage.Descriptor) bool { return d.Digest == last }),
+			storage.Descriptor{Digest: "sha256:0"},
+		)
 		for last != "" {
 			var part []storage.Descriptor
 			part, last = page(rest, last, most)

@@ -11,7 +11,8 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/registry/storage"
 )
 
-// offsetParameter is the parameter of the address of an upload that has its size: a part that a client sends again is refused.
+// offsetParameter is the parameter of the address of an upload that has its size: a part that a client sends again is
+// refused.
 const offsetParameter = "offset"
 
 // startUpload mounts a blob, stores one that is in the request, or starts an upload.
@@ -118,7 +119,8 @@ func (h *Handler) cancelUpload(w http.ResponseWriter, r *http.Request, api Reque
 	return nil
 }
 
-// offsetOf returns the offset of a part: the beginning of its range, or the size in the address of the upload; -1 if the request has none.
+// offsetOf returns the offset of a part: the beginning of its range, or the size in the address of the upload; -1 if
+// the request has none.
 func offsetOf(r *http.Request) (int64, error) {
 	text := r.URL.Query().Get(offsetParameter)
 	if parts := r.Header.Get("Content-Range"); parts != "" {

@@ -34,8 +34,9 @@ type contentCheck struct {
 // errDamagedContent is the error for content that was read completely and has another digest.
 var errDamagedContent = fmt.Errorf("%w: its content is damaged", ErrBlobUnknown)
 
-// open opens content that is not damaged. A file is verified again when it has changed. Each damage is logged once. A fault of the system, such as
-// a lack of descriptors, is another error: only content that was read completely can be damaged.
+// open opens content that is not damaged. A file is verified again when it has changed. Each damage is logged once. A
+// fault of the system, such as a lack of descriptors, is another error: only content that was read completely can be
+// damaged.
 func (s *Store) open(repository string, d Digest) (*os.File, error) {
 	dir, err := s.dir(repository)
 	if err != nil {
@@ -76,7 +77,10 @@ func (s *Store) verify(f *os.File, repository string, d Digest) error {
 			return err
 		}
 		if !matches {
-			s.log.Error("content is damaged and not served; push it again, or restore the file from a backup", "repository", repository, "digest", d, "file", f.Name())
+			s.log.Error(
+				"content is damaged and not served; push it again, or restore the file from a backup", "repository", repository,
+				"digest", d, "file", f.Name(),
+			)
 		}
 		last = s.recordCheck(repository, d, info, !matches)
 	}
@@ -140,7 +144,8 @@ func (s *Store) has(repository string, d Digest) (bool, error) {
 	return false, err
 }
 
-// place gives the verified content of an open file its name in a repository, which the caller has locked. The content is on the disk.
+// place gives the verified content of an open file its name in a repository, which the caller has locked. The content
+// is on the disk.
 func (s *Store) place(repository, dir string, f *os.File, d Digest) error {
 	path := d.file(dir)
 	if err := s.disk.mkdir(s.root, filepath.Dir(path)); err != nil {
@@ -160,7 +165,8 @@ func (s *Store) place(repository, dir string, f *os.File, d Digest) error {
 	return nil
 }
 
-// write stores a manifest in a repository, which the caller has locked. It keeps the file, and its time, if there is one that is not damaged.
+// write stores a manifest in a repository, which the caller has locked. It keeps the file, and its time, if there is
+// one that is not damaged.
 func (s *Store) write(repository, dir string, d Digest, content []byte) (err error) {
 	switch exists, err := s.has(repository, d); {
 	case err != nil:

@@ -7,9 +7,11 @@ import (
 	"slices"
 )
 
-// PutManifest stores a manifest, on the disk, with a tag unless that is empty. A zero media type is that of the content. It returns the subject of
-// the manifest, if it has one.
-func (s *Store) PutManifest(ctx context.Context, repository, tag string, d Digest, mediaType string, content []byte) (subject Digest, err error) {
+// PutManifest stores a manifest, on the disk, with a tag unless that is empty. A zero media type is that of the
+// content. It returns the subject of the manifest, if it has one.
+func (s *Store) PutManifest(
+	ctx context.Context, repository, tag string, d Digest, mediaType string, content []byte,
+) (subject Digest, err error) {
 	if DigestOf(content, d) != d {
 		return "", fmt.Errorf("%w: the content is not %s", ErrDigestInvalid, d)
 	}
@@ -124,7 +126,10 @@ func (s *Store) unreadReferrers(repository string, index Digest, err error) erro
 	if !isUnknown(err) {
 		return err
 	}
-	s.log.Error("a list of signatures and statuses is missing or damaged; restore the file from a backup", "repository", repository, "digest", index, "error", err)
+	s.log.Error(
+		"a list of signatures and statuses is missing or damaged; restore the file from a backup", "repository", repository,
+		"digest", index, "error", err,
+	)
 	return ErrDamaged
 }
 
@@ -181,7 +186,9 @@ func (s *Store) DeleteManifest(ctx context.Context, repository string, d Digest)
 }
 
 // change changes the list of a repository that exists.
-func (s *Store) change(ctx context.Context, repository string, change func(dir string, st *state, changed *list) error) error {
+func (s *Store) change(
+	ctx context.Context, repository string, change func(dir string, st *state, changed *list) error,
+) error {
 	dir, unlock, err := s.lock(ctx, repository)
 	if errors.Is(err, ErrNameInvalid) {
 		return ErrRepositoryUnknown
@@ -201,7 +208,8 @@ func (s *Store) change(ctx context.Context, repository string, change func(dir s
 	return s.save(repository, dir, st, changed)
 }
 
-// Tags returns the digests of the tags of a repository, whether their manifests are missing or damaged or not, and the digest of the file with them.
+// Tags returns the digests of the tags of a repository, whether their manifests are missing or damaged or not, and the
+// digest of the file with them.
 func (s *Store) Tags(repository string) (tags map[string]Digest, file Digest, err error) {
 	st, err := s.load(repository)
 	if err != nil {

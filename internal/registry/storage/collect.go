@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// collected is the result of a collection: the list that it has read, and the time at which more garbage is due. Zero means that there is none.
+// collected is the result of a collection: the list that it has read, and the time at which more garbage is due. Zero
+// means that there is none.
 type collected struct {
 	list Digest
 	due  time.Time
@@ -30,8 +31,8 @@ func (s *Store) collectEvery(ctx context.Context) {
 	}
 }
 
-// Collect removes the content that no manifest needs, and unfinished uploads, that are older than the grace period, and repositories without
-// content.
+// Collect removes the content that no manifest needs, and unfinished uploads, that are older than the grace period, and
+// repositories without content.
 func (s *Store) Collect(ctx context.Context) {
 	oldest := time.Now().Add(-s.options.Grace)
 	for _, u := range s.unfinished() {
@@ -80,7 +81,8 @@ func (s *Store) collect(ctx context.Context, repository string) {
 		result.due, err = s.sweep(ctx, dir, needed)
 	} else if isUnknown(err) {
 		s.log.Error("the garbage of the repository is not collected, because it could be the content of a version whose manifest is missing or damaged; "+
-			"push the version again, restore the file from a backup, or delete the version", "repository", repository, "error", err)
+			"push the version again, restore the file from a backup, or delete the version", "repository", repository, "error",
+			err)
 		result.due, err = time.Now().Add(s.options.Grace), nil
 	}
 	if err != nil {
@@ -99,8 +101,8 @@ func (s *Store) collect(ctx context.Context, repository string) {
 	}
 }
 
-// needed returns the content that the manifests of a repository need. It fails with the path of a manifest that is missing or damaged: only that
-// manifest names its parts.
+// needed returns the content that the manifests of a repository need. It fails with the path of a manifest that is
+// missing or damaged: only that manifest names its parts.
 func (s *Store) needed(ctx context.Context, repository, dir string, st *state) (map[Digest]bool, error) {
 	needed := map[Digest]bool{}
 	var add func(manifests []Descriptor) error
@@ -136,7 +138,8 @@ func (s *Store) needed(ctx context.Context, repository, dir string, st *state) (
 	return needed, add(st.list.Manifests)
 }
 
-// sweep removes the content of a folder that is not needed and older than the grace period. It returns the time at which more is due.
+// sweep removes the content of a folder that is not needed and older than the grace period. It returns the time at
+// which more is due.
 func (s *Store) sweep(ctx context.Context, dir string, needed map[Digest]bool) (due time.Time, err error) {
 	now := time.Now()
 	for algorithm := range algorithms {
@@ -170,8 +173,8 @@ func (s *Store) sweep(ctx context.Context, dir string, needed map[Digest]bool) (
 	return due, nil
 }
 
-// removeRepository removes a repository without content, but not those below it. The file that makes it a repository is removed last, so that an
-// interrupted removal is repeated.
+// removeRepository removes a repository without content, but not those below it. The file that makes it a repository is
+// removed last, so that an interrupted removal is repeated.
 func (s *Store) removeRepository(repository, dir string) error {
 	for algorithm := range algorithms {
 		if err := s.disk.remove(filepath.Join(dir, blobsFolder, algorithm)); err != nil {

@@ -24,7 +24,8 @@ const defaultAlgorithm = "sha256"
 func ParseDigest(text string) (Digest, error) {
 	algorithm, digits, _ := strings.Cut(text, ":")
 	newHash := algorithms[algorithm]
-	if newHash == nil || len(digits) != hex.EncodedLen(newHash().Size()) || strings.Trim(digits, "0123456789abcdef") != "" {
+	if newHash == nil || len(digits) != hex.EncodedLen(newHash().Size()) ||
+		strings.Trim(digits, "0123456789abcdef") != "" {
 		return "", fmt.Errorf("%w: %.150q is no digest with sha256 or sha512", ErrDigestInvalid, text)
 	}
 	return Digest(text), nil

@@ -63,7 +63,8 @@ func (d *disk) rename(f *os.File, path string) error {
 	return d.syncFolder(filepath.Dir(path))
 }
 
-// syncFolder waits until the names in a folder are on the disk. The system does not permit it for a folder that the process cannot read.
+// syncFolder waits until the names in a folder are on the disk. The system does not permit it for a folder that the
+// process cannot read.
 func (d *disk) syncFolder(dir string) error {
 	if err := d.check("sync", dir); err != nil || d.volatile {
 		return err
@@ -74,8 +75,8 @@ func (d *disk) syncFolder(dir string) error {
 	return nil
 }
 
-// mkdir creates a folder below root, and waits until its name and those of its parents are on the disk. A former process can have created it
-// without waiting.
+// mkdir creates a folder below root, and waits until its name and those of its parents are on the disk. A former
+// process can have created it without waiting.
 func (d *disk) mkdir(root, dir string) error {
 	d.mu.Lock()
 	isKnown := d.folders[dir]

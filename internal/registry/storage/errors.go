@@ -43,8 +43,8 @@ func isDamage(err error) bool {
 	return errors.As(err, &damage)
 }
 
-// isAbsent reports whether a path does not exist, or would be below a file: the name of a repository can contain that of a file of another one,
-// such as acme/boats/index.json/rafts.
+// isAbsent reports whether a path does not exist, or would be below a file: the name of a repository can contain that
+// of a file of another one, such as acme/boats/index.json/rafts.
 func isAbsent(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }

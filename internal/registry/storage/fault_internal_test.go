@@ -32,7 +32,9 @@ type machine struct {
 }
 
 func newMachine(root string, most int) *machine {
-	return &machine{root: root, most: most, dirty: map[string]bool{}, unsynced: map[string]bool{}, renamed: map[string][]byte{}}
+	return &machine{
+		root: root, most: most, dirty: map[string]bool{}, unsynced: map[string]bool{}, renamed: map[string][]byte{},
+	}
 }
 
 // before implements the hook of the disk.
@@ -118,10 +120,14 @@ func (c content) digest(name string) Digest {
 	return DigestOf(c.manifests[name], "")
 }
 
-// newContent returns two images, two referrers of the first one, an index of the images, and one of that index and a referrer.
+// newContent returns two images, two referrers of the first one, an index of the images, and one of that index and a
+// referrer.
 func newContent(t testing.TB) content {
 	t.Helper()
-	c := content{blobs: map[string][]byte{"config": []byte("{}"), "layer": []byte("layer"), "other": []byte("other")}, manifests: map[string][]byte{}}
+	c := content{
+		blobs:     map[string][]byte{"config": []byte("{}"), "layer": []byte("layer"), "other": []byte("other")},
+		manifests: map[string][]byte{},
+	}
 	descriptor := func(name, mediaType string) Descriptor {
 		raw := append(bytes.Clone(c.blobs[name]), c.manifests[name]...)
 		return Descriptor{MediaType: mediaType, Digest: DigestOf(raw, ""), Size: int64(len(raw))}
@@ -135,7 +141,10 @@ func newContent(t testing.TB) content {
 		c.manifests[name] = raw
 	}
 	image := func(name, layer string, subject string) {
-		m := map[string]any{"mediaType": ociManifest, "config": descriptor("config", "application/example"), "layers": []Descriptor{descriptor(layer, "application/layer")}}
+		m := map[string]any{
+			"mediaType": ociManifest, "config": descriptor("config", "application/example"),
+			"layers": []Descriptor{descriptor(layer, "application/layer")},
+		}
 		if subject != "" {
 			m["subject"] = descriptor(subject, ociManifest)
 		}
@@ -198,7 +207,8 @@ func (c content) steps() []func(s *Store) error {
 	upload := func(name string) func(*Store) error { return func(s *Store) error { return c.upload(s, name) } }
 	put := func(name, tag string) func(*Store) error { return func(s *Store) error { return c.put(s, name, tag) } }
 	return []func(s *Store) error{
-		upload("config"), upload("layer"), upload("other"), put("a", "v1"), put("b", ""), put("signature", ""), put("status", "s"), put("a", "v2"), put("b", "v2"),
+		upload("config"), upload("layer"), upload("other"), put("a", "v1"), put("b", ""), put("signature", ""),
+		put("status", "s"), put("a", "v2"), put("b", "v2"),
 		put("index", "v3"), put("nested", ""),
 		func(s *Store) error { return s.DeleteTag(ctx, testRepository, "v1") },
 		func(s *Store) error { return s.DeleteManifest(ctx, testRepository, c.digest("signature")) },
@@ -207,7 +217,8 @@ func (c content) steps() []func(s *Store) error {
 	}
 }
 
-// TestAKillAtAnyCallLeavesTheOldOrTheNewState kills the process, or the machine, before each change of a file, and opens the folder again.
+// TestAKillAtAnyCallLeavesTheOldOrTheNewState kills the process, or the machine, before each change of a file, and
+// opens the folder again.
 func TestAKillAtAnyCallLeavesTheOldOrTheNewState(t *testing.T) {
 	if testing.Short() {
 		t.Skip("writes to the disk many times")
@@ -243,7 +254,8 @@ func (c content) after(t *testing.T, number int) (root string) {
 	return root
 }
 
-// killAt makes a step in a copy of a folder, and kills it after a number of calls. It reports whether the step ended before.
+// killAt makes a step in a copy of a folder, and kills it after a number of calls. It reports whether the step ended
+// before.
 func (c content) killAt(t *testing.T, former string, number, calls int, how string) (ended bool) {
 	t.Helper()
 	root := t.TempDir()

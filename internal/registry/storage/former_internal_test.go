@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// TestAFolderOfAFormerRelease opens a folder that a former release has written with olareg, collects its garbage, and changes it. The folder has
-// tags of one manifest, a tag that was moved, a deleted tag, referrers with a tag and without one, and an index in an index.
+// TestAFolderOfAFormerRelease opens a folder that a former release has written with olareg, collects its garbage, and
+// changes it. The folder has tags of one manifest, a tag that was moved, a deleted tag, referrers with a tag and
+// without one, and an index in an index.
 func TestAFolderOfAFormerRelease(t *testing.T) {
 	t.Parallel()
 	c := newContent(t)

@@ -30,7 +30,8 @@ const (
 	tagAnnotation = "org.opencontainers.image.ref.name"
 	// subjectAnnotation has the subject of an index of referrers.
 	subjectAnnotation = "org.olareg.referrer.subject"
-	// noFallbackAnnotation states that the referrers of a subject are not also those in the tag for them (OCI distribution specification, "Referrers Tag Schema").
+	// noFallbackAnnotation states that the referrers of a subject are not also those in the tag for them (OCI distribution
+	// specification, "Referrers Tag Schema").
 	noFallbackAnnotation = "org.olareg.referrer.convert"
 )
 
@@ -56,7 +57,8 @@ func (d Descriptor) isTagged(tag string) bool { return tag != "" && d.tag() == t
 // is reports whether an entry is that of a manifest, and not that of an index of referrers.
 func (d Descriptor) is(digest Digest) bool { return d.Digest == digest && d.subject() == "" }
 
-// isElsewhere reports whether content may be missing, because its media type does not allow registries to distribute it.
+// isElsewhere reports whether content may be missing, because its media type does not allow registries to distribute
+// it.
 func (d Descriptor) isElsewhere() bool {
 	return strings.Contains(d.MediaType, ".nondistributable.") || strings.Contains(d.MediaType, ".foreign.")
 }

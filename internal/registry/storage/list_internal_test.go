@@ -9,9 +9,12 @@ import (
 func FuzzList(f *testing.F) {
 	d := string(DigestOf(nil, ""))
 	for _, document := range []string{
-		"", "null", "{}", `{"schemaVersion":2}`, `{"schemaVersion":2,"manifests":null}`, `{"schemaVersion":2,"manifests":[{"digest":"sha256:1"}]}`,
-		`{"schemaVersion":2,"manifests":[{"digest":"` + d + `","annotations":{"org.opencontainers.image.ref.name":"v1"}}],"annotations":{"org.olareg.referrer.convert":"true"}}`,
-		`{"schemaVersion":2,"manifests":[{"digest":"` + d + `","annotations":{"org.olareg.referrer.subject":"` + d + `"},"platform":{"os":"linux"},"data":"e30="}]}`,
+		"", "null", "{}", `{"schemaVersion":2}`, `{"schemaVersion":2,"manifests":null}`,
+		`{"schemaVersion":2,"manifests":[{"digest":"sha256:1"}]}`,
+		`{"schemaVersion":2,"manifests":[{"digest":"` + d +
+			`","annotations":{"org.opencontainers.image.ref.name":"v1"}}],"annotations":{"org.olareg.referrer.convert":"true"}}`,
+		`{"schemaVersion":2,"manifests":[{"digest":"` + d + `","annotations":{"org.olareg.referrer.subject":"` + d +
+			`"},"platform":{"os":"linux"},"data":"e30="}]}`,
 	} {
 		f.Add([]byte(document))
 	}

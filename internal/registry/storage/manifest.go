@@ -17,8 +17,8 @@ type document struct {
 	Annotations  map[string]string `json:"annotations"`
 }
 
-// parseManifest parses a manifest or an index that a client pushes, with its declared media type; "" means that of the content. It returns the
-// media type.
+// parseManifest parses a manifest or an index that a client pushes, with its declared media type; "" means that of the
+// content. It returns the media type.
 func parseManifest(content []byte, declared string) (*document, string, error) {
 	var m document
 	if err := json.Unmarshal(content, &m); err != nil {

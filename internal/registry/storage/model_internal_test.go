@@ -179,7 +179,9 @@ func (m model) check(t *rapid.T, s *Store) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		same := slices.EqualFunc(referrers, m.referrers[name], func(d Descriptor, name string) bool { return d.Digest == m.digest(name) })
+		same := slices.EqualFunc(
+			referrers, m.referrers[name], func(d Descriptor, name string) bool { return d.Digest == m.digest(name) },
+		)
 		if !same {
 			t.Fatalf("the referrers of %s are %v, want %v", name, referrers, m.referrers[name])
 		}

@@ -11,7 +11,8 @@ import (
 	"slices"
 )
 
-// state is the list of the manifests of a repository at one time. It does not change, except that the mutex of the store protects parts.
+// state is the list of the manifests of a repository at one time. It does not change, except that the mutex of the
+// store protects parts.
 type state struct {
 	file   fs.FileInfo
 	digest Digest
@@ -22,7 +23,8 @@ type state struct {
 
 // isOf reports whether the state is that of a file.
 func (st *state) isOf(info fs.FileInfo) bool {
-	return st != nil && os.SameFile(st.file, info) && st.file.ModTime().Equal(info.ModTime()) && st.file.Size() == info.Size()
+	return st != nil && os.SameFile(st.file, info) && st.file.ModTime().Equal(info.ModTime()) &&
+		st.file.Size() == info.Size()
 }
 
 // mostCached is the number of entries of lists that are kept in memory.
@@ -54,8 +56,9 @@ func (s *Store) forget(repository string) {
 	}
 }
 
-// load returns the state of a repository, which is read again if its file has changed. The error is ErrRepositoryUnknown for one that does not
-// exist, and ErrDamaged for one whose list is damaged and has no valid copy. Each damage is logged once.
+// load returns the state of a repository, which is read again if its file has changed. The error is
+// ErrRepositoryUnknown for one that does not exist, and ErrDamaged for one whose list is damaged and has no valid copy.
+// Each damage is logged once.
 func (s *Store) load(repository string) (*state, error) {
 	return s.loadOr(repository, func(dir string, damage error) (*state, error) {
 		unlock, err := s.changing.Lock(context.Background(), repository)
@@ -69,7 +72,9 @@ func (s *Store) load(repository string) (*state, error) {
 
 // loadLocked is like load for a repository that the caller has locked.
 func (s *Store) loadLocked(repository string) (*state, error) {
-	return s.loadOr(repository, func(dir string, damage error) (*state, error) { return s.restore(repository, dir, damage) })
+	return s.loadOr(
+		repository, func(dir string, damage error) (*state, error) { return s.restore(repository, dir, damage) },
+	)
 }
 
 func (s *Store) loadOr(repository string, restore func(dir string, damage error) (*state, error)) (*state, error) {
@@ -114,7 +119,8 @@ func (s *Store) problem(repository, path string, err error) error {
 		s.log.Error("the repository cannot be read now", "repository", repository, "file", path, "error", err)
 	case isDamage(err) && !isLogged:
 		s.log.Error("the repository is refused because its list of versions is damaged; restore the file from a backup, or move the folder of the "+
-			"repository out of the folder of the server and push its versions again", "repository", repository, "file", path, "error", err)
+			"repository out of the folder of the server and push its versions again", "repository", repository, "file", path,
+			"error", err)
 	}
 	if isDamage(err) {
 		return ErrDamaged
@@ -150,8 +156,8 @@ func newState(info fs.FileInfo, content []byte, l list) *state {
 // formerListFile is a copy of the list of a release whose lists a loss of power could damage. A change removes it.
 const formerListFile = "_index.json"
 
-// restore restores a list that is damaged or missing, although there is content, from the copy of a former release. It returns the damage if there
-// is no valid copy. The repository is locked.
+// restore restores a list that is damaged or missing, although there is content, from the copy of a former release. It
+// returns the damage if there is no valid copy. The repository is locked.
 func (s *Store) restore(repository, dir string, damage error) (*state, error) {
 	path := filepath.Join(dir, listFile)
 	if st, err := readState(path); err == nil {
@@ -179,8 +185,8 @@ func (s *Store) restore(repository, dir string, damage error) (*state, error) {
 	return newState(info, content, kept.list), nil
 }
 
-// restoreMarker writes the file that states the version of the layout if it is missing or damaged: its content is known, and this package does not
-// need it.
+// restoreMarker writes the file that states the version of the layout if it is missing or damaged: its content is
+// known, and this package does not need it.
 func (s *Store) restoreMarker(repository, dir string) {
 	path := filepath.Join(dir, markerFile)
 	var found struct {

@@ -55,11 +55,12 @@ type Store struct {
 	stop        context.CancelFunc
 }
 
-// Open opens a folder, which no other process uses. It removes what a killed process has left, and repositories without content, and starts the
-// collection of garbage. The log names the damaged repositories.
+// Open opens a folder, which no other process uses. It removes what a killed process has left, and repositories without
+// content, and starts the collection of garbage. The log names the damaged repositories.
 func Open(root string, o Options) *Store {
 	s := &Store{
-		root: filepath.Clean(root), options: o, log: o.Log, states: map[string]*state{}, problems: map[string]error{}, checked: map[contentKey]contentCheck{},
+		root: filepath.Clean(root), options: o, log: o.Log, states: map[string]*state{}, problems: map[string]error{},
+		checked: map[contentKey]contentCheck{},
 		uploads: map[string]*Upload{}, collected: map[string]collected{},
 	}
 	s.disk.volatile = o.Volatile
@@ -78,8 +79,8 @@ func Open(root string, o Options) *Store {
 	return s
 }
 
-// checkAll reads all lists, so that the log names those that are damaged before a client asks for them, and removes repositories without content,
-// so that their names are free.
+// checkAll reads all lists, so that the log names those that are damaged before a client asks for them, and removes
+// repositories without content, so that their names are free.
 func (s *Store) checkAll(ctx context.Context) {
 	names, err := s.Repositories(ctx)
 	if err != nil {
@@ -147,10 +148,12 @@ func isWithoutList(dir string) bool {
 	return isAbsent(err) && hasContent(dir)
 }
 
-// uploadsFolder is the folder of a repository with its unfinished uploads. No part of the name of a repository can be equal to it.
+// uploadsFolder is the folder of a repository with its unfinished uploads. No part of the name of a repository can be
+// equal to it.
 const uploadsFolder = "_uploads"
 
-// removeUnfinished removes the unfinished uploads and lists that a killed process has left: no client can continue them.
+// removeUnfinished removes the unfinished uploads and lists that a killed process has left: no client can continue
+// them.
 func (s *Store) removeUnfinished() error {
 	var unfinished []string
 	err := filepath.WalkDir(s.root, func(path string, entry fs.DirEntry, err error) error {
@@ -178,7 +181,8 @@ func (s *Store) removeUnfinished() error {
 	return err
 }
 
-// isUnfinishedList reports whether a name is that of a list of manifests whose writing has not ended, or of its copy in former releases.
+// isUnfinishedList reports whether a name is that of a list of manifests whose writing has not ended, or of its copy in
+// former releases.
 func isUnfinishedList(name string) bool {
 	for _, prefix := range []string{listFile + ".", "." + formerListFile, "." + listFile} {
 		if digits, ok := strings.CutPrefix(name, prefix); ok && digits != "" && strings.Trim(digits, "0123456789") == "" {
@@ -188,7 +192,8 @@ func isUnfinishedList(name string) bool {
 	return false
 }
 
-// dir returns the folder of a repository. It fails for a name that no repository can have: the content of another one would have it, too.
+// dir returns the folder of a repository. It fails for a name that no repository can have: the content of another one
+// would have it, too.
 func (s *Store) dir(repository string) (string, error) {
 	if !access.ValidRepository(repository) {
 		return "", ErrNameInvalid
@@ -201,7 +206,8 @@ func (s *Store) dir(repository string) (string, error) {
 	return filepath.Join(s.root, filepath.FromSlash(repository)), nil
 }
 
-// Damage is what is known to be damaged: the repositories that are refused, and the manifests and blobs that are not served.
+// Damage is what is known to be damaged: the repositories that are refused, and the manifests and blobs that are not
+// served.
 type Damage struct{ Repositories, Contents int }
 
 // Damage returns the damage of visible repositories that was found and is not repaired.

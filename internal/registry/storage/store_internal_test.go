@@ -15,7 +15,8 @@ import (
 	"time"
 )
 
-// TestConcurrentChangesLoseNothing pushes tags and referrers of one subject at the same time, while garbage is collected.
+// TestConcurrentChangesLoseNothing pushes tags and referrers of one subject at the same time, while garbage is
+// collected.
 func TestConcurrentChangesLoseNothing(t *testing.T) {
 	t.Parallel()
 	const writers, each = 4, 5
@@ -36,7 +37,9 @@ func TestConcurrentChangesLoseNothing(t *testing.T) {
 			for i := range each {
 				tag := fmt.Sprintf("w%d-%d", w, i)
 				content := bytes.Replace(c.manifests["signature"], []byte(`"signature"`), []byte(`"`+tag+`"`), 1)
-				if _, err := s.PutManifest(context.Background(), testRepository, tag, DigestOf(content, ""), "", content); err != nil {
+				if _, err := s.PutManifest(
+					context.Background(), testRepository, tag, DigestOf(content, ""), "", content,
+				); err != nil {
 					t.Errorf("%s: %v", tag, err)
 				}
 			}
@@ -52,7 +55,8 @@ func TestConcurrentChangesLoseNothing(t *testing.T) {
 	}
 }
 
-// TestADamagedIndexOfReferrersIsNotEmpty damages the index of the referrers of a manifest: a push would lose the others.
+// TestADamagedIndexOfReferrersIsNotEmpty damages the index of the referrers of a manifest: a push would lose the
+// others.
 func TestADamagedIndexOfReferrersIsNotEmpty(t *testing.T) {
 	t.Parallel()
 	c := newContent(t)
@@ -123,7 +127,9 @@ func TestReferrersOfAFallbackTag(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(root, filepath.FromSlash(testRepository), listFile), document, 0o600); err != nil {
+	if err := os.WriteFile(
+		filepath.Join(root, filepath.FromSlash(testRepository), listFile), document, 0o600,
+	); err != nil {
 		t.Fatal(err)
 	}
 	if found, err := s.Referrers(testRepository, c.digest("a")); err != nil || len(found) != 1 {

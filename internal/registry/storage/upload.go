@@ -39,7 +39,9 @@ func (s *Store) StartUpload(repository string) (*Upload, error) {
 	if err != nil {
 		return nil, err
 	}
-	u := &Upload{store: s, repository: repository, dir: dir, id: rand.Text(), file: f, hash: Digest("").hash(), used: time.Now()}
+	u := &Upload{
+		store: s, repository: repository, dir: dir, id: rand.Text(), file: f, hash: Digest("").hash(), used: time.Now(),
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.uploads[u.id] = u
@@ -66,8 +68,8 @@ func (u *Upload) Size() int64 {
 	return u.size
 }
 
-// Append adds a part, which begins at an offset; a negative offset is the end. It returns the new size, also after a failure: the upload can be
-// continued there.
+// Append adds a part, which begins at an offset; a negative offset is the end. It returns the new size, also after a
+// failure: the upload can be continued there.
 func (u *Upload) Append(r io.Reader, offset int64) (int64, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -98,7 +100,8 @@ func (w uploadWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Commit adds the last part and stores the blob, on the disk. It creates the repository unless it exists. An upload with another digest ends.
+// Commit adds the last part and stores the blob, on the disk. It creates the repository unless it exists. An upload
+// with another digest ends.
 func (u *Upload) Commit(ctx context.Context, r io.Reader, offset int64, d Digest) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -176,7 +179,8 @@ func (u *Upload) endLocked() error {
 	return err
 }
 
-// Mount copies a blob of another repository. It reports whether the blob is there now; otherwise a client has to upload it.
+// Mount copies a blob of another repository. It reports whether the blob is there now; otherwise a client has to upload
+// it.
 func (s *Store) Mount(ctx context.Context, repository, from string, d Digest) (bool, error) {
 	if exists, err := s.has(repository, d); err != nil || exists {
 		return exists, err

@@ -1,5 +1,5 @@
-// Package tokens stores the tokens of a registry server in a file. The file contains hashes only, so its content does not
-// allow a client to log in.
+// Package tokens stores the tokens of a registry server in a file. The file contains hashes only, so its content does
+// not allow a client to log in.
 package tokens
 
 import (
@@ -70,7 +70,8 @@ type Token struct {
 	Note    string    `json:"note,omitempty"`
 	Created time.Time `json:"created"`
 	Expires time.Time `json:"expires"`
-	// Hash is the SHA-256 digest of the secret, in hexadecimal. A fast hash suffices, because secrets have 130 random bits.
+	// Hash is the SHA-256 digest of the secret, in hexadecimal. A fast hash suffices, because secrets have 130 random
+	// bits.
 	Hash string `json:"hash"`
 }
 
@@ -79,8 +80,8 @@ func (t Token) Subject() access.Subject {
 	return access.Subject{User: t.User}.Limited([]access.Scope{t.Scope})
 }
 
-// Store is the file of tokens in a folder. It reads the file again when it changes, so a command can create and revoke tokens
-// while the server runs. It is safe for concurrent use.
+// Store is the file of tokens in a folder. It reads the file again when it changes, so a command can create and revoke
+// tokens while the server runs. It is safe for concurrent use.
 type Store struct {
 	path string
 	now  func() time.Time
@@ -103,8 +104,8 @@ func Open(dir string, now func() time.Time) *Store {
 	return &Store{path: filepath.Join(dir, FileName), now: now}
 }
 
-// Lookup returns the valid token with a secret, and false if there is none. The comparison is a lookup of the hash of the
-// secret, so its time reveals nothing about other secrets.
+// Lookup returns the valid token with a secret, and false if there is none. The comparison is a lookup of the hash of
+// the secret, so its time reveals nothing about other secrets.
 func (s *Store) Lookup(secret string) (Token, bool, error) {
 	if !strings.HasPrefix(secret, Prefix) {
 		return Token{}, false, nil

@@ -77,12 +77,14 @@ type (
 
 // Role names of kinds in JSON.
 var roleNames = map[catalog.Role]string{
-	catalog.Provides: "provides", catalog.Composite: "composite", catalog.Claim: "claim", catalog.Input: "input", catalog.Elsewhere: "elsewhere",
+	catalog.Provides: "provides", catalog.Composite: "composite", catalog.Claim: "claim", catalog.Input: "input",
+	catalog.Elsewhere: "elsewhere",
 }
 
 func jsonOfPackage(p catalog.Package) packageJSON {
 	return packageJSON{
-		p.Repository, p.Type, p.Title, p.Summary, p.Category, p.Keywords, p.License, p.Website, p.SourceURL, p.Publisher, p.Verified,
+		p.Repository, p.Type, p.Title, p.Summary, p.Category, p.Keywords, p.License, p.Website, p.SourceURL, p.Publisher,
+		p.Verified,
 		p.Latest, p.Updated, p.Kinds, p.Rank, p.Deprecated, p.ReplacedBy, p.Error,
 	}
 }
@@ -92,7 +94,10 @@ func jsonOfKind(k catalog.Kind) kindJSON {
 }
 
 func jsonOfVersion(v catalog.Version) versionJSON {
-	out := versionJSON{Version: v.Tag, Created: v.Created, Crossplane: v.Crossplane, Dependencies: v.Dependencies, Status: v.Status, Signatures: v.Signatures, Kinds: v.Kinds}
+	out := versionJSON{
+		Version: v.Tag, Created: v.Created, Crossplane: v.Crossplane, Dependencies: v.Dependencies, Status: v.Status,
+		Signatures: v.Signatures, Kinds: v.Kinds,
+	}
 	if !v.Digest.IsZero() {
 		out.Digest = v.Digest.String()
 	}
@@ -156,7 +161,9 @@ func apiSearch(r *request) (*response, error) {
 	if err != nil {
 		return nil, err
 	}
-	resp := jsonResponse(0, map[string]any{"packages": jsonOf(found.Packages, jsonOfPackage), "kinds": jsonOf(found.Kinds, jsonOfKind)})
+	resp := jsonResponse(0, map[string]any{
+		"packages": jsonOf(found.Packages, jsonOfPackage), "kinds": jsonOf(found.Kinds, jsonOfKind),
+	})
 	resp.reflects = true
 	return resp, nil
 }
@@ -215,14 +222,18 @@ func apiPackages(r *request, path []string) (*response, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := map[string]any{"package": jsonOfPackage(at.Package), "version": jsonOfVersion(at.Version), "versions": jsonOf(at.History.Versions, jsonOfVersion)}
+	out := map[string]any{
+		"package": jsonOfPackage(at.Package), "version": jsonOfVersion(at.Version),
+		"versions": jsonOf(at.History.Versions, jsonOfVersion),
+	}
 	names := []string{}
 	for _, d := range dependents {
 		names = append(names, d.Repository)
 	}
 	out["dependents"] = names
 	if c, err := r.view.Content(r.ctx, at.Repository(), at.Tag); err == nil {
-		out["kinds"], out["permissions"] = jsonOf(c.Kinds, jsonOfKind), jsonOf(c.Permissions, func(s string) string { return s })
+		out["kinds"], out["permissions"] = jsonOf(c.Kinds, jsonOfKind),
+			jsonOf(c.Permissions, func(s string) string { return s })
 	}
 	return jsonResponse(0, out), nil
 }
@@ -274,14 +285,19 @@ func apiKinds(r *request, path []string) (*response, error) {
 		return nil, err
 	}
 	tree := fields.Tree(versionSchema(version))
-	return jsonResponse(0, map[string]any{"kind": jsonOfKind(row), "version": version.Name, "fields": jsonOfFields(&tree, since)}), nil
+	return jsonResponse(0, map[string]any{
+		"kind": jsonOfKind(row), "version": version.Name, "fields": jsonOfFields(&tree, since),
+	}), nil
 }
 
 func jsonOfFields(tree *fields.Field, since map[string]string) []fieldJSON {
 	out := []fieldJSON{}
 	tree.Walk(func(f *fields.Field) {
 		if f.Path != "" {
-			out = append(out, fieldJSON{f.Path, f.Type, f.Description, f.Required, f.Default, f.Enum, f.Constraints, f.Immutable, f.Deprecated, since[f.Path]})
+			out = append(out, fieldJSON{
+				f.Path, f.Type, f.Description, f.Required, f.Default, f.Enum, f.Constraints, f.Immutable, f.Deprecated,
+				since[f.Path],
+			})
 		}
 	})
 	return out
@@ -313,5 +329,7 @@ func apiStatus(r *request) (*response, error) {
 	if err != nil {
 		return nil, err
 	}
-	return jsonResponse(0, map[string]any{"name": s.Name, "reference": s.Reference, "sequence": s.Sequence, "counts": s.Counts}), nil
+	return jsonResponse(0, map[string]any{
+		"name": s.Name, "reference": s.Reference, "sequence": s.Sequence, "counts": s.Counts,
+	}), nil
 }

@@ -45,8 +45,12 @@ var screenshots = map[string]struct {
 	"kind":       {"/k/marine.acme.example/Boat", browser.View{Width: 1100, Height: 860}},
 	"kind-dark":  {"/k/marine.acme.example/Boat", browser.View{Width: 1100, Height: 860, Dark: true}},
 	"kind-phone": {"/k/marine.acme.example/Boat", browser.View{Width: 390, Height: 844, Phone: true}},
-	"diff":       {"/diff/registry.example.org/acme/provider-boats/v1.1.0..v2.0.0", browser.View{Width: 1100, Height: 860}},
-	"diff-dark":  {"/diff/registry.example.org/acme/provider-boats/v1.1.0..v2.0.0", browser.View{Width: 1100, Height: 860, Dark: true}},
+	"diff": {"/diff/registry.example.org/acme/provider-boats/v1.1.0..v2.0.0", browser.View{
+		Width: 1100, Height: 860,
+	}},
+	"diff-dark": {"/diff/registry.example.org/acme/provider-boats/v1.1.0..v2.0.0", browser.View{
+		Width: 1100, Height: 860, Dark: true,
+	}},
 }
 
 // TestScreenshots writes pictures of the pages into the folder that XPKG_SCREENSHOTS names.

@@ -60,7 +60,9 @@ func (h *Handler) composition(r *request, at release, name string) (*response, e
 	}
 	return h.page(r, "composition", page{
 		Title: name, Description: "The steps and resources of the Composition " + name + ".", Body: v,
-		Crumbs: []link{{at.Repository(), packageURL(at.Repository(), tagUnlessNewest(at))}, {"Kinds", partURL(at.Repository(), at.Tag, "kinds")}},
+		Crumbs: []link{{at.Repository(), packageURL(at.Repository(), tagUnlessNewest(at))}, {
+			"Kinds", partURL(at.Repository(), at.Tag, "kinds"),
+		}},
 	})
 }
 
@@ -88,7 +90,8 @@ func compositionStepOf(r *request, at release, c *Content, s docs.Step) (composi
 	return out, nil
 }
 
-// typeURL returns the page of a kind: in the version itself, or else in the newest version of its first provider; empty if there is none.
+// typeURL returns the page of a kind: in the version itself, or else in the newest version of its first provider; empty
+// if there is none.
 func typeURL(r *request, at release, c *Content, t docs.TypeRef) (string, error) {
 	group, _, _ := strings.Cut(t.APIVersion, "/")
 	for _, k := range c.Kinds {
@@ -104,8 +107,8 @@ func typeURL(r *request, at release, c *Content, t docs.TypeRef) (string, error)
 	return kindURL(group, t.Kind), nil
 }
 
-// functionURL returns the page of the package that an object with the name installs: a dependency of the version, or the only Function of the index
-// whose repository has the name. It is empty if there is none.
+// functionURL returns the page of the package that an object with the name installs: a dependency of the version, or
+// the only Function of the index whose repository has the name. It is empty if there is none.
 func functionURL(r *request, at release, name string) (string, error) {
 	if name == "" {
 		return "", nil
@@ -149,7 +152,8 @@ func compositionRows(c *Content, repository, tag string) []compositionRow {
 	return out
 }
 
-// compositionsOf returns the Compositions for a composite resource: those of its package, and those of packages that depend on it.
+// compositionsOf returns the Compositions for a composite resource: those of its package, and those of packages that
+// depend on it.
 func compositionsOf(r *request, at release, group, composite string) ([]compositionRow, error) {
 	c, err := r.view.Content(r.ctx, at.Repository(), at.Tag)
 	if err != nil {

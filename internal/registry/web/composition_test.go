@@ -21,8 +21,10 @@ func TestCompositionsShowWhatTheyCompose(t *testing.T) {
 		open(t, h, path).hasLink(page)
 	}
 	d := open(t, h, page)
-	d.contains("harbour Composition", "Harbour platform.acme.example/v1alpha1", "2 steps", "moor", "crossplane-contrib-function-patch-and-transform not in this index",
-		"Boat marine.acme.example/v1 as pilot, ferry", "Lighthouse lights.acme.example/v1 as light", "rig Function function-rigging", "its Function decides what it composes")
+	d.contains("harbour Composition", "Harbour platform.acme.example/v1alpha1",
+		"2 steps", "moor", "crossplane-contrib-function-patch-and-transform not in this index",
+		"Boat marine.acme.example/v1 as pilot, ferry", "Lighthouse lights.acme.example/v1 as light",
+		"rig Function function-rigging", "its Function decides what it composes")
 	for _, link := range []string{kind, "/k/marine.acme.example/Boat", "/p/registry.example.org/acme/function-rigging"} {
 		d.hasLink(link)
 	}
@@ -37,14 +39,16 @@ func TestCompositionsOfDependentsAreLinked(t *testing.T) {
 	versions := webtest.Packages(t)
 	const core, other = "/k/core.acme.example/Quay", "/p/registry.example.org/acme/quays@v1.0.0/compositions/quay"
 	versions = append(versions,
-		webtest.Version(t, "acme/core", "v1.0.0", time.Unix(1e9, 0), "apiVersion: meta.pkg.crossplane.io/v1\nkind: Configuration\nmetadata: {name: core}\n---\n"+
-			"apiVersion: apiextensions.crossplane.io/v1\nkind: CompositeResourceDefinition\nmetadata: {name: xquays.core.acme.example}\nspec:\n  group: core.acme.example\n"+
-			"  names: {kind: XQuay, plural: xquays}\n  claimNames: {kind: Quay, plural: quays}\n"+
-			"  versions: [{name: v1, served: true, referenceable: true, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object}}}}}]\n"),
-		webtest.Version(t, "acme/quays", "v1.0.0", time.Unix(1e9, 0), "apiVersion: meta.pkg.crossplane.io/v1\nkind: Configuration\nmetadata: {name: quays}\n"+
-			"spec: {dependsOn: [{configuration: registry.example.org/acme/core, version: v1.0.0}]}\n---\n"+
-			"apiVersion: apiextensions.crossplane.io/v1\nkind: Composition\nmetadata: {name: quay}\nspec:\n  compositeTypeRef: {apiVersion: core.acme.example/v1, kind: XQuay}\n"+
-			"  resources: [{name: a, base: {apiVersion: marine.acme.example/v1, kind: Boat}}]\n"))
+		webtest.Version(t, "acme/core", "v1.0.0",
+			time.Unix(1e9, 0), "apiVersion: meta.pkg.crossplane.io/v1\nkind: Configuration\nmetadata: {name: core}\n---\n"+
+				"apiVersion: apiextensions.crossplane.io/v1\nkind: CompositeResourceDefinition\nmetadata: {name: xquays.core.acme.example}\nspec:\n  group: core.acme.example\n"+
+				"  names: {kind: XQuay, plural: xquays}\n  claimNames: {kind: Quay, plural: quays}\n"+
+				"  versions: [{name: v1, served: true, referenceable: true, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object}}}}}]\n"),
+		webtest.Version(t, "acme/quays",
+			"v1.0.0", time.Unix(1e9, 0), "apiVersion: meta.pkg.crossplane.io/v1\nkind: Configuration\nmetadata: {name: quays}\n"+
+				"spec: {dependsOn: [{configuration: registry.example.org/acme/core, version: v1.0.0}]}\n---\n"+
+				"apiVersion: apiextensions.crossplane.io/v1\nkind: Composition\nmetadata: {name: quay}\nspec:\n  compositeTypeRef: {apiVersion: core.acme.example/v1, kind: XQuay}\n"+
+				"  resources: [{name: a, base: {apiVersion: marine.acme.example/v1, kind: Boat}}]\n"))
 	h := newHandler(t, versions, webtest.Options())
 	for _, path := range []string{core, "/k/core.acme.example/XQuay"} {
 		d := open(t, h, path)
@@ -56,14 +60,16 @@ func TestCompositionsOfDependentsAreLinked(t *testing.T) {
 	d.contains("The Composition has no pipeline", "Boat marine.acme.example/v1 as a")
 }
 
-// TestRealCompositionsShowWhatTheyCompose compares the page of each Composition of real packages with its object, which is read here in another way.
-// The pages of its composite resource and of the claim link to it.
+// TestRealCompositionsShowWhatTheyCompose compares the page of each Composition of real packages with its object, which
+// is read here in another way. The pages of its composite resource and of the claim link to it.
 func TestRealCompositionsShowWhatTheyCompose(t *testing.T) {
 	if testing.Short() {
 		t.Skip("reads real packages")
 	}
 	compositions, steps, kinds := 0, 0, 0
-	for _, item := range corpusItems(t, "configurations", map[bool]string{true: "", false: "configuration-aws"}[lane.IsFull()]) {
+	for _, item := range corpusItems(
+		t, "configurations", map[bool]string{true: "", false: "configuration-aws"}[lane.IsFull()],
+	) {
 		for _, v := range readItem(t, item) {
 			v.Tag = "v1.0.0"
 			h := newHandler(t, []folder.Version{v}, webtest.Options())
@@ -100,7 +106,8 @@ func TestRealCompositionsShowWhatTheyCompose(t *testing.T) {
 					}
 				}
 				group, _, _ := strings.Cut(spec["compositeTypeRef"].(map[string]any)["apiVersion"].(string), "/")
-				kind := "/p/" + v.Repository + "@v1.0.0/k/" + group + "/" + spec["compositeTypeRef"].(map[string]any)["kind"].(string)
+				kind := "/p/" + v.Repository + "@v1.0.0/k/" + group + "/" +
+					spec["compositeTypeRef"].(map[string]any)["kind"].(string)
 				if slices.Contains(d.links(), kind) {
 					open(t, h, kind).hasLink(page)
 				}

@@ -112,7 +112,8 @@ func readItem(t testing.TB, item string) []folder.Version {
 			repository += "/" + strings.ToLower(filepath.Base(dir))
 		}
 		out = append(out, folder.Version{
-			Repository: repository, Tag: tag, Package: pkg, Created: time.Unix(1, 0), Examples: readExamples(t, filepath.Join(item, "examples")),
+			Repository: repository, Tag: tag, Package: pkg, Created: time.Unix(1, 0),
+			Examples: readExamples(t, filepath.Join(item, "examples")),
 		})
 		return nil
 	})
@@ -160,9 +161,9 @@ func readExamples(t testing.TB, dir string) []docs.Example {
 // maxPage is the maximum size of the page of a kind after compression.
 const maxPage = 60 << 10
 
-// TestKindsOfRealPackagesRender opens the pages of kinds of real packages in all served versions: of a sample, or of every kind of
-// every version of every package in the corpus in the full lane. Each page is small, and the code of the API server
-// accepts each example on it. A kind that several packages or versions define is opened once.
+// TestKindsOfRealPackagesRender opens the pages of kinds of real packages in all served versions: of a sample, or of
+// every kind of every version of every package in the corpus in the full lane. Each page is small, and the code of the
+// API server accepts each example on it. A kind that several packages or versions define is opened once.
 func TestKindsOfRealPackagesRender(t *testing.T) {
 	if testing.Short() {
 		t.Skip("reads real packages")
@@ -173,7 +174,9 @@ func TestKindsOfRealPackagesRender(t *testing.T) {
 			items = append(items, corpusItems(t, kind, "")...)
 		}
 	} else {
-		items = slices.Concat(corpusItems(t, "providers", "argocd"), corpusItems(t, "providers", "keycloak"), corpusItems(t, "functions", ""))
+		items = slices.Concat(
+			corpusItems(t, "providers", "argocd"), corpusItems(t, "providers", "keycloak"), corpusItems(t, "functions", ""),
+		)
 	}
 	o := opened{seen: map[string]bool{}}
 	for _, item := range items {
@@ -204,7 +207,8 @@ func TestKindsOfRealPackagesRender(t *testing.T) {
 	t.Attr("cold-ms", strconv.FormatInt(o.cold.Milliseconds(), 10))
 }
 
-// mostWithoutExample is the number of pages of the corpus without an example: the schemas of two kinds require a field that they do not define.
+// mostWithoutExample is the number of pages of the corpus without an example: the schemas of two kinds require a field
+// that they do not define.
 const mostWithoutExample = 2
 
 // leastExamples is the percentage of the pages of real kinds that have an example, which most packages do not contain.
@@ -219,7 +223,8 @@ type opened struct {
 	largestPath, warmPath, coldPath string
 }
 
-// kindsOf opens the pages of the kinds of a version that no former version has. The first page also reads the documentation of the version.
+// kindsOf opens the pages of the kinds of a version that no former version has. The first page also reads the
+// documentation of the version.
 func (o *opened) kindsOf(t *testing.T, v folder.Version) {
 	t.Helper()
 	v.Tag = "v1.0.0" // Some tags of the corpus are commits, and the kinds of the newest version have pages.
@@ -327,14 +332,15 @@ func (o *opened) open(t *testing.T, h http.Handler, path string, isFirst bool) (
 	return w.Body.String()
 }
 
-// upgrade is a pair of versions of a package in the corpus, with the kinds that another program found to be added and removed.
+// upgrade is a pair of versions of a package in the corpus, with the kinds that another program found to be added and
+// removed.
 type upgrade struct {
 	From, To       string
 	Added, Removed []string
 }
 
-// TestUpgradesOfRealPackagesRender opens the pages of differences of the pairs of versions in the corpus: of small packages, or of all
-// pairs in the full lane. Each page counts the kinds that are known to be added and removed.
+// TestUpgradesOfRealPackagesRender opens the pages of differences of the pairs of versions in the corpus: of small
+// packages, or of all pairs in the full lane. Each page counts the kinds that are known to be added and removed.
 func TestUpgradesOfRealPackagesRender(t *testing.T) {
 	if testing.Short() {
 		t.Skip("reads real packages")
@@ -368,7 +374,10 @@ func TestUpgradesOfRealPackagesRender(t *testing.T) {
 	if lane.IsFull() && cold == 0 {
 		t.Errorf("%s is not among the pairs", largest)
 	}
-	t.Logf("%d pairs; the page of the largest release took %v, the slowest %v, and %v the second time", pages, cold, slowest, warm)
+	t.Logf(
+		"%d pairs; the page of the largest release took %v, the slowest %v, and %v the second time", pages, cold, slowest,
+		warm,
+	)
 	t.Attr("pairs", strconv.Itoa(pages))
 	t.Attr("warm-ms", strconv.FormatInt(warm.Milliseconds(), 10))
 	t.Attr("cold-ms", strconv.FormatInt(cold.Milliseconds(), 10))
@@ -399,7 +408,8 @@ func (u *upgrade) open(t *testing.T) (cold, warm time.Duration) {
 		open(t, h, path).checkSeverity()
 		for heading, kinds := range map[string][]string{"Added": u.Added, "Removed": u.Removed} {
 			want := fmt.Sprintf(">%s kinds <span class=\"total\">%d</span>", heading, len(kinds))
-			if strings.Contains(w.Body.String(), ">"+heading+" kinds <") != (len(kinds) > 0) || len(kinds) > 0 && !strings.Contains(w.Body.String(), want) {
+			if strings.Contains(w.Body.String(), ">"+heading+" kinds <") != (len(kinds) > 0) ||
+				len(kinds) > 0 && !strings.Contains(w.Body.String(), want) {
 				t.Errorf("%s does not contain %d %s kinds", path, len(kinds), strings.ToLower(heading))
 			}
 		}
@@ -420,7 +430,8 @@ func compressedSize(t testing.TB, body []byte) int {
 	return out.Len()
 }
 
-// TestEveryFieldOfTheLargestKindIsReachable follows the links to parts of the fields of a kind with thousands of fields.
+// TestEveryFieldOfTheLargestKindIsReachable follows the links to parts of the fields of a kind with thousands of
+// fields.
 func TestEveryFieldOfTheLargestKindIsReachable(t *testing.T) {
 	if testing.Short() {
 		t.Skip("reads real packages")
@@ -431,7 +442,10 @@ func TestEveryFieldOfTheLargestKindIsReachable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	since, err := source.View(nil).Since(t.Context(), versions[0].Repository, versions[0].Tag, "applicationsets.argocd.crossplane.io", "ApplicationSet", "v1alpha1")
+	since, err := source.View(nil).Since(
+		t.Context(), versions[0].Repository, versions[0].Tag, "applicationsets.argocd.crossplane.io", "ApplicationSet",
+		"v1alpha1",
+	)
 	if err != nil || len(since) < 5000 {
 		t.Fatalf("the kind has %d fields: %v", len(since), err)
 	}
@@ -479,7 +493,9 @@ func TestSinceOfFieldsEqualsARecomputation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for path, want := range map[string]string{".spec.forProvider.insured": "v2.0.0", ".spec.forProvider.name": "v1.0.0", "": "v1.0.0"} {
+	for path, want := range map[string]string{
+		".spec.forProvider.insured": "v2.0.0", ".spec.forProvider.name": "v1.0.0", "": "v1.0.0",
+	} {
 		if since[path] != want {
 			t.Errorf("%s exists since %q, want %s", path, since[path], want)
 		}
@@ -489,15 +505,18 @@ func TestSinceOfFieldsEqualsARecomputation(t *testing.T) {
 	}
 }
 
-// TestSinceOfRealFieldsEqualsARecomputation compares the notes of the fields of real packages with the schemas of all their versions,
-// which are read here in another way. In the full lane, it reads more packages.
+// TestSinceOfRealFieldsEqualsARecomputation compares the notes of the fields of real packages with the schemas of all
+// their versions, which are read here in another way. In the full lane, it reads more packages.
 func TestSinceOfRealFieldsEqualsARecomputation(t *testing.T) {
 	if testing.Short() {
 		t.Skip("reads real packages")
 	}
 	names := []string{"provider-sql", "provider-helm", "provider-kubernetes", "provider-http"}
 	if lane.IsFull() {
-		names = append(names, "provider-keycloak", "provider-mongodbatlas", "provider-vault", "provider-upjet-azuread", "crossplane-provider-grafana")
+		names = append(
+			names, "provider-keycloak", "provider-mongodbatlas", "provider-vault", "provider-upjet-azuread",
+			"crossplane-provider-grafana",
+		)
 	}
 	total := 0
 	for _, name := range names {
@@ -532,8 +551,11 @@ func TestSinceOfRealFieldsEqualsARecomputation(t *testing.T) {
 	t.Attr("fields", strconv.Itoa(total))
 }
 
-// sinceOf returns the first version of the package since which each field of an API version has existed in all versions.
-func sinceOf(t *testing.T, view web.View, latest string, h catalog.History, k catalog.Kind, apiVersion string) map[string]string {
+// sinceOf returns the first version of the package since which each field of an API version has existed in all
+// versions.
+func sinceOf(
+	t *testing.T, view web.View, latest string, h catalog.History, k catalog.Kind, apiVersion string,
+) map[string]string {
 	t.Helper()
 	since := map[string]string{}
 	for _, v := range h.Versions {

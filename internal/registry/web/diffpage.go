@@ -81,7 +81,9 @@ func (h *Handler) diff(r *request) (*response, error) {
 	}
 	return h.page(r, "diff", page{
 		Title: lastSegment(repository) + " " + from + " → " + to, Wide: true, Body: v,
-		Crumbs: []link{{repository, packageURL(repository, "")}, {"Versions", partURL(repository, at.Package.Latest, "versions")}},
+		Crumbs: []link{{repository, packageURL(repository, "")}, {
+			"Versions", partURL(repository, at.Package.Latest, "versions"),
+		}},
 	})
 }
 
@@ -167,7 +169,10 @@ func ofClass(changes []packagediff.Change, class crddiff.Class) (out []packagedi
 }
 
 func (v *diffView) kindOf(changed crddiff.ChangedCRD, k catalog.Kind) changedKind {
-	out := changedKind{Name: changed.Name, Kind: cmp.Or(k.Kind, changed.Name), Group: k.Group, Class: crddiff.Max(changed.Changes), Changes: slices.Clone(changed.Changes)}
+	out := changedKind{
+		Name: changed.Name, Kind: cmp.Or(k.Kind, changed.Name), Group: k.Group, Class: crddiff.Max(changed.Changes),
+		Changes: slices.Clone(changed.Changes),
+	}
 	if k.Kind != "" {
 		out.URL = packageKindURL(v.Repository(), v.To, k.Group, k.Kind)
 	}

@@ -1,14 +1,15 @@
-// Package web serves the pages of a package index: search, packages, kinds, diffs of versions, dependency graphs, API groups,
-// feeds and the same as JSON.
+// Package web serves the pages of a package index: search, packages, kinds, diffs of versions, dependency graphs, API
+// groups, feeds and the same as JSON.
 //
 //	Source ── View of one request ──▶ page ──▶ html/template ──▶ HTML
 //	                                   └─────────────────────▶ JSON, Atom
 //
-// A [Source] returns a [View] for each request, which contains only packages that the client may read. The pages have no other
-// access to packages, so a package that a client may not read cannot be distinguished from one that does not exist.
+// A [Source] returns a [View] for each request, which contains only packages that the client may read. The pages have
+// no other access to packages, so a package that a client may not read cannot be distinguished from one that does not
+// exist.
 //
-// The pages work without JavaScript, load nothing from other hosts, and have a strict content security policy. Content of
-// packages passes package untrusted, and invisible characters of all pages are replaced by their code points.
+// The pages work without JavaScript, load nothing from other hosts, and have a strict content security policy. Content
+// of packages passes package untrusted, and invisible characters of all pages are replaced by their code points.
 //
 // Paths:
 //
@@ -26,6 +27,6 @@
 //	/feed.atom, /p/REPOSITORY@/feed.atom   feeds of new versions
 //	/api/v1/…                      the same as JSON
 //
-// The path of a package without a tag can equal the path of another page, such as that of the graph of a package with the
-// repository one level above. The package takes precedence; paths with a tag are unique.
+// The path of a package without a tag can equal the path of another page, such as that of the graph of a package with
+// the repository one level above. The package takes precedence; paths with a tag are unique.
 package web

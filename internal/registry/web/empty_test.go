@@ -31,14 +31,19 @@ func bare(t *testing.T) (http.Handler, []string) {
 		paths = append(paths, "/diff/registry.example.org/"+name+"/v1.0.0..v1.0.0")
 	}
 	options := webtest.Options()
-	facts := catalog.Failed(webtest.Registry+"/acme/gone", "v1.0.0", oci.Digest{}, time.Unix(1e9, 0), catalog.IndexError{Code: "X", Message: "It is gone."})
+	facts := catalog.Failed(webtest.Registry+
+		"/acme/gone", "v1.0.0", oci.Digest{}, time.Unix(1e9, 0), catalog.IndexError{Code: "X", Message: "It is gone."})
 	facts.Version.Error, facts.Version.Status = nil, &catalog.Status{State: catalog.Removed}
 	options.Removed = []catalog.Facts{facts}
-	return newHandler(t, versions, options), append(paths, "/", "/search", "/p/registry.example.org/acme/gone", "/search?q=none", "/search?type=Nothing", "/search?q=bare&type=Nothing")
+	return newHandler(t, versions, options), append(
+		paths, "/", "/search", "/p/registry.example.org/acme/gone", "/search?q=none", "/search?type=Nothing",
+		"/search?q=bare&type=Nothing",
+	)
 }
 
-// TestEmptyListsSayWhyAndWhatToDo opens the pages of an empty index and of packages without anything. No list is empty and no section is only a heading. Each
-// note instead of a list has a sentence, and a link or a command to continue with.
+// TestEmptyListsSayWhyAndWhatToDo opens the pages of an empty index and of packages without anything. No list is empty
+// and no section is only a heading. Each note instead of a list has a sentence, and a link or a command to continue
+// with.
 func TestEmptyListsSayWhyAndWhatToDo(t *testing.T) {
 	bareHandler, barePaths := bare(t)
 	empty, err := folder.New(nil, webtest.Options())
@@ -50,7 +55,9 @@ func TestEmptyListsSayWhyAndWhatToDo(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, path := range []string{"/", "/search", "/search?q=none", "/search?type=Provider", "/search?q=none&group=a.example.org"} {
+		for _, path := range []string{
+			"/", "/search", "/search?q=none", "/search?type=Provider", "/search?q=none&group=a.example.org",
+		} {
 			d := open(t, h, path)
 			d.checkEmpty()
 			if hasLogin := slices.Contains(d.links(), login); login != "" && !strings.Contains(path, "?") && !hasLogin {
@@ -88,7 +95,9 @@ func (d *document) checkEmpty() (notes int) {
 	for _, n := range d.all(func(n *html.Node) bool {
 		return attribute(n, "class") == "empty" || strings.HasSuffix(attribute(n, "class"), " none")
 	}) {
-		next := slices.ContainsFunc(slices.Collect(n.Descendants()), func(c *html.Node) bool { return c.Data == "a" || c.Data == "code" })
+		next := slices.ContainsFunc(
+			slices.Collect(n.Descendants()), func(c *html.Node) bool { return c.Data == "a" || c.Data == "code" },
+		)
 		if notes++; len(textOf(n)) < 40 || !next {
 			d.t.Errorf("%s does not say enough: %q", d.path, textOf(n))
 		}

@@ -90,8 +90,8 @@ const (
 	maxRuleAttempts = 40
 )
 
-// generated returns a valid example with the required fields of the schema, and with one more field if a rule requires it; empty if there is
-// none.
+// generated returns a valid example with the required fields of the schema, and with one more field if a rule requires
+// it; empty if there is none.
 func (v *exampleValidator) generated(ctx context.Context) string {
 	text := v.generate(nil)
 	problems, ok := v.problems(ctx, text)
@@ -127,8 +127,8 @@ func (v *exampleValidator) accepts(ctx context.Context, text string) bool {
 	return ok && len(problems) == 0
 }
 
-// problems returns the reasons for which an API server rejects an example, and false if it is not of the kind and API version, or if the
-// schema cannot be read.
+// problems returns the reasons for which an API server rejects an example, and false if it is not of the kind and API
+// version, or if the schema cannot be read.
 func (v *exampleValidator) problems(ctx context.Context, text string) ([]check.Problem, bool) {
 	if len(text) > maxExampleBytes {
 		return nil, false
@@ -138,7 +138,8 @@ func (v *exampleValidator) problems(ctx context.Context, text string) ([]check.P
 		return nil, false
 	}
 	var object map[string]any
-	if kjson.UnmarshalCaseSensitivePreserveInts(raw, &object) != nil || object["kind"] != v.key.kind || object["apiVersion"] != v.key.group+"/"+v.key.version {
+	if kjson.UnmarshalCaseSensitivePreserveInts(raw, &object) != nil || object["kind"] != v.key.kind ||
+		object["apiVersion"] != v.key.group+"/"+v.key.version {
 		return nil, false
 	}
 	if v.schemas == nil {
@@ -150,8 +151,8 @@ func (v *exampleValidator) problems(ctx context.Context, text string) ([]check.P
 	return v.schemas.Validate(ctx, object), true
 }
 
-// generate returns an example with the required fields of the schema, and the field with the path also unless it is empty. The result is
-// empty if there is none.
+// generate returns an example with the required fields of the schema, and the field with the path also unless it is
+// empty. The result is empty if there is none.
 func (v *exampleValidator) generate(also []string) string {
 	version := v.definition.version(v.key.version)
 	if version == nil {
@@ -173,7 +174,8 @@ func (v *exampleValidator) generate(also []string) string {
 	return string(text)
 }
 
-// addKind adds the schemas of a kind. The composition engine adds fields to the schemas of composite resources and claims.
+// addKind adds the schemas of a kind. The composition engine adds fields to the schemas of composite resources and
+// claims.
 func addKind(schemas *crdvalidation.Schemas, kind docs.Kind, source string) error {
 	if kind.Role == catalog.Composite || kind.Role == catalog.Claim {
 		return schemas.AddComposite(kind.CRD, source)

@@ -47,8 +47,11 @@ func (h *Handler) feed(r *request) (*response, error) {
 	if err != nil {
 		return nil, err
 	}
-	sorted := slices.SortedStableFunc(slices.Values(packages), func(a, b catalog.Package) int { return b.Updated.Compare(a.Updated) })
-	f := atomFeed{ID: "tag:xpkg.dev,2026:" + h.options.Name, Title: h.options.Name, Link: []atomLink{{"self", "/feed.atom"}, {"", "/"}}}
+	sorted := slices.SortedStableFunc(
+		slices.Values(packages), func(a, b catalog.Package) int { return b.Updated.Compare(a.Updated) },
+	)
+	f := atomFeed{ID: "tag:xpkg.dev,2026:" +
+		h.options.Name, Title: h.options.Name, Link: []atomLink{{"self", "/feed.atom"}, {"", "/"}}}
 	for _, p := range sorted[:min(len(sorted), maxEntries)] {
 		if p.Latest != "" {
 			f.Entries = append(f.Entries, entryOf(p, p.Latest, p.Updated, p.Summary))

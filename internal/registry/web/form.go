@@ -41,7 +41,8 @@ const (
 	maxFormItems = 200
 )
 
-// parseForm returns the sections of a UI schema. A schema that cannot be read has none: it only helps to fill in an object.
+// parseForm returns the sections of a UI schema. A schema that cannot be read has none: it only helps to fill in an
+// object.
 func parseForm(schema string) []formSection {
 	if schema == "" || len(schema) > maxForm {
 		return nil

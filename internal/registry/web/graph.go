@@ -34,8 +34,8 @@ type treeBuilder struct {
 	count int
 }
 
-// dependencyTree returns the dependencies of a version, each at the newest version that its constraint accepts. It is not a
-// solution: xpkg resolve solves all constraints together.
+// dependencyTree returns the dependencies of a version, each at the newest version that its constraint accepts. It is
+// not a solution: xpkg resolve solves all constraints together.
 func dependencyTree(ctx context.Context, view View, at release) (*treeNode, error) {
 	b := treeBuilder{view: view, seen: map[string]bool{at.Repository(): true}}
 	root := &treeNode{Repository: at.Repository(), Tag: at.Tag, Known: true, URL: packageURL(at.Repository(), at.Tag)}

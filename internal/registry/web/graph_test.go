@@ -30,8 +30,8 @@ const outside = `(() => {
   return found;
 })()`
 
-// TestLabelsOfGraphsAreInTheirBoxes measures the labels of random names and constraints in a browser: on the page, and in the picture alone, which has no
-// style sheet.
+// TestLabelsOfGraphsAreInTheirBoxes measures the labels of random names and constraints in a browser: on the page, and
+// in the picture alone, which has no style sheet.
 func TestLabelsOfGraphsAreInTheirBoxes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the browser needs more than a few seconds")
@@ -48,13 +48,20 @@ func TestLabelsOfGraphsAreInTheirBoxes(t *testing.T) {
 	for i := range 60 {
 		letters := []string{"mw", "il", "abcdefghijklmnopqrstuvwxyz0123456789-", "configuration-aws-"}[i%4]
 		constraint := strings.Repeat(">=v1."+name("0123456789", 3)+".0 ", 1+random.IntN(9)) + ">=v1.0.0-" + name("MWabc", 1+i)
-		fmt.Fprintf(&dependencies, "  - {provider: %s/acme/a%s%d, version: %q}\n", webtest.Registry, name(letters, 80), i, constraint)
+		fmt.Fprintf(
+			&dependencies, "  - {provider: %s/acme/a%s%d, version: %q}\n", webtest.Registry, name(letters, 80), i, constraint,
+		)
 	}
-	stream := "apiVersion: meta.pkg.crossplane.io/v1\nkind: Configuration\nmetadata: {name: wide}\nspec:\n  dependsOn:\n" + dependencies.String()
-	h := newHandler(t, []folder.Version{webtest.Version(t, "acme/wide", "v1.0.0", time.Unix(1e9, 0), stream)}, webtest.Options())
+	stream := "apiVersion: meta.pkg.crossplane.io/v1\nkind: Configuration\nmetadata: {name: wide}\nspec:\n  dependsOn:\n" +
+		dependencies.String()
+	h := newHandler(
+		t, []folder.Version{webtest.Version(t, "acme/wide", "v1.0.0", time.Unix(1e9, 0), stream)}, webtest.Options(),
+	)
 	server, b := serveBrowser(t, h)
 	tab := b.Tab(browser.View{Width: 1200, Height: 900})
-	for _, path := range []string{"/p/registry.example.org/acme/wide@v1.0.0/graph", "/p/registry.example.org/acme/wide@v1.0.0/graph.svg"} {
+	for _, path := range []string{
+		"/p/registry.example.org/acme/wide@v1.0.0/graph", "/p/registry.example.org/acme/wide@v1.0.0/graph.svg",
+	} {
 		tab.Open(server + path)
 		if n := browser.Evaluate[int](tab, `document.querySelectorAll("svg.graph .box text").length`); n != 2*61 {
 			t.Errorf("%s has %d labels", path, n)

@@ -10,7 +10,8 @@ import (
 	"unicode"
 )
 
-// A graphNode is a box in the picture of a graph. Dependents are in columns left of the package, dependencies right of it.
+// A graphNode is a box in the picture of a graph. Dependents are in columns left of the package, dependencies right of
+// it.
 type graphNode struct {
 	repository, tag, url string
 	column               int
@@ -58,7 +59,9 @@ func graphOf(at release, tree *treeNode, dependents []Dependent) graph {
 		if columns[d.Repository] != nil {
 			continue
 		}
-		g.nodes = append(g.nodes, &graphNode{repository: d.Repository, tag: d.Tag, url: packageURL(d.Repository, ""), column: -1, optional: d.Optional})
+		g.nodes = append(g.nodes, &graphNode{
+			repository: d.Repository, tag: d.Tag, url: packageURL(d.Repository, ""), column: -1, optional: d.Optional,
+		})
 		g.edges = append(g.edges, graphEdge{d.Repository, at.Repository(), d.Optional})
 	}
 	return g
@@ -87,7 +90,11 @@ func graphSVG(g graph) template.HTML {
 		boxes[n.repository] = n
 	}
 	var out strings.Builder
-	fmt.Fprintf(&out, `<svg class="graph" role="img" aria-label="Dependency graph; the list below has the same content" viewBox="0 0 %d %d" width="%d" height="%d" xmlns="http://www.w3.org/2000/svg" font-family="sans-serif" fill="none" stroke="#697684">`, width, height, width, height)
+	fmt.Fprintf(
+		&out,
+		`<svg class="graph" role="img" aria-label="Dependency graph; the list below has the same content" viewBox="0 0 %d %d" width="%d" height="%d" xmlns="http://www.w3.org/2000/svg" font-family="sans-serif" fill="none" stroke="#697684">`,
+		width, height, width, height,
+	)
 	for _, e := range g.edges {
 		g.writeEdge(&out, boxes[e.from], boxes[e.to], e.optional)
 	}
@@ -158,7 +165,8 @@ func (n *graphNode) write(out *strings.Builder, width int) {
 		class, text string
 		size, y     int
 	}{{"name", lastSegment(n.repository), nameSize, 19}, {"minor", n.tag, tagSize, 35}} {
-		fmt.Fprintf(out, `<text class="%s" x="%d" y="%d" font-size="%d" fill="#56606b" stroke="none">%s</text>`, l.class, n.x+boxPadding, n.y+l.y, l.size,
+		fmt.Fprintf(out, `<text class="%s" x="%d" y="%d" font-size="%d" fill="#56606b" stroke="none">%s</text>`,
+			l.class, n.x+boxPadding, n.y+l.y, l.size,
 			template.HTMLEscapeString(fitLabel(l.text, l.size, width-2*boxPadding)))
 	}
 	out.WriteString("</g>")
@@ -167,7 +175,8 @@ func (n *graphNode) write(out *strings.Builder, width int) {
 	}
 }
 
-// textWidth returns a width that a text does not exceed in bold letters of the common fonts. The server does not know the font of the reader.
+// textWidth returns a width that a text does not exceed in bold letters of the common fonts. The server does not know
+// the font of the reader.
 func textWidth(text string, size int) float64 {
 	width := 0.0
 	for _, r := range text {
@@ -185,8 +194,8 @@ func textWidth(text string, size int) float64 {
 	return width * float64(size)
 }
 
-// fitLabel returns a label, or its beginning and its end if it is wider than most: the versions of a package, and packages of a family, often
-// differ at the end.
+// fitLabel returns a label, or its beginning and its end if it is wider than most: the versions of a package, and
+// packages of a family, often differ at the end.
 func fitLabel(text string, size, most int) string {
 	const mostRunes = 120 // These do not fit.
 	runes := []rune(text)

@@ -48,7 +48,10 @@ func (h *Handler) group(r *request) (*response, error) {
 		return nil, err
 	}
 	v.fill(rows[:min(len(rows), maxGroupKinds)], packages)
-	return h.page(r, "group", page{Title: group, Description: "The kinds of the API group " + group + ".", Body: v, Crumbs: []link{{"API groups", searchURL("group:" + group)}}})
+	return h.page(r, "group", page{
+		Title: group, Description: "The kinds of the API group " + group + ".", Body: v,
+		Crumbs: []link{{"API groups", searchURL("group:" + group)}},
+	})
 }
 
 func (v *groupView) fill(rows []catalog.Kind, packages map[string]catalog.Package) {

@@ -30,7 +30,8 @@ type ownedView struct {
 // GroupOwner implements [web.View].
 func (v ownedView) GroupOwner(context.Context, string) (web.Owner, error) { return v.owner, nil }
 
-// TestThePageOfAGroupMarksThePackagesOfOthers names the owner of a group with kinds of two packages as a repository, as a prefix and as a publisher.
+// TestThePageOfAGroupMarksThePackagesOfOthers names the owner of a group with kinds of two packages as a repository, as
+// a prefix and as a publisher.
 func TestThePageOfAGroupMarksThePackagesOfOthers(t *testing.T) {
 	source, err := folder.New(webtest.Packages(t), webtest.Options())
 	if err != nil {

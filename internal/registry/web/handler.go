@@ -54,7 +54,9 @@ func New(source Source, options Options) (*Handler, error) {
 	if options.Log == nil {
 		options.Log = slog.New(slog.DiscardHandler)
 	}
-	h := &Handler{source: source, options: options, markdown: untrusted.NewRenderer("readme-"), notes: untrusted.NewRenderer("notes-")}
+	h := &Handler{
+		source: source, options: options, markdown: untrusted.NewRenderer("readme-"), notes: untrusted.NewRenderer("notes-"),
+	}
 	if err := h.loadAssets(); err != nil {
 		return nil, err
 	}
@@ -72,14 +74,14 @@ type request struct {
 	static bool
 }
 
-// A response is a complete response. Pages are rendered completely before the first byte is sent, so that a failure never
-// leaves a part of a page.
+// A response is a complete response. Pages are rendered completely before the first byte is sent, so that a failure
+// never leaves a part of a page.
 type response struct {
 	status    int
 	mediaType string
 	body      []byte
-	// reflects reports that the body contains text of the request. It is not compressed, because the size of the compressed
-	// body would reveal which of its other text equals that text.
+	// reflects reports that the body contains text of the request. It is not compressed, because the size of the
+	// compressed body would reveal which of its other text equals that text.
 	reflects bool
 	// fixed reports that the body never changes under its path.
 	fixed bool
@@ -137,14 +139,20 @@ func (h *Handler) route(r *request) (*response, error) {
 	case "api":
 		return h.api(r)
 	case "robots.txt":
-		return &response{mediaType: "text/plain; charset=utf-8", body: []byte("User-agent: *\nDisallow: /search\nDisallow: /api/\nDisallow: /diff/\n")}, nil
+		return &response{
+			mediaType: "text/plain; charset=utf-8",
+			body:      []byte("User-agent: *\nDisallow: /search\nDisallow: /api/\nDisallow: /diff/\n"),
+		}, nil
 	}
 	return nil, ErrNotFound
 }
 
 // failure returns the page for an error. A missing object and one that the client may not read have the same page.
 func (h *Handler) failure(r *request, err error) *response {
-	view := failureView{Status: http.StatusNotFound, Heading: "Not found", Text: "There is no such page. It may never have existed, or you may have to log in to see it."}
+	view := failureView{
+		Status: http.StatusNotFound, Heading: "Not found",
+		Text: "There is no such page. It may never have existed, or you may have to log in to see it.",
+	}
 	var known *errcode.Error
 	switch {
 	case errors.Is(err, ErrNotFound):
@@ -152,15 +160,22 @@ func (h *Handler) failure(r *request, err error) *response {
 	case errors.Is(err, context.DeadlineExceeded):
 		view = failureView{Status: http.StatusServiceUnavailable, Heading: "This took too long", Text: "Try again later."}
 	case errors.As(err, &known):
-		view = failureView{Status: http.StatusUnprocessableEntity, Heading: "This cannot be shown", Text: known.Error(), Code: known.Code.Name}
+		view = failureView{
+			Status: http.StatusUnprocessableEntity, Heading: "This cannot be shown", Text: known.Error(), Code: known.Code.Name,
+		}
 	case errors.Is(err, context.Canceled):
 		view = failureView{Status: 499, Heading: "Canceled"}
 	default:
 		h.options.Log.Error("page failed", "path", r.URL.Path, "error", err)
-		view = failureView{Status: http.StatusInternalServerError, Heading: "Something failed", Text: "The server could not make this page. Try again; its log has the reason."}
+		view = failureView{
+			Status: http.StatusInternalServerError, Heading: "Something failed",
+			Text: "The server could not make this page. Try again; its log has the reason.",
+		}
 	}
 	if r.path[0] == "api" {
-		return jsonResponse(view.Status, map[string]string{"code": view.Code, "message": strings.TrimSuffix(view.Heading+": "+view.Text, ": ")})
+		return jsonResponse(view.Status, map[string]string{
+			"code": view.Code, "message": strings.TrimSuffix(view.Heading+": "+view.Text, ": "),
+		})
 	}
 	resp, err := h.page(r, "failure", page{Title: view.Heading, Body: view})
 	if err != nil {
@@ -232,7 +247,8 @@ func (h *Handler) write(w http.ResponseWriter, r *http.Request, resp *response) 
 
 func compresses(r *http.Request, resp *response) bool {
 	const least = 1000
-	return !resp.reflects && len(resp.body) > least && resp.mediaType != "image/png" && strings.Contains(r.Header.Get("Accept-Encoding"), "gzip")
+	return !resp.reflects && len(resp.body) > least && resp.mediaType != "image/png" &&
+		strings.Contains(r.Header.Get("Accept-Encoding"), "gzip")
 }
 
 func compressed(body []byte) []byte {

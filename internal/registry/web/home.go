@@ -72,6 +72,8 @@ func facetsOf(counts map[string]int, address func(string) string) []facet {
 	for value, n := range counts {
 		out = append(out, facet{Value: value, Count: n, URL: address(value)})
 	}
-	slices.SortFunc(out, func(a, b facet) int { return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Value, b.Value)) })
+	slices.SortFunc(
+		out, func(a, b facet) int { return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Value, b.Value)) },
+	)
 	return out
 }

@@ -20,7 +20,8 @@ type kindGroup struct {
 	Hidden bool
 }
 
-// A groupedKind is a kind in a group. All kinds are on the page: a script can show those that the filter of the server hides.
+// A groupedKind is a kind in a group. All kinds are on the page: a script can show those that the filter of the server
+// hides.
 type groupedKind struct {
 	catalog.Kind
 	Hidden bool
@@ -44,7 +45,8 @@ func linkGroups(r *request, at release, groups []kindGroup) (err error) {
 	return nil
 }
 
-// groupLink returns the page of the API group of a kind of a version; empty if there is none, because no newest version has kinds of the group.
+// groupLink returns the page of the API group of a kind of a version; empty if there is none, because no newest version
+// has kinds of the group.
 func groupLink(r *request, at release, group string) (string, error) {
 	if at.Tag != at.Latest {
 		kinds, err := r.view.Kinds(r.ctx, group, "", 1)
@@ -55,7 +57,8 @@ func groupLink(r *request, at release, group string) (string, error) {
 	return groupURL(group), nil
 }
 
-// filterKinds hides the kinds whose row and group do not contain all words of the filter. The script of the page does the same.
+// filterKinds hides the kinds whose row and group do not contain all words of the filter. The script of the page does
+// the same.
 func (v *packageView) filterKinds() {
 	words := strings.Fields(strings.ToLower(v.Filter))
 	v.NoneFit = true

@@ -194,8 +194,8 @@ type kindView struct {
 	Columns      []string
 	Command      []snippet
 	PackageTag   string
-	// NewestURL is the page of the kind in the newest version of its first provider, and SchemaURL its JSON schema of the API version. They are empty
-	// if no newest version has them.
+	// NewestURL is the page of the kind in the newest version of its first provider, and SchemaURL its JSON schema of the
+	// API version. They are empty if no newest version has them.
 	NewestURL, SchemaURL string
 }
 
@@ -209,14 +209,18 @@ type apiVersion struct {
 	Since string
 }
 
-func (h *Handler) kindPage(r *request, at release, row catalog.Kind, d *definition, version *apiextensionsv1.CustomResourceDefinitionVersion, subtree string) (*response, error) {
+func (h *Handler) kindPage(
+	r *request, at release, row catalog.Kind, d *definition, version *apiextensionsv1.CustomResourceDefinitionVersion,
+	subtree string,
+) (*response, error) {
 	tree := fields.Tree(versionSchema(version))
 	root := tree.Find(subtree)
 	if root == nil {
 		return nil, ErrNotFound
 	}
 	v := kindView{
-		release: at, Kind: row, Base: at.base, APIVersion: version.Name, Deprecated: version.Deprecated, Total: root.Total, Subtree: subtree,
+		release: at, Kind: row, Base: at.base, APIVersion: version.Name, Deprecated: version.Deprecated, Total: root.Total,
+		Subtree:     subtree,
 		Description: root.Description, Rules: root.Rules, Conversion: conversionOf(&d.crd), PackageTag: at.Tag,
 	}
 	if version.DeprecationWarning != nil {
@@ -226,7 +230,9 @@ func (h *Handler) kindPage(r *request, at release, row catalog.Kind, d *definiti
 	if err != nil && !errors.Is(err, ErrNotFound) {
 		return nil, err
 	}
-	v.Fields = outline(root, outliner{base: at.base + "/" + segment(version.Name) + "/fields", since: since, first: firstTag(at)})
+	v.Fields = outline(root, outliner{
+		base: at.base + "/" + segment(version.Name) + "/fields", since: since, first: firstTag(at),
+	})
 	v.Versions = apiVersions(at, row, d, version.Name)
 	v.describe(h, r, d)
 	if v.GroupURL, err = groupLink(r, at, row.Group); err != nil {
@@ -239,7 +245,8 @@ func (h *Handler) kindPage(r *request, at release, row catalog.Kind, d *definiti
 	if err := h.fillKind(r, at, &v, d, version); err != nil {
 		return nil, err
 	}
-	return h.page(r, "kind", page{Title: row.Kind + " – " + row.Group + "/" + version.Name, Description: wording.FirstSentence(v.Description, maxDescription), Body: v,
+	return h.page(r, "kind", page{Title: row.Kind + " – " + row.Group + "/" +
+		version.Name, Description: wording.FirstSentence(v.Description, maxDescription), Body: v,
 		Crumbs: kindCrumbs(v)})
 }
 
@@ -265,7 +272,8 @@ func tagUnlessNewest(at release) string {
 // describe sets the parts of the view that come from the CRD itself.
 func (v *kindView) describe(h *Handler, r *request, d *definition) {
 	a := d.crd.Annotations
-	v.Title, v.Category, v.GroupTitle = a[firstgen.AnnotationResourceTitle], a[firstgen.AnnotationResourceCategory], a[firstgen.AnnotationGroupTitle]
+	v.Title, v.Category, v.GroupTitle = a[firstgen.AnnotationResourceTitle], a[firstgen.AnnotationResourceCategory],
+		a[firstgen.AnnotationGroupTitle]
 	v.Overview = cmp.Or(a[firstgen.AnnotationResourceOverviewShort], a[firstgen.AnnotationResourceOverview])
 	if readme := a[firstgen.AnnotationResourceReadme]; readme != "" {
 		v.Readme = h.markdown.Markdown(readme)
@@ -287,8 +295,12 @@ func (v *kindView) describe(h *Handler, r *request, d *definition) {
 }
 
 // fillKind sets the parts of the view that only the page of the whole kind shows.
-func (h *Handler) fillKind(r *request, at release, v *kindView, d *definition, version *apiextensionsv1.CustomResourceDefinitionVersion) error {
-	v.Examples = h.examples.of(r.ctx, exampleKey{at.Digest.String(), at.Repository(), at.Tag, v.Kind.Group, v.Kind.Kind, version.Name}, d)
+func (h *Handler) fillKind(
+	r *request, at release, v *kindView, d *definition, version *apiextensionsv1.CustomResourceDefinitionVersion,
+) error {
+	v.Examples = h.examples.of(
+		r.ctx, exampleKey{at.Digest.String(), at.Repository(), at.Tag, v.Kind.Group, v.Kind.Kind, version.Name}, d,
+	)
 	var err error
 	if v.Others, err = otherProviders(r, at, v.Kind, d); err != nil {
 		return err
@@ -301,11 +313,14 @@ func (h *Handler) fillKind(r *request, at release, v *kindView, d *definition, v
 			return err
 		}
 	}
-	v.Command = []snippet{{Title: "On a control plane", Text: "kubectl explain " + v.Kind.Plural + "." + v.Kind.Group + " --recursive"}}
+	v.Command = []snippet{{
+		Title: "On a control plane", Text: "kubectl explain " + v.Kind.Plural + "." + v.Kind.Group + " --recursive",
+	}}
 	return nil
 }
 
-// linkNewest sets the addresses of the kind and of its schema in the newest version of its first provider, as far as they exist.
+// linkNewest sets the addresses of the kind and of its schema in the newest version of its first provider, as far as
+// they exist.
 func (v *kindView) linkNewest(r *request, at release, d *definition) error {
 	row, err := firstProvider(r, v.Kind.Group, v.Kind.Kind)
 	if errors.Is(err, ErrNotFound) {
@@ -331,7 +346,8 @@ func (v *kindView) linkNewest(r *request, at release, d *definition) error {
 }
 
 func conversionOf(crd *apiextensionsv1.CustomResourceDefinition) string {
-	if crd.Spec.Conversion == nil || crd.Spec.Conversion.Strategy == "" || crd.Spec.Conversion.Strategy == apiextensionsv1.NoneConverter {
+	if crd.Spec.Conversion == nil || crd.Spec.Conversion.Strategy == "" ||
+		crd.Spec.Conversion.Strategy == apiextensionsv1.NoneConverter {
 		return ""
 	}
 	return string(crd.Spec.Conversion.Strategy)

@@ -38,8 +38,8 @@ type outliner struct {
 	first string
 }
 
-// outline returns the fields below a field, level by level, until the page is full. Every level of every object is either
-// complete or on a page of its own. The first level is always shown.
+// outline returns the fields below a field, level by level, until the page is full. Every level of every object is
+// either complete or on a page of its own. The first level is always shown.
 func outline(root *fields.Field, o outliner) []*node {
 	top := &node{Field: root}
 	count, size := 0, 0

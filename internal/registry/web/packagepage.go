@@ -60,8 +60,8 @@ func (h *Handler) packagePart(r *request) (*response, error) {
 	return nil, ErrNotFound
 }
 
-// findRelease finds the version that a path names, and returns the rest of the path. Without "@", a part of a package has precedence over a
-// package with the same path, so that no package takes the address of a part of another one.
+// findRelease finds the version that a path names, and returns the rest of the path. Without "@", a part of a package
+// has precedence over a package with the same path, so that no package takes the address of a part of another one.
 func findRelease(ctx context.Context, view View, path []string) (release, []string, error) {
 	for i, s := range path {
 		if name, tag, ok := strings.Cut(s, "@"); ok {
@@ -136,7 +136,8 @@ type packageView struct {
 	Trust       []snippet
 }
 
-// DeprecatesPackage reports whether the status of the version is the one of the package, so that one banner states both.
+// DeprecatesPackage reports whether the status of the version is the one of the package, so that one banner states
+// both.
 func (v packageView) DeprecatesPackage() bool {
 	return v.Newest && v.Status != nil && v.Status.State == catalog.Deprecated
 }
@@ -157,7 +158,9 @@ type versionRow struct {
 }
 
 func (h *Handler) packagePage(r *request, at release, part string) (*response, error) {
-	v := packageView{release: at, Static: r.static, Part: part, Title: titleOf(at.Package), Summary: at.Summary, Problem: at.Package.Error}
+	v := packageView{
+		release: at, Static: r.static, Part: part, Title: titleOf(at.Package), Summary: at.Summary, Problem: at.Package.Error,
+	}
 	if at.Version.Error != nil {
 		v.Problem = at.Version.Error
 	}
@@ -176,7 +179,9 @@ func (h *Handler) packagePage(r *request, at release, part string) (*response, e
 	if err := h.fillPart(r, at, &v, content); err != nil {
 		return nil, err
 	}
-	p := page{Title: v.Title, Description: at.Summary, Feed: feedURL(at.Repository()), Body: v, Crumbs: []link{{"Packages", "/search"}, {at.Repository(), packageURL(at.Repository(), "")}}}
+	p := page{Title: v.Title, Description: at.Summary, Feed: feedURL(at.Repository()), Body: v, Crumbs: []link{
+		{"Packages", "/search"}, {at.Repository(), packageURL(at.Repository(), "")},
+	}}
 	if !at.Newest && at.Tag != "" {
 		p.Title += " " + at.Tag
 	}
@@ -190,7 +195,8 @@ func (h *Handler) packagePage(r *request, at release, part string) (*response, e
 	return resp, err
 }
 
-// replacementURL returns the page of the package or version that replaces a package; empty if there is none. Publishers state any text.
+// replacementURL returns the page of the package or version that replaces a package; empty if there is none. Publishers
+// state any text.
 func replacementURL(r *request, at release) (string, error) {
 	repository, tag := at.Repository(), at.ReplacedBy
 	if at.History.Find(tag) == nil {
@@ -211,8 +217,8 @@ func replacementURL(r *request, at release) (string, error) {
 	return packageURL(repository, tag), nil
 }
 
-// content returns the content of the version, and fills the parts of the view that come from it. An error of the package is
-// shown on its page, and its content is then nil.
+// content returns the content of the version, and fills the parts of the view that come from it. An error of the
+// package is shown on its page, and its content is then nil.
 func (h *Handler) content(r *request, at release, v *packageView) (*Content, error) {
 	if at.Tag == "" {
 		return nil, nil
@@ -314,8 +320,8 @@ func (v packageView) Comparable() []string {
 	return tags
 }
 
-// shows reports whether pages show an icon. Files have no SVG icons: a web server that only serves files does not send the
-// policy that keeps a reader safe who opens one.
+// shows reports whether pages show an icon. Files have no SVG icons: a web server that only serves files does not send
+// the policy that keeps a reader safe who opens one.
 func (r *request) shows(data []byte) bool {
 	icon, err := untrusted.ParseIcon(data)
 	return err == nil && (!r.static || icon.MediaType == "image/png")

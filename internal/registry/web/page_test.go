@@ -153,38 +153,59 @@ func TestPagesShowTheirContent(t *testing.T) {
 			[]string{"function-rigging", "selected, remove filter"}, []string{"/p/registry.example.org/acme/function-rigging"},
 		},
 		boats: {
-			[]string{"Boats v2.0.0", "Provider Boats", "Apache-2.0", ">=v1.20.0", "xpkg install provider registry.example.org/acme/provider-boats:v2.0.0",
-				"apiVersion: pkg.crossplane.io/v1 kind: Provider metadata: name: acme-provider-boats spec:", "Lock file", "0.6–1.2 s", "12–32 MB", "A boat at its berth", "Boats can be insured", "secrets"},
-			[]string{boats + "@v2.0.0/kinds", "/g/marine.acme.example", "https://github.com/acme/provider-boats", "https://images.example.org/boat.png",
+			[]string{
+				"Boats v2.0.0", "Provider Boats", "Apache-2.0", ">=v1.20.0",
+				"xpkg install provider registry.example.org/acme/provider-boats:v2.0.0",
+				"apiVersion: pkg.crossplane.io/v1 kind: Provider metadata: name: acme-provider-boats spec:", "Lock file",
+				"0.6–1.2 s", "12–32 MB", "A boat at its berth", "Boats can be insured", "secrets"},
+			[]string{boats +
+				"@v2.0.0/kinds", "/g/marine.acme.example", "https://github.com/acme/provider-boats",
+				"https://images.example.org/boat.png",
 				boats + "@/feed.atom", "/diff/registry.example.org/acme/provider-boats/v1.1.0..v2.0.0", boats + "@v2.0.0/icon"},
 		},
 		boats + "@v1.1.0": {
-			[]string{"This version is yanked (broken)", "Boats without a crew are deleted", "Use v2.0.0 instead", "The newest version is v2.0.0"},
+			[]string{
+				"This version is yanked (broken)", "Boats without a crew are deleted", "Use v2.0.0 instead",
+				"The newest version is v2.0.0",
+			},
 			[]string{"/diff/registry.example.org/acme/provider-boats/v1.1.0..v2.0.0"},
 		},
 		boats + "@v2.0.0/kinds":    {[]string{"4 kinds", "Crew"}, []string{boats + "@v2.0.0/k/people.acme.example/Crew"}},
 		boats + "@v2.0.0/versions": {[]string{"3 versions", "yanked", "22 Sep 2026"}, []string{boats + "@v1.0.0"}},
-		boats + "@v2.0.0/graph":    {[]string{"depends on no other package", "Dependents 1", "requires >=v1.0.0"}, []string{harbour}},
+		boats + "@v2.0.0/graph": {[]string{"depends on no other package", "Dependents 1", "requires >=v1.0.0"}, []string{
+			harbour,
+		}},
 		boats + "@v2.0.0/trust": {
 			[]string{"sha256:", "signs its packages", "release.yml", "xpkg inspect provider-boats.xpkg", "cosign verify"}, nil,
 		},
 		harbour + "@v0.4.0/graph": {
-			[]string{"function-rigging v0.8.2 >=v0.8.0, <v1.0.0", "not in this index"}, []string{"/p/registry.example.org/acme/function-rigging"},
+			[]string{"function-rigging v0.8.2 >=v0.8.0, <v1.0.0", "not in this index"},
+			[]string{"/p/registry.example.org/acme/function-rigging"},
 		},
 		"/k/marine.acme.example/Boat": {
-			[]string{"Boat v1", "Namespaced", "v1 stored", "v1beta1 deprecated", "boat.yaml valid", "bt", "READY, AGE", "since v1.0.0"},
-			[]string{"/k/marine.acme.example/Boat/v1beta1", "/schemas/marine.acme.example/boat_v1.json", boats + "@v2.0.0/k/marine.acme.example/Boat/crd.yaml"},
+			[]string{
+				"Boat v1", "Namespaced", "v1 stored", "v1beta1 deprecated", "boat.yaml valid", "bt", "READY, AGE", "since v1.0.0",
+			},
+			[]string{"/k/marine.acme.example/Boat/v1beta1", "/schemas/marine.acme.example/boat_v1.json", boats +
+				"@v2.0.0/k/marine.acme.example/Boat/crd.yaml"},
 		},
-		"/k/marine.acme.example/Boat/v1beta1": {[]string{"This API version is deprecated", "v1beta1 is removed in version 3"}, nil},
-		"/k/marine.acme.example/Berth":        {[]string{"Other packages with this kind", "same schema"}, nil},
+		"/k/marine.acme.example/Boat/v1beta1": {
+			[]string{"This API version is deprecated", "v1beta1 is removed in version 3"}, nil,
+		},
+		"/k/marine.acme.example/Berth": {[]string{"Other packages with this kind", "same schema"}, nil},
 		"/k/marine.acme.example/Boat/v1/fields/spec/forProvider/sails": {
 			[]string{"Boat .spec.forProvider.sails", "reefs", "hemp"}, []string{"#.spec.forProvider.sails%5b%2a%5d.name"},
 		},
 		"/k/platform.acme.example/Harbour": {[]string{"composite resource", "harbour.yaml valid", "1 to 500"}, nil},
-		"/k/sailing.example/Wind":          {[]string{"Settings form", "Wind of a given force", "Weather", "(Sailing)", "minimum: 0"}, nil},
-		"/g/marine.acme.example":           {[]string{"3 kinds", "2 packages"}, []string{"/k/marine.acme.example/Boat"}},
+		"/k/sailing.example/Wind": {
+			[]string{"Settings form", "Wind of a given force", "Weather", "(Sailing)", "minimum: 0"}, nil,
+		},
+		"/g/marine.acme.example": {[]string{"3 kinds", "2 packages"}, []string{"/k/marine.acme.example/Boat"}},
 		"/diff/registry.example.org/acme/provider-boats/v1.1.0..v2.0.0": {
-			[]string{"2 breaking", "1 need care", "crews.people.acme.example", ".spec.forProvider.name", "maxLength is stricter", "63", "3 → 4 kinds"}, nil,
+			[]string{
+				"2 breaking", "1 need care", "crews.people.acme.example", ".spec.forProvider.name", "maxLength is stricter", "63",
+				"3 → 4 kinds",
+			}, nil,
 		},
 	} {
 		t.Run(path, func(t *testing.T) {
@@ -197,16 +218,21 @@ func TestPagesShowTheirContent(t *testing.T) {
 	}
 }
 
-// TestOnlyValidExamplesAreShown publishes examples that are wrong in one field, of another kind and of another API version. A kind without a
-// valid example of its author has a generated one.
+// TestOnlyValidExamplesAreShown publishes examples that are wrong in one field, of another kind and of another API
+// version. A kind without a valid example of its author has a generated one.
 func TestOnlyValidExamplesAreShown(t *testing.T) {
-	const head, boat = "apiVersion: marine.acme.example/v1\nkind: Boat\nmetadata: {name: wreck, namespace: default}\n", "/k/marine.acme.example/Boat"
+	const head, boat = "apiVersion: marine.acme.example/v1\nkind: Boat\nmetadata: {name: wreck, namespace: default}\n",
+		"/k/marine.acme.example/Boat"
 	wrong := []docs.Example{
-		{Name: "wrong-type.yaml", YAML: head + "spec: {forProvider: {name: Wreck, length: long}}\n"}, {Name: "unknown.yaml", YAML: head + "spec: {keel: 1}\n"},
+		{Name: "wrong-type.yaml", YAML: head + "spec: {forProvider: {name: Wreck, length: long}}\n"},
+		{Name: "unknown.yaml", YAML: head + "spec: {keel: 1}\n"},
 		{Name: "no-name.yaml", YAML: head + "spec: {forProvider: {}}\n"}, {Name: "no.yaml", YAML: "a: ["},
-		{Name: "kind.yaml", YAML: strings.Replace(head, "Boat", "Ship", 1)}, {Name: "version.yaml", YAML: strings.Replace(head, "/v1", "/v9", 1)},
+		{Name: "kind.yaml", YAML: strings.Replace(head, "Boat", "Ship", 1)},
+		{Name: "version.yaml", YAML: strings.Replace(head, "/v1", "/v9", 1)},
 	}
-	for name, others := range map[string][]docs.Example{"generated": nil, "boat.yaml valid": webtest.Packages(t)[2].Examples} {
+	for name, others := range map[string][]docs.Example{
+		"generated": nil, "boat.yaml valid": webtest.Packages(t)[2].Examples,
+	} {
 		versions := webtest.Packages(t)
 		versions[2].Examples = slices.Concat(wrong, others)
 		d := open(t, newHandler(t, versions, webtest.Options()), boat)
@@ -222,7 +248,8 @@ func TestOnlyValidExamplesAreShown(t *testing.T) {
 	}
 }
 
-// TestLongValuesOfDifferencesAreCut replaces many allowed values by others, whose lists the page does not show as a whole.
+// TestLongValuesOfDifferencesAreCut replaces many allowed values by others, whose lists the page does not show as a
+// whole.
 func TestLongValuesOfDifferencesAreCut(t *testing.T) {
 	var versions []folder.Version
 	for i, tag := range []string{"v1.0.0", "v1.1.0"} {
@@ -250,14 +277,17 @@ spec:
 `
 		versions = append(versions, webtest.Version(t, "acme/provider-rafts", tag, time.Unix(int64(i+1), 0), stream))
 	}
-	d := open(t, newHandler(t, versions, webtest.Options()), "/diff/registry.example.org/acme/provider-rafts/v1.0.0..v1.1.0")
+	d := open(
+		t, newHandler(t, versions, webtest.Options()), "/diff/registry.example.org/acme/provider-rafts/v1.0.0..v1.1.0",
+	)
 	d.contains("values are no longer allowed", `"a0", "a1", `, `"b0", "b1", `)
 	if most := 10_000; len(d.text) > most {
 		t.Errorf("the page has %d bytes, at most %d are expected", len(d.text), most)
 	}
 }
 
-// TestGeneratedExamplesHaveTheFieldThatARuleRequires opens the page of a kind with a rule that requires one of its optional fields.
+// TestGeneratedExamplesHaveTheFieldThatARuleRequires opens the page of a kind with a rule that requires one of its
+// optional fields.
 func TestGeneratedExamplesHaveTheFieldThatARuleRequires(t *testing.T) {
 	stream := `apiVersion: meta.pkg.crossplane.io/v1
 kind: Provider
@@ -302,9 +332,12 @@ spec:
 func TestFieldsAreDescribed(t *testing.T) {
 	d := open(t, newTestHandler(t), "/k/marine.acme.example/Boat")
 	for path, want := range map[string][]string{
-		".spec":                                    {"object", "required"},
-		".spec.managementPolicies":                 {"list of strings", `["*"]`, `"LateInitialize"`},
-		".spec.forProvider.name":                   {"string required immutable", "1 to 40 characters", "matches ^[A-Z][A-Za-z ]*$", "A boat cannot be renamed.", "self == oldSelf"},
+		".spec":                    {"object", "required"},
+		".spec.managementPolicies": {"list of strings", `["*"]`, `"LateInitialize"`},
+		".spec.forProvider.name": {
+			"string required immutable", "1 to 40 characters", "matches ^[A-Z][A-Za-z ]*$", "A boat cannot be renamed.",
+			"self == oldSelf",
+		},
 		".spec.forProvider.length":                 {"number required to create", "2 to 24"},
 		".spec.forProvider.insured":                {"boolean since v2.0.0", "Default false"},
 		".spec.forProvider.propulsion":             {`One of "sail", "motor", "electric"`},
@@ -390,7 +423,8 @@ func checkHeaders(t testing.TB, path string, w *httptest.ResponseRecorder) {
 		}
 	}
 	policy := w.Header().Get("Content-Security-Policy")
-	if !strings.Contains(policy, "default-src 'none'") || strings.Contains(policy, "unsafe") || strings.Contains(policy, "*") {
+	if !strings.Contains(policy, "default-src 'none'") || strings.Contains(policy, "unsafe") ||
+		strings.Contains(policy, "*") {
 		t.Errorf("%s has the policy %q", path, policy)
 	}
 }
@@ -429,7 +463,8 @@ func (d *document) checkStructure() {
 			d.t.Errorf("%s has the identifier %q %d times", d.path, id, n)
 		}
 	}
-	if fields, example := strings.Index(d.text, `id="fields"`), strings.Index(d.text, `id="examples"`); fields >= 0 && example > fields {
+	if fields, example := strings.Index(d.text, `id="fields"`), strings.Index(d.text, `id="examples"`); fields >= 0 &&
+		example > fields {
 		d.t.Errorf("%s has the example below the fields", d.path)
 	}
 	d.checkControls(ids)
@@ -490,17 +525,23 @@ func TestScriptIsSmall(t *testing.T) {
 func TestUnknownPagesAreNotFound(t *testing.T) {
 	h := newTestHandler(t)
 	for _, path := range []string{
-		"/x", "/p/", "/p/none", boats + "@v9", boats + "@v2.0.0/none", "/p/registry.example.org/acme", "/k/marine.acme.example", "/k/marine.acme.example/None",
-		"/k/marine.acme.example/Boat/v9", "/k/marine.acme.example/Boat/v1/fields/none", "/k/marine.acme.example/Boat/v1/none", "/g/none", "/g/", "/diff/none/a..b",
-		"/diff/registry.example.org/acme/provider-boats/v1.0.0..v9", "/diff/registry.example.org/acme/provider-boats/..", "/schemas/marine.acme.example/boat_v9.json",
-		"/schemas/marine.acme.example/boat.json", "/static/x/style.css", "/static/../style.css", "/api/v1/none", "/api/v2/search", "/api/v1/packages/none", boats + "@v2.0.0/k/a/b",
-		"/p/registry.example.org/acme/function-rigging@v0.8.2/icon", "/" + strings.Repeat("a/", 500), "/p/%2e%2e/%2e%2e", "/k/%00/%00",
+		"/x", "/p/", "/p/none", boats + "@v9", boats + "@v2.0.0/none", "/p/registry.example.org/acme",
+		"/k/marine.acme.example", "/k/marine.acme.example/None",
+		"/k/marine.acme.example/Boat/v9", "/k/marine.acme.example/Boat/v1/fields/none", "/k/marine.acme.example/Boat/v1/none",
+		"/g/none", "/g/", "/diff/none/a..b",
+		"/diff/registry.example.org/acme/provider-boats/v1.0.0..v9", "/diff/registry.example.org/acme/provider-boats/..",
+		"/schemas/marine.acme.example/boat_v9.json",
+		"/schemas/marine.acme.example/boat.json", "/static/x/style.css", "/static/../style.css", "/api/v1/none",
+		"/api/v2/search", "/api/v1/packages/none", boats + "@v2.0.0/k/a/b",
+		"/p/registry.example.org/acme/function-rigging@v0.8.2/icon", "/" + strings.Repeat("a/", 500), "/p/%2e%2e/%2e%2e",
+		"/k/%00/%00",
 	} {
 		if w := get(t, h, path, http.StatusNotFound); w.Header().Get("Content-Security-Policy") == "" {
 			t.Errorf("%s has no content security policy", path)
 		}
 	}
-	for path, status := range map[string]int{"/p//x": http.StatusBadRequest, "/search?q=" + strings.Repeat("a", 3000): http.StatusBadRequest} {
+	for path, status := range map[string]int{"/p//x": http.StatusBadRequest, "/search?q=" +
+		strings.Repeat("a", 3000): http.StatusBadRequest} {
 		r := httptest.NewRequest(http.MethodGet, "/", nil)
 		r.URL = &url.URL{Path: path, RawPath: path}
 		if before, query, ok := strings.Cut(path, "?"); ok {
@@ -516,7 +557,9 @@ func TestUnknownPagesAreNotFound(t *testing.T) {
 // TestOnlyReadsAreAllowed checks the methods.
 func TestOnlyReadsAreAllowed(t *testing.T) {
 	h := newTestHandler(t)
-	for method, status := range map[string]int{http.MethodPost: 405, http.MethodPut: 405, http.MethodDelete: 405, http.MethodOptions: 405, http.MethodHead: 200} {
+	for method, status := range map[string]int{
+		http.MethodPost: 405, http.MethodPut: 405, http.MethodDelete: 405, http.MethodOptions: 405, http.MethodHead: 200,
+	} {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequest(method, "/", nil))
 		if w.Code != status || method == http.MethodHead && w.Body.Len() > 0 {
@@ -527,7 +570,9 @@ func TestOnlyReadsAreAllowed(t *testing.T) {
 
 // TestVersionsAreComparedByAForm checks the redirect of the form without JavaScript.
 func TestVersionsAreComparedByAForm(t *testing.T) {
-	w := get(t, newTestHandler(t), "/diff/registry.example.org/acme/provider-boats?from=v1.0.0&to=v2.0.0", http.StatusFound)
+	w := get(
+		t, newTestHandler(t), "/diff/registry.example.org/acme/provider-boats?from=v1.0.0&to=v2.0.0", http.StatusFound,
+	)
 	if to := w.Header().Get("Location"); to != "/diff/registry.example.org/acme/provider-boats/v1.0.0..v2.0.0" {
 		t.Errorf("the form leads to %s", to)
 	}
@@ -566,7 +611,9 @@ func TestPagesAreCompressedUnlessTheyReflectTheRequest(t *testing.T) {
 // TestPackagesHaveAddressesOfTheirOwn adds packages whose names end like the addresses of parts of other packages.
 func TestPackagesHaveAddressesOfTheirOwn(t *testing.T) {
 	const yaml = "apiVersion: meta.pkg.crossplane.io/v1\nkind: Configuration\nmetadata: {name: other}\nspec: {}\n"
-	parts := []string{"k/marine.acme.example/Boat", "kinds", "versions", "dependencies", "graph", "graph.svg", "trust", "icon", "feed.atom"}
+	parts := []string{
+		"k/marine.acme.example/Boat", "kinds", "versions", "dependencies", "graph", "graph.svg", "trust", "icon", "feed.atom",
+	}
 	suffixes := append([]string{"k/marine.acme.example/boat", "k/x/y/kinds"}, parts[1:]...)
 	versions := webtest.Packages(t)
 	for _, suffix := range suffixes {
@@ -580,7 +627,8 @@ func TestPackagesHaveAddressesOfTheirOwn(t *testing.T) {
 			t.Errorf("the list of packages has no link to %s", address)
 		}
 		for _, address := range []string{address, address + "v9.0.0"} {
-			if want := strings.TrimPrefix(boats, "/p/") + "/" + suffix + ":v9.0.0"; !strings.Contains(get(t, h, address, http.StatusOK).Body.String(), want) {
+			if want := strings.TrimPrefix(boats, "/p/") + "/" + suffix +
+				":v9.0.0"; !strings.Contains(get(t, h, address, http.StatusOK).Body.String(), want) {
 				t.Errorf("%s is no page of %s", address, want)
 			}
 		}

@@ -25,8 +25,8 @@ func firstProvider(r *request, group, kind string) (catalog.Kind, error) {
 	return rows[0], nil
 }
 
-// rankProviders orders the rows of one kind: packages that install it, not deprecated, verified, with most dependents, with
-// fewest kinds.
+// rankProviders orders the rows of one kind: packages that install it, not deprecated, verified, with most dependents,
+// with fewest kinds.
 func rankProviders(r *request, rows []catalog.Kind) ([]catalog.Kind, error) {
 	packages, err := packagesOf(r, results{Kinds: rows})
 	if err != nil {
@@ -92,7 +92,9 @@ func compareProvider(r *request, other catalog.Kind, d *definition, compare bool
 	if err != nil {
 		return provider{}, err
 	}
-	p := provider{Package: at.Package, Role: other.Role, URL: packageKindURL(other.Repository, at.Tag, other.Group, other.Kind)}
+	p := provider{
+		Package: at.Package, Role: other.Role, URL: packageKindURL(other.Repository, at.Tag, other.Group, other.Kind),
+	}
 	if !compare {
 		return p, nil
 	}
@@ -107,8 +109,8 @@ func compareProvider(r *request, other catalog.Kind, d *definition, compare bool
 	return p, nil
 }
 
-// compareSchemas returns the relation of their CRD to ours: equal; superset, if every object that is valid in ours is valid in
-// theirs; different. Documentation, errors and the conversion between versions are ignored.
+// compareSchemas returns the relation of their CRD to ours: equal; superset, if every object that is valid in ours is
+// valid in theirs; different. Documentation, errors and the conversion between versions are ignored.
 func compareSchemas(ours, theirs *definition) (string, int) {
 	worst, n := crddiff.Safe, 0
 	for _, c := range crddiff.CRD(&ours.crd, &theirs.crd) {
@@ -130,7 +132,8 @@ func compareSchemas(ours, theirs *definition) (string, int) {
 // changesSchema reports whether a change can affect the objects that are valid.
 func changesSchema(c crddiff.Change) bool {
 	switch c.Type {
-	case crddiff.DocumentationChanged, crddiff.ColumnsChanged, crddiff.ConversionChanged, crddiff.VersionDeprecated, crddiff.VersionNotDeprecated:
+	case crddiff.DocumentationChanged, crddiff.ColumnsChanged, crddiff.ConversionChanged, crddiff.VersionDeprecated,
+		crddiff.VersionNotDeprecated:
 		return false
 	case crddiff.RuleChanged:
 		return c.Subject != "message"

@@ -30,7 +30,9 @@ type asset struct {
 	url       string
 }
 
-var assetTypes = map[string]string{".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
+var assetTypes = map[string]string{
+	".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml",
+}
 
 // loadAssets reads the assets. Their paths contain a hash, so that browsers can keep them.
 func (h *Handler) loadAssets() error {
@@ -45,7 +47,8 @@ func (h *Handler) loadAssets() error {
 			return err
 		}
 		sum := sha256.Sum256(body)
-		h.assets[e.Name()] = asset{assetTypes[path.Ext(e.Name())], body, "/static/" + hex.EncodeToString(sum[:6]) + "/" + e.Name()}
+		h.assets[e.Name()] = asset{assetTypes[path.Ext(e.Name())], body, "/static/" + hex.EncodeToString(sum[:6]) + "/" +
+			e.Name()}
 	}
 	return nil
 }
@@ -74,7 +77,8 @@ type page struct {
 	// Body is the data of the template.
 	Body any
 
-	// Site, Static, Status and Login are set by the handler. Login is the path on which the client can log in; empty if there is none.
+	// Site, Static, Status and Login are set by the handler. Login is the path on which the client can log in; empty if
+	// there is none.
 	Site   string
 	Login  string
 	Static bool
@@ -92,7 +96,8 @@ func (h *Handler) parseTemplates() error {
 	if err != nil {
 		return err
 	}
-	shared, err := template.New("layout.html").Funcs(h.functions()).ParseFS(templateFiles, "templates/layout.html", "templates/parts.html", "templates/fields.html")
+	shared, err := template.New("layout.html").Funcs(h.functions()).
+		ParseFS(templateFiles, "templates/layout.html", "templates/parts.html", "templates/fields.html")
 	if err != nil {
 		return err
 	}

@@ -10,7 +10,8 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// schema returns a JSON schema for editors and other programs: /schemas/GROUP/KIND_VERSION.json, with the kind in lower case.
+// schema returns a JSON schema for editors and other programs: /schemas/GROUP/KIND_VERSION.json, with the kind in lower
+// case.
 func (h *Handler) schema(r *request) (*response, error) {
 	if len(r.path) != 3 {
 		return nil, ErrNotFound
@@ -77,7 +78,8 @@ func schemaResponse(group, kind string, version *apiextensionsv1.CustomResourceD
 	properties["apiVersion"] = map[string]any{"type": "string", "const": group + "/" + version.Name}
 	properties["kind"] = map[string]any{"type": "string", "const": kind}
 	properties["metadata"] = map[string]any{"type": "object"}
-	schema["$schema"], schema["type"], schema["properties"] = "http://json-schema.org/draft-07/schema#", "object", properties
+	schema["$schema"], schema["type"], schema["properties"] = "http://json-schema.org/draft-07/schema#", "object",
+		properties
 	schema["title"] = kind + " (" + group + "/" + version.Name + ")"
 	required, _ := schema["required"].([]any)
 	for _, name := range []any{"apiVersion", "kind"} {
@@ -93,8 +95,8 @@ func schemaResponse(group, kind string, version *apiextensionsv1.CustomResourceD
 	return &response{mediaType: "application/schema+json", body: append(text, '\n')}, nil
 }
 
-// closeObjects forbids unknown fields of objects, which an API server drops, does not require fields with defaults, which it adds, and translates the
-// extensions of Kubernetes that have an equivalent.
+// closeObjects forbids unknown fields of objects, which an API server drops, does not require fields with defaults,
+// which it adds, and translates the extensions of Kubernetes that have an equivalent.
 func closeObjects(schema map[string]any) {
 	translateLimits(schema)
 	if schema["x-kubernetes-int-or-string"] == true {
@@ -133,7 +135,8 @@ func closeObjects(schema map[string]any) {
 	}
 }
 
-// translateLimits writes exclusive limits as numbers, as the draft of the schema has them. A CRD states them as booleans beside the limit.
+// translateLimits writes exclusive limits as numbers, as the draft of the schema has them. A CRD states them as
+// booleans beside the limit.
 func translateLimits(schema map[string]any) {
 	for limit, exclusive := range map[string]string{"minimum": "exclusiveMinimum", "maximum": "exclusiveMaximum"} {
 		isExclusive := schema[exclusive] == true
@@ -156,7 +159,8 @@ func translateLimits(schema map[string]any) {
 	}
 }
 
-// translateRules translates the limits in a part of a schema that only has rules, which closeObjects does not change otherwise.
+// translateRules translates the limits in a part of a schema that only has rules, which closeObjects does not change
+// otherwise.
 func translateRules(schema map[string]any) {
 	translateLimits(schema)
 	properties, _ := schema["properties"].(map[string]any)

@@ -47,7 +47,8 @@ func (h *Handler) search(r *request) (*response, error) {
 	}
 	values := r.URL.Query()
 	v := searchView{
-		Query: strings.TrimSpace(values.Get("q")), Type: values.Get("type"), Publisher: values.Get("publisher"), Group: values.Get("group"),
+		Query: strings.TrimSpace(values.Get("q")), Type: values.Get("type"), Publisher: values.Get("publisher"),
+		Group: values.Get("group"),
 	}
 	v.rows = searchRows
 	if v.Query == "" {
@@ -143,7 +144,8 @@ func (v *searchView) fill(r *request, found results) error {
 		rows[id] = len(v.Kinds)
 		v.Kinds = append(v.Kinds, kindRow{k, 0, packages[k.Repository].Type})
 	}
-	v.Types, v.Publishers, v.Groups = v.facets(types, "type", v.Type), v.facets(publishers, "publisher", v.Publisher), v.facets(groups, "group", v.Group)
+	v.Types, v.Publishers, v.Groups = v.facets(types, "type", v.Type), v.facets(publishers, "publisher", v.Publisher),
+		v.facets(groups, "group", v.Group)
 	if r.static {
 		v.Types, v.Publishers, v.Groups = nil, nil, nil
 	}

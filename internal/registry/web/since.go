@@ -14,9 +14,9 @@ type TaggedCRD struct {
 	CRD []byte
 }
 
-// FieldsSince returns for each field of an API version the first version of the package since which it has existed. The CRDs
-// are those of all versions of the package in ascending order, up to the one that is shown. A view uses it for its method
-// Since.
+// FieldsSince returns for each field of an API version the first version of the package since which it has existed. The
+// CRDs are those of all versions of the package in ascending order, up to the one that is shown. A view uses it for its
+// method Since.
 func FieldsSince(crds []TaggedCRD, apiVersion string) (map[string]string, error) {
 	versions := make([]fields.Version, 0, len(crds))
 	for i, c := range crds {

@@ -22,7 +22,8 @@ type snippet struct {
 	YAML bool
 }
 
-// An apiServerCost is the cost that the API server of a control plane has for each kind, as measured with real packages.
+// An apiServerCost is the cost that the API server of a control plane has for each kind, as measured with real
+// packages.
 const (
 	leastMilliseconds, mostMilliseconds = 140, 310
 	leastMegabytes, mostMegabytes       = 3, 8
@@ -72,16 +73,26 @@ func installSnippets(at release, kind xpkg.Kind) []snippet {
 		return []snippet{{Title: "Command", Text: installCommand(kind, reference)}}
 	}
 	lock := lockfile.Encode(lockfile.File{
-		Roots:    []dependency.Root{{Package: repository, Constraint: tag, Exact: true}},
-		Packages: []lockfile.Package{{Repository: repository, Version: tag, Digest: digest, Kind: kind, Dependencies: at.Dependencies}},
+		Roots: []dependency.Root{{Package: repository, Constraint: tag, Exact: true}},
+		Packages: []lockfile.Package{{
+			Repository: repository, Version: tag, Digest: digest, Kind: kind, Dependencies: at.Dependencies,
+		}},
 	})
 	name := objectName(repository)
 	return []snippet{
 		{Title: "Command", Text: installCommand(kind, reference)},
-		{Title: "Manifest", YAML: true, Text: fmt.Sprintf("apiVersion: pkg.crossplane.io/v1\nkind: %s\nmetadata:\n  name: %s\nspec:\n  package: %s\n", manifestKind(kind), name, reference)},
+		{Title: "Manifest", YAML: true, Text: fmt.Sprintf(
+			"apiVersion: pkg.crossplane.io/v1\nkind: %s\nmetadata:\n  name: %s\nspec:\n  package: %s\n", manifestKind(kind),
+			name, reference,
+		)},
 		{Title: "By digest", Note: "The content cannot change, also if the tag moves.", YAML: true,
-			Text: fmt.Sprintf("apiVersion: pkg.crossplane.io/v1\nkind: %s\nmetadata:\n  name: %s\nspec:\n  package: %s@%s\n", manifestKind(kind), name, repository, digest)},
-		{Title: "Lock file", Note: "The entry of this package. xpkg resolve writes the file with all dependencies.", YAML: true, Text: lockEntry(string(lock))},
+			Text: fmt.Sprintf(
+				"apiVersion: pkg.crossplane.io/v1\nkind: %s\nmetadata:\n  name: %s\nspec:\n  package: %s@%s\n", manifestKind(kind),
+				name, repository, digest,
+			)},
+		{Title: "Lock file", Note: "The entry of this package. xpkg resolve writes the file with all dependencies.", YAML: true, Text: lockEntry(
+			string(lock),
+		)},
 	}
 }
 
@@ -99,8 +110,8 @@ func installCommand(kind xpkg.Kind, reference string) string {
 
 var notInName = lazyregexp.New(`[^a-z0-9-]+`)
 
-// objectName returns the name of the object that installs a package, as `xpkg install` gives it: with another name, the manifest and the command would install
-// the package twice.
+// objectName returns the name of the object that installs a package, as `xpkg install` gives it: with another name, the
+// manifest and the command would install the package twice.
 func objectName(repository string) string {
 	ref, err := oci.ParseReference(repository, oci.ParseOptions{AllowUntagged: true})
 	if err != nil {
@@ -124,10 +135,15 @@ func trustSnippets(at release) []snippet {
 	out := []snippet{
 		{Title: "Content", Note: "The digest identifies the whole content: every byte is compared with it when it is pulled. The second command needs no network.",
 			Text: "xpkg pull " + pinned + " -o " + file + "\nxpkg inspect " + file},
-		{Title: "Tag", Note: "A tag is a claim of the registry. This shows the digest that it has now.", Text: "xpkg inspect " + wording.ShellWord(at.Repository()+":"+at.Tag)},
+		{Title: "Tag", Note: "A tag is a claim of the registry. This shows the digest that it has now.", Text: "xpkg inspect " +
+			wording.ShellWord(at.Repository()+":"+at.Tag)},
 	}
 	if len(at.Signatures) > 0 {
-		out = append(out, snippet{Title: "Signatures", Note: "The signatures that the index lists are claims until a client verifies them.", Text: "cosign verify --offline " + pinned + " --certificate-identity-regexp='.*' --certificate-oidc-issuer-regexp='.*'"})
+		out = append(out, snippet{
+			Title: "Signatures", Note: "The signatures that the index lists are claims until a client verifies them.",
+			Text: "cosign verify --offline " + pinned +
+				" --certificate-identity-regexp='.*' --certificate-oidc-issuer-regexp='.*'",
+		})
 	}
 	return out
 }

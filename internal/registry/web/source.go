@@ -20,22 +20,23 @@ type Source interface {
 	View(r *http.Request) View
 }
 
-// A View is the content that one client may read. Everything else is absent from its lists, counts and search results, and
-// its errors are ErrNotFound. Callers do not change results.
+// A View is the content that one client may read. Everything else is absent from its lists, counts and search results,
+// and its errors are ErrNotFound. Callers do not change results.
 type View interface {
 	// Status returns the state of the index.
 	Status(ctx context.Context) (Status, error)
-	// Packages returns the packages, ordered by repository. Their times are those at which the newest versions were published, as far as the source knows
-	// them; otherwise those that authors state.
+	// Packages returns the packages, ordered by repository. Their times are those at which the newest versions were
+	// published, as far as the source knows them; otherwise those that authors state.
 	Packages(ctx context.Context) ([]catalog.Package, error)
 	// Package returns a package with its history. The error is ErrNotFound if there is none.
 	Package(ctx context.Context, repository string) (catalog.Package, catalog.History, error)
-	// Published returns the times at which the versions of a package were published, by tag. The authors' times apply to versions without one.
+	// Published returns the times at which the versions of a package were published, by tag. The authors' times apply to
+	// versions without one.
 	Published(ctx context.Context, repository string) (map[string]time.Time, error)
 	// Dependents returns the packages whose newest version depends on a repository, ordered by repository.
 	Dependents(ctx context.Context, repository string) ([]Dependent, error)
-	// Kinds returns the rows of kinds of the newest versions, in the order of a catalog. An empty group or kind selects all.
-	// At most limit rows are returned.
+	// Kinds returns the rows of kinds of the newest versions, in the order of a catalog. An empty group or kind selects
+	// all. At most limit rows are returned.
 	Kinds(ctx context.Context, group, kind string, limit int) ([]catalog.Kind, error)
 	// GroupOwner returns the owner of an API group; the zero value if there is none.
 	GroupOwner(ctx context.Context, group string) (Owner, error)
@@ -47,8 +48,8 @@ type View interface {
 	Content(ctx context.Context, repository, tag string) (*Content, error)
 	// Kind returns a kind of a version of a package, with its CRD and examples. The error is ErrNotFound if there is none.
 	Kind(ctx context.Context, repository, tag, group, kind string) (docs.Kind, error)
-	// Since returns for each field of a kind the first version of the package since which it has existed, by the path of the
-	// field. It is empty if that is not known.
+	// Since returns for each field of a kind the first version of the package since which it has existed, by the path of
+	// the field. It is empty if that is not known.
 	Since(ctx context.Context, repository, tag, group, kind, version string) (map[string]string, error)
 	// Diff returns the differences of two versions of a package.
 	Diff(ctx context.Context, repository, from, to string) (packagediff.Diff, error)
@@ -77,8 +78,8 @@ type Dependent struct {
 type Owner struct {
 	// Publisher is the name of the owner.
 	Publisher string
-	// Repository is the repository of the owner, or the prefix of its repositories, with the registry. If it is empty, the packages whose publisher has the name
-	// are those of the owner.
+	// Repository is the repository of the owner, or the prefix of its repositories, with the registry. If it is empty, the
+	// packages whose publisher has the name are those of the owner.
 	Repository string
 	// Proof states how the ownership is known, such as "configuration of the registry".
 	Proof string
@@ -95,8 +96,8 @@ func (o Owner) owns(p catalog.Package) bool {
 // Content is the content of one version of a package.
 type Content struct {
 	docs.Info
-	// Kinds are the kinds of the version, in the order of a catalog. Older versions can lack everything but group, kind and
-	// role.
+	// Kinds are the kinds of the version, in the order of a catalog. Older versions can lack everything but group, kind
+	// and role.
 	Kinds []catalog.Kind
 	// Compositions are ordered by name.
 	Compositions []docs.Composition

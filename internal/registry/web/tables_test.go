@@ -13,7 +13,8 @@ const borders = `[...document.querySelectorAll("th, td")].filter((cell) => {
   return ["Left", "Right"].some((side) => style["border" + side + "Style"] !== "none" && parseFloat(style["padding" + side]) < 4);
 }).map((cell) => cell.textContent)`
 
-// TestBordersOfCellsHaveSpace checks the tables of the pages, and a table of the documentation site, which has the style sheet of the pages and its own.
+// TestBordersOfCellsHaveSpace checks the tables of the pages, and a table of the documentation site, which has the
+// style sheet of the pages and its own.
 func TestBordersOfCellsHaveSpace(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the browser needs more than a few seconds")

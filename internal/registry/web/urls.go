@@ -25,8 +25,8 @@ func repositoryPath(repository string) string {
 	return strings.Join(parts, "/")
 }
 
-// packageURL returns the path of a version of a package; of the newest one if the tag is empty. The repository ends at the "@" if it could be
-// read as another package and a part of it.
+// packageURL returns the path of a version of a package; of the newest one if the tag is empty. The repository ends at
+// the "@" if it could be read as another package and a part of it.
 func packageURL(repository, tag string) string {
 	p := "/p/" + repositoryPath(repository)
 	if tag != "" || splitPart(strings.Split(repository, "/")) > 0 {
@@ -46,14 +46,16 @@ var packageParts = []string{"kinds", "versions", "dependencies", "graph", "graph
 // kindPart is the part of a package that is followed by the group and the name of a kind.
 const kindPart = "k"
 
-// compositionPart is the part of a package that is followed by the name of a Composition. Its address always has a version.
+// compositionPart is the part of a package that is followed by the name of a Composition. Its address always has a
+// version.
 const compositionPart = "compositions"
 
 func compositionURL(repository, tag, name string) string {
 	return partURL(repository, tag, compositionPart) + "/" + segment(name)
 }
 
-// splitPart returns the index of the segment with which the part of a package starts in a path without "@", such as "kinds"; zero if there is none.
+// splitPart returns the index of the segment with which the part of a package starts in a path without "@", such as
+// "kinds"; zero if there is none.
 func splitPart(path []string) int {
 	if i := slices.Index(path, kindPart); i > 0 && len(path) > i+2 {
 		return i

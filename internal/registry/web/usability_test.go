@@ -18,9 +18,12 @@ import (
 
 // visited are the pages that the tests in a browser open.
 var visited = []string{
-	"/", "/search?q=boat", "/search", boats, boats + "@v1.1.0", boats + "@v2.0.0/kinds", boats + "@v2.0.0/versions", boats + "@v2.0.0/trust", harbour + "@v0.4.0/graph", harbour + "@v0.4.0/compositions/harbour",
-	"/k/marine.acme.example/Boat", "/k/marine.acme.example/Boat/v1beta1", "/k/sailing.example/Wind", "/k/marine.acme.example/Berth", "/g/marine.acme.example",
-	"/k/marine.acme.example/Boat/v1/fields/spec/forProvider", "/diff/registry.example.org/acme/provider-boats/v1.0.0..v2.0.0", "/none",
+	"/", "/search?q=boat", "/search", boats, boats + "@v1.1.0", boats + "@v2.0.0/kinds", boats + "@v2.0.0/versions",
+	boats + "@v2.0.0/trust", harbour + "@v0.4.0/graph", harbour + "@v0.4.0/compositions/harbour",
+	"/k/marine.acme.example/Boat", "/k/marine.acme.example/Boat/v1beta1", "/k/sailing.example/Wind",
+	"/k/marine.acme.example/Berth", "/g/marine.acme.example",
+	"/k/marine.acme.example/Boat/v1/fields/spec/forProvider",
+	"/diff/registry.example.org/acme/provider-boats/v1.0.0..v2.0.0", "/none",
 }
 
 // contrast is a script that returns the texts of the page whose contrast is below the minimum of WCAG AA.
@@ -72,12 +75,15 @@ func serveBrowser(t *testing.T, h http.Handler) (string, *browser.Browser) {
 	return server.URL, browser.New(t)
 }
 
-// TestControlsHaveNames checks the tree that assistive technology reads: every control has a name, and every page has its
-// landmarks once.
+// TestControlsHaveNames checks the tree that assistive technology reads: every control has a name, and every page has
+// its landmarks once.
 func TestControlsHaveNames(t *testing.T) {
 	server, b := browserServer(t)
 	tab := b.Tab(browser.View{Width: 1200, Height: 900})
-	controls := []string{"link", "button", "searchbox", "textbox", "combobox", "comboboxMenuList", "PopUpButton", "DisclosureTriangle", "listbox", "image", "img", "region", "navigation", "complementary"}
+	controls := []string{
+		"link", "button", "searchbox", "textbox", "combobox", "comboboxMenuList", "PopUpButton", "DisclosureTriangle",
+		"listbox", "image", "img", "region", "navigation", "complementary",
+	}
 	for _, path := range visited {
 		tab.Open(server + path)
 		landmarks := map[string]int{}
@@ -112,22 +118,31 @@ func TestPhonesNeedNoHorizontalScroll(t *testing.T) {
 		for _, path := range visited {
 			tab.Open(server + path)
 			if got := browser.Evaluate[int64](tab, "document.documentElement.scrollWidth"); got > width {
-				wide := browser.Evaluate[[]string](tab, `[...document.querySelectorAll('body *')].filter(e => e.getBoundingClientRect().right > screen.width + 1 && !e.closest('.scroll, pre, .tabs, table')).slice(0, 5).map(e => e.tagName + '.' + e.className + ': ' + e.textContent.slice(0, 40))`)
+				wide := browser.Evaluate[[]string](
+					tab,
+					`[...document.querySelectorAll('body *')].filter(e => e.getBoundingClientRect().right > screen.width + 1 && !e.closest('.scroll, pre, .tabs, table')).slice(0, 5).map(e => e.tagName + '.' + e.className + ': ' + e.textContent.slice(0, 40))`,
+				)
 				t.Errorf("%s is %d wide on a screen of %d: %q", path, got, width, wide)
 			}
 		}
 	}
 }
 
-// TestPagesWorkWithoutJavaScript searches, opens a kind, follows a link to a part of its fields and compares two versions without
-// JavaScript.
+// TestPagesWorkWithoutJavaScript searches, opens a kind, follows a link to a part of its fields and compares two
+// versions without JavaScript.
 func TestPagesWorkWithoutJavaScript(t *testing.T) {
 	server, b := browserServer(t)
 	tab := b.Tab(browser.View{Width: 1200, Height: 900, NoScript: true})
 	tab.Open(server)
 	tab.Do(chromedp.SendKeys(chromedp.CSS("#q"), "Boat"+kb.Enter), chromedp.WaitVisible(chromedp.CSS(".results")))
-	tab.Do(chromedp.Click(chromedp.CSS(`.kinds a[href="/k/marine.acme.example/Boat"]`)), chromedp.WaitVisible(chromedp.CSS(".tree-of-fields")))
-	tab.Do(chromedp.Click(chromedp.CSS(`li[id=".spec.forProvider.paint"] summary`)), chromedp.WaitVisible(chromedp.CSS(`li[id=".spec.forProvider.paint.coats"]`)))
+	tab.Do(
+		chromedp.Click(chromedp.CSS(`.kinds a[href="/k/marine.acme.example/Boat"]`)),
+		chromedp.WaitVisible(chromedp.CSS(".tree-of-fields")),
+	)
+	tab.Do(
+		chromedp.Click(chromedp.CSS(`li[id=".spec.forProvider.paint"] summary`)),
+		chromedp.WaitVisible(chromedp.CSS(`li[id=".spec.forProvider.paint.coats"]`)),
+	)
 	tab.Open(server + boats + "@v2.0.0/versions")
 	tab.Do(chromedp.Click(chromedp.CSS(`.compare button`)), chromedp.WaitVisible(chromedp.CSS(`.changed`)))
 	// The browser's own commands have no address.
@@ -142,12 +157,17 @@ func TestSuggestionsFollowTheKeyboard(t *testing.T) {
 	tab := b.Tab(browser.View{Width: 1200, Height: 900})
 	tab.Open(server)
 	tab.Do(chromedp.SendKeys(chromedp.CSS("#q"), "boat"))
-	browser.Evaluate[bool](tab, `new Promise((done) => { const wait = () => document.querySelector("#suggestions li") ? done(true) : requestAnimationFrame(wait); wait(); })`)
+	browser.Evaluate[bool](
+		tab,
+		`new Promise((done) => { const wait = () => document.querySelector("#suggestions li") ? done(true) : requestAnimationFrame(wait); wait(); })`,
+	)
 	if got := browser.Evaluate[string](tab, `document.getElementById("q").getAttribute("aria-expanded")`); got != "true" {
 		t.Errorf("aria-expanded is %q", got)
 	}
 	tab.Do(chromedp.KeyEvent(kb.ArrowDown))
-	if got := browser.Evaluate[string](tab, `document.getElementById("q").getAttribute("aria-activedescendant")`); got != "suggestion-0" {
+	if got := browser.Evaluate[string](
+		tab, `document.getElementById("q").getAttribute("aria-activedescendant")`,
+	); got != "suggestion-0" {
 		t.Errorf("aria-activedescendant is %q", got)
 	}
 	tab.Follow(chromedp.KeyEvent(kb.Enter))
@@ -165,14 +185,16 @@ func TestOwnPagesHaveNoReports(t *testing.T) {
 	tab := b.Tab(browser.View{Width: 1200, Height: 900})
 	for _, path := range visited {
 		tab.Open(server + path)
-		if found := slices.Concat(tab.Violations(), tab.Foreign(server), tab.Dialogs(), tab.Scripts("/page.js")); len(found) > 0 {
+		if found := slices.Concat(
+			tab.Violations(), tab.Foreign(server), tab.Dialogs(), tab.Scripts("/page.js"),
+		); len(found) > 0 {
 			t.Errorf("%s: %q", path, found)
 		}
 	}
 }
 
-// TestTheKeyboardReachesEverything moves the focus through a page: it starts at the link to the content, never gets lost, and
-// is visible.
+// TestTheKeyboardReachesEverything moves the focus through a page: it starts at the link to the content, never gets
+// lost, and is visible.
 func TestTheKeyboardReachesEverything(t *testing.T) {
 	server, b := browserServer(t)
 	tab := b.Tab(browser.View{Width: 1200, Height: 900})
@@ -181,7 +203,10 @@ func TestTheKeyboardReachesEverything(t *testing.T) {
 	reached := map[string]bool{}
 	for range 60 {
 		tab.Do(chromedp.KeyEvent(kb.Tab))
-		at := browser.Evaluate[string](tab, `(() => { const e = document.activeElement, s = getComputedStyle(e); return e === document.body ? "" : e.tagName + " " + (e.getAttribute("href") || e.id || e.textContent).trim().slice(0, 60) + (s.outlineStyle === "none" ? " (invisible)" : ""); })()`)
+		at := browser.Evaluate[string](
+			tab,
+			`(() => { const e = document.activeElement, s = getComputedStyle(e); return e === document.body ? "" : e.tagName + " " + (e.getAttribute("href") || e.id || e.textContent).trim().slice(0, 60) + (s.outlineStyle === "none" ? " (invisible)" : ""); })()`,
+		)
 		if first == "" {
 			first = at
 		}

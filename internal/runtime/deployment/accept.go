@@ -13,9 +13,10 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// CheckAccepted fails with NameConflict for a Deployment or a Service with the name of another owner's object, and with RuntimeRejected
-// for a Deployment that the API server refuses, before anything of the package is written. It reads a Service with the name of the
-// package only if the Deployment does not exist, and asks the API server only about a Deployment that differs from the existing one.
+// CheckAccepted fails with NameConflict for a Deployment or a Service with the name of another owner's object, and with
+// RuntimeRejected for a Deployment that the API server refuses, before anything of the package is written. It reads a
+// Service with the name of the package only if the Deployment does not exist, and asks the API server only about a
+// Deployment that differs from the existing one.
 func (r *Runtime) CheckAccepted(ctx context.Context, o manifests.Objects) error {
 	live, state, err := r.readDeployment(ctx, o)
 	if err != nil || state.Reason != "" {
@@ -28,7 +29,8 @@ func (r *Runtime) CheckAccepted(ctx context.Context, o manifests.Objects) error 
 		}
 	}
 	want := o.Deployment.DeepCopy()
-	if now, ok := live.Spec.Template.Annotations[manifests.CertificatesAnnotation]; ok && want.Spec.Template.Annotations[manifests.CertificatesAnnotation] == "" {
+	if now, ok := live.Spec.Template.Annotations[manifests.CertificatesAnnotation]; ok &&
+		want.Spec.Template.Annotations[manifests.CertificatesAnnotation] == "" {
 		// The certificates are issued later.
 		metav1.SetMetaDataAnnotation(&want.Spec.Template.ObjectMeta, manifests.CertificatesAnnotation, now)
 	}
@@ -58,8 +60,8 @@ func CheckService(ctx context.Context, reader client.Reader, o manifests.Objects
 	return err
 }
 
-// withoutDryRun reports whether an admission webhook of the cluster prevents a dry run, so that only a write shows whether the API server
-// accepts an object.
+// withoutDryRun reports whether an admission webhook of the cluster prevents a dry run, so that only a write shows
+// whether the API server accepts an object.
 func withoutDryRun(err error) bool {
 	return apierrors.IsBadRequest(err) && strings.Contains(err.Error(), "does not support dry run")
 }

@@ -34,9 +34,11 @@ func TestNamesOfOtherPackagesAreRefused(t *testing.T) {
 		config v1beta1.DeploymentRuntimeConfigSpec
 		want   error
 	}{
-		"ServiceAccount":         {named("", revision).Spec, manifests.ErrPrivileges},
-		"ServiceAccountOfThePod": {v1beta1.DeploymentRuntimeConfigSpec{DeploymentTemplate: accountOf(revision)}, manifests.ErrPrivileges},
-		"Deployment":             {named(revision, "").Spec, deployment.ErrNameConflict},
+		"ServiceAccount": {named("", revision).Spec, manifests.ErrPrivileges},
+		"ServiceAccountOfThePod": {
+			v1beta1.DeploymentRuntimeConfigSpec{DeploymentTemplate: accountOf(revision)}, manifests.ErrPrivileges,
+		},
+		"Deployment": {named(revision, "").Spec, deployment.ErrNameConflict},
 		"Service": {v1beta1.DeploymentRuntimeConfigSpec{
 			ServiceTemplate: &v1beta1.ServiceTemplate{Metadata: &v1beta1.ObjectMeta{Name: &pkg}},
 		}, deployment.ErrNameConflict},
@@ -90,7 +92,9 @@ func TestBorrowedAccountKeepsItsOwners(t *testing.T) {
 	env.Update(s, s.Env, after, func(a *corev1.ServiceAccount) {
 		a.OwnerReferences = []metav1.OwnerReference{borrower[0].Revision.Reference(true)}
 	})
-	if _, err := s.runtime.Ensure(t.Context(), s.objects(s.input(lender[0]))); !errors.Is(err, deployment.ErrNameConflict) {
+	if _, err := s.runtime.Ensure(
+		t.Context(), s.objects(s.input(lender[0])),
+	); !errors.Is(err, deployment.ErrNameConflict) {
 		t.Errorf("with a ServiceAccount of another package under the name of its revision: %v", err)
 	}
 }
@@ -104,15 +108,17 @@ func TestAccountTakenInTheMeantime(t *testing.T) {
 		_, b := s.pkg("Provider", "b-"+raced, "1")
 		if exists {
 			// Without owners, either package may take it.
-			s.Create(s, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: s.name, Name: raced, Annotations: map[string]string{
-				manifests.ConfigAnnotation: "DeploymentRuntimeConfig/", "xpkg.dev/content-digest": "x",
-			}}})
+			s.Create(s,
+				&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: s.name, Name: raced, Annotations: map[string]string{
+					manifests.ConfigAnnotation: "DeploymentRuntimeConfig/", "xpkg.dev/content-digest": "x",
+				}}})
 		}
 		one, other := s.input(a[0]), s.input(b[0])
 		one.Config, other.Config = named("", raced), named("", raced)
 		late := &deployment.Runtime{Pods: s.runtime.Pods, Namespace: s.name}
 		late.Client = readBefore{s.runtime.Client, func() { s.ensure(one) }}
-		if _, err := late.Ensure(t.Context(), s.objects(other)); !isStale(errors.Unwrap(err)) && !strings.Contains(err.Error(), "already exists") {
+		if _, err := late.Ensure(t.Context(), s.objects(other)); !isStale(errors.Unwrap(err)) &&
+			!strings.Contains(err.Error(), "already exists") {
 			t.Errorf("exists %t: %v", exists, err)
 		}
 		live := &corev1.ServiceAccount{}
@@ -160,7 +166,9 @@ func TestPodsFollowTheirAccount(t *testing.T) {
 			if diff := cmp.Diff(first, s.podUIDs(account)); diff != "" {
 				t.Fatalf("pods were replaced without a reason:\n%s", diff)
 			}
-			if err := s.Client.Delete(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: s.name, Name: account}}); err != nil {
+			if err := s.Client.Delete(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
+				Namespace: s.name, Name: account,
+			}}); err != nil {
 				t.Fatal(err)
 			}
 			recreate(s, account)
@@ -221,7 +229,9 @@ func TestAccountOfAnEarlierManager(t *testing.T) {
 	if got := s.takeWrites(); len(got) > 0 {
 		t.Errorf("written: %v", got)
 	}
-	if err := s.Client.Delete(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: s.name, Name: account}}); err != nil {
+	if err := s.Client.Delete(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
+		Namespace: s.name, Name: account,
+	}}); err != nil {
 		t.Fatal(err)
 	}
 	if state := s.ensure(in); state.Available || state.Reason == "" {

@@ -18,8 +18,8 @@ import (
 // desired state pins the image.
 const adoptedAnnotation = "xpkg.dev/adopted-state"
 
-// formerVariable names the certificate of a client for providers of Crossplane 1. Versions of core up to 2.0 at least set it for
-// every Provider, and the manager only keeps it.
+// formerVariable names the certificate of a client for providers of Crossplane 1. Versions of core up to 2.0 at least
+// set it for every Provider, and the manager only keeps it.
 var formerVariable = corev1.EnvVar{Name: "ESS_TLS_CERTS_DIR", Value: "$(TLS_CLIENT_CERTS_DIR)"}
 
 // keepAdopted changes spec to the live image of a Deployment that is being adopted, or was adopted
@@ -50,18 +50,22 @@ func keepAdopted(live *appsv1.Deployment, spec *appsv1.DeploymentSpec, sum strin
 	return true
 }
 
-// reorder puts the variables, ports and mounts of the runtime, and the volumes, into the order that they have in live: another
-// package manager lists them in another order, and a Deployment replaces its pods when the order changes.
+// reorder puts the variables, ports and mounts of the runtime, and the volumes, into the order that they have in live:
+// another package manager lists them in another order, and a Deployment replaces its pods when the order changes.
 func reorder(template, live *corev1.PodTemplateSpec) {
 	c, other := runtimeContainer(template), runtimeContainer(live)
 	c.Env = inOrderOf(other.Env, c.Env, func(e corev1.EnvVar) string { return e.Name })
 	c.Ports = inOrderOf(other.Ports, c.Ports, func(p corev1.ContainerPort) string { return p.Name })
-	c.VolumeMounts = inOrderOf(other.VolumeMounts, c.VolumeMounts, func(m corev1.VolumeMount) string { return m.MountPath })
-	template.Spec.Volumes = inOrderOf(live.Spec.Volumes, template.Spec.Volumes, func(v corev1.Volume) string { return v.Name })
+	c.VolumeMounts = inOrderOf(
+		other.VolumeMounts, c.VolumeMounts, func(m corev1.VolumeMount) string { return m.MountPath },
+	)
+	template.Spec.Volumes = inOrderOf(
+		live.Spec.Volumes, template.Spec.Volumes, func(v corev1.Volume) string { return v.Name },
+	)
 }
 
-// inOrderOf returns elements in the order of other elements with the same keys. Elements with other keys, or several with one
-// key, stay as they are.
+// inOrderOf returns elements in the order of other elements with the same keys. Elements with other keys, or several
+// with one key, stay as they are.
 func inOrderOf[T any](order, elements []T, key func(T) string) []T {
 	known := map[string]T{}
 	for _, e := range elements {

@@ -40,7 +40,9 @@ func TestOneWritePerChangedObject(t *testing.T) {
 	_, who := s.pkg("Provider", "aws", "1")
 	in := s.input(who[0])
 	s.ensure(in)
-	if diff := cmp.Diff([]string{"POST serviceaccounts", "POST deployments", "POST services"}, s.takeWrites()); diff != "" {
+	if diff := cmp.Diff(
+		[]string{"POST serviceaccounts", "POST deployments", "POST services"}, s.takeWrites(),
+	); diff != "" {
 		t.Errorf("first writes (-want +got):\n%s", diff)
 	}
 	s.run(in)
@@ -67,12 +69,16 @@ func TestDriftIsRevertedWithOneWrite(t *testing.T) {
 		stays  func(*appsv1.Deployment) bool
 		write  bool
 	}{
-		"Image":        {change: func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].Image = "other" }, write: true},
+		"Image": {
+			change: func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].Image = "other" }, write: true,
+		},
 		"Replicas":     {change: func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(5)) }, write: true},
 		"NoVariables":  {change: func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].Env = nil }, write: true},
 		"Unowned":      {change: func(d *appsv1.Deployment) { d.OwnerReferences = nil }, write: true},
 		"LabelRemoved": {change: func(d *appsv1.Deployment) { d.Labels = nil }, write: true},
-		"DigestGone":   {change: func(d *appsv1.Deployment) { delete(d.Annotations, plan.ContentDigestAnnotation) }, write: true},
+		"DigestGone": {
+			change: func(d *appsv1.Deployment) { delete(d.Annotations, plan.ContentDigestAnnotation) }, write: true,
+		},
 		"LabelAdded": {
 			change: func(d *appsv1.Deployment) { d.Labels["theirs"] = "x" },
 			stays:  func(d *appsv1.Deployment) bool { return d.Labels["theirs"] == "x" },
@@ -87,7 +93,9 @@ func TestDriftIsRevertedWithOneWrite(t *testing.T) {
 		},
 		"SidecarInjected": {
 			change: func(d *appsv1.Deployment) {
-				d.Spec.Template.Spec.Containers = append(d.Spec.Template.Spec.Containers, corev1.Container{Name: "sidecar", Image: "s"})
+				d.Spec.Template.Spec.Containers = append(d.Spec.Template.Spec.Containers, corev1.Container{
+					Name: "sidecar", Image: "s",
+				})
 			},
 			stays: func(d *appsv1.Deployment) bool { return len(d.Spec.Template.Spec.Containers) == 2 },
 		},
@@ -98,7 +106,9 @@ func TestDriftIsRevertedWithOneWrite(t *testing.T) {
 			_, who := s.pkg("Provider", "aws", "1")
 			in := s.input(who[0])
 			in.Config = named("", "")
-			in.Config.Spec.DeploymentTemplate = &v1beta1.DeploymentTemplate{Metadata: &v1beta1.ObjectMeta{Labels: map[string]string{"ours": "x"}}}
+			in.Config.Spec.DeploymentTemplate = &v1beta1.DeploymentTemplate{Metadata: &v1beta1.ObjectMeta{
+				Labels: map[string]string{"ours": "x"},
+			}}
 			s.run(in)
 			s.takeWrites()
 			before, live := &appsv1.Deployment{}, &appsv1.Deployment{}
@@ -136,7 +146,9 @@ func TestObsoleteMetadataIsRemoved(t *testing.T) {
 	_, who := s.pkg("Provider", "aws", "1")
 	in := s.input(who[0])
 	in.Config = named("", "")
-	in.Config.Spec.DeploymentTemplate = &v1beta1.DeploymentTemplate{Metadata: &v1beta1.ObjectMeta{Labels: map[string]string{"ours": "x"}, Annotations: map[string]string{"ours": "x"}}}
+	in.Config.Spec.DeploymentTemplate = &v1beta1.DeploymentTemplate{Metadata: &v1beta1.ObjectMeta{
+		Labels: map[string]string{"ours": "x"}, Annotations: map[string]string{"ours": "x"},
+	}}
 	s.ensure(in)
 	s.change(who[0].Revision.Name, func(d *appsv1.Deployment) { d.Labels["theirs"], d.Annotations["theirs"] = "y", "y" })
 	in.Config = nil
@@ -156,9 +168,13 @@ func TestObsoleteMetadataIsRemoved(t *testing.T) {
 //
 // hardening: H6
 func TestNameConflict(t *testing.T) {
-	foreign := metav1.OwnerReference{APIVersion: "example.org/v1", Kind: "Release", Name: "tools", UID: "helm", Controller: new(true)}
+	foreign := metav1.OwnerReference{
+		APIVersion: "example.org/v1", Kind: "Release", Name: "tools", UID: "helm", Controller: new(true),
+	}
 	selector := map[string]string{"app": "x"}
-	pod := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: selector}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "x", Image: "x"}}}}
+	pod := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: selector}, Spec: corev1.PodSpec{
+		Containers: []corev1.Container{{Name: "x", Image: "x"}},
+	}}
 	for _, owners := range [][]metav1.OwnerReference{nil, {foreign}} {
 		for _, kind := range []string{"Deployment", "Service"} {
 			name := kind + "OfAPerson"
@@ -171,7 +187,9 @@ func TestNameConflict(t *testing.T) {
 				meta := metav1.ObjectMeta{Namespace: s.name, OwnerReferences: owners}
 				if kind == "Deployment" {
 					meta.Name = who[0].Revision.Name
-					s.Create(s, &appsv1.Deployment{ObjectMeta: meta, Spec: appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{MatchLabels: selector}, Template: pod}})
+					s.Create(s, &appsv1.Deployment{ObjectMeta: meta, Spec: appsv1.DeploymentSpec{
+						Selector: &metav1.LabelSelector{MatchLabels: selector}, Template: pod,
+					}})
 				} else {
 					meta.Name = who[0].Package.Name
 					s.Create(s, &corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}})
@@ -201,7 +219,9 @@ func TestRestoredObjectsAreAdopted(t *testing.T) {
 	s.change(who[0].Revision.Name, func(d *appsv1.Deployment) {
 		// The other owner keeps it from being collected at once.
 		d.OwnerReferences[0].UID = "before"
-		d.OwnerReferences = append(d.OwnerReferences, metav1.OwnerReference{APIVersion: "v1", Kind: "Namespace", Name: s.name, UID: home.UID})
+		d.OwnerReferences = append(d.OwnerReferences, metav1.OwnerReference{
+			APIVersion: "v1", Kind: "Namespace", Name: s.name, UID: home.UID,
+		})
 	})
 	s.ensure(in)
 	s.get(live, who[0].Revision.Name)
@@ -219,7 +239,9 @@ func TestChangedSelectorRecreatesDeployment(t *testing.T) {
 	_, who := s.pkg("Provider", "aws", "1")
 	in := s.input(who[0])
 	o := s.objects(in)
-	old := map[string]string{"pkg.crossplane.io/provider": "name-of-the-metadata", "pkg.crossplane.io/revision": who[0].Revision.Name}
+	old := map[string]string{
+		"pkg.crossplane.io/provider": "name-of-the-metadata", "pkg.crossplane.io/revision": who[0].Revision.Name,
+	}
 	o.Deployment.Spec.Selector.MatchLabels, o.Deployment.Spec.Template.Labels = old, old
 	s.Create(s, o.Deployment)
 	if state := s.ensure(in); state.Reason != deployment.ReasonReplacing {
@@ -228,7 +250,8 @@ func TestChangedSelectorRecreatesDeployment(t *testing.T) {
 	s.run(in)
 	live := &appsv1.Deployment{}
 	s.get(live, who[0].Revision.Name)
-	if live.UID == o.Deployment.UID || live.Spec.Selector.MatchLabels["pkg.crossplane.io/provider"] != who[0].Package.Name {
+	if live.UID == o.Deployment.UID ||
+		live.Spec.Selector.MatchLabels["pkg.crossplane.io/provider"] != who[0].Package.Name {
 		t.Errorf("selector %v of %s, want that of another Deployment", live.Spec.Selector.MatchLabels, live.UID)
 	}
 }

@@ -156,8 +156,11 @@ func (s *testEnv) run(in manifests.Input) {
 		state := s.ensure(in)
 		for _, p := range s.pods(in.Owner.Revision.Name) {
 			s.report(&p, corev1.PodStatus{
-				Phase:      corev1.PodRunning,
-				Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(time.Now().Add(-time.Minute))}},
+				Phase: corev1.PodRunning,
+				Conditions: []corev1.PodCondition{{
+					Type: corev1.PodReady, Status: corev1.ConditionTrue,
+					LastTransitionTime: metav1.NewTime(time.Now().Add(-time.Minute)),
+				}},
 			})
 		}
 		return state.Message, state.Available
@@ -176,7 +179,9 @@ func (s *testEnv) report(p *corev1.Pod, status corev1.PodStatus) {
 func (s *testEnv) pods(revision string) []corev1.Pod {
 	s.Helper()
 	var pods corev1.PodList
-	if err := s.Client.List(s.Context(), &pods, client.InNamespace(s.name), client.MatchingLabels{v1.LabelRevision: revision}); err != nil {
+	if err := s.Client.List(s.Context(), &pods, client.InNamespace(s.name), client.MatchingLabels{
+		v1.LabelRevision: revision,
+	}); err != nil {
 		s.Fatal(err)
 	}
 	return pods.Items

@@ -33,7 +33,9 @@ func configurations(t *testing.T) map[string]*v1beta1.DeploymentRuntimeConfig {
 			t.Fatal(err)
 		}
 	}
-	return map[string]*v1beta1.DeploymentRuntimeConfig{"Defaults": nil, "Config": every, "ControllerConfig": manifests.FromControllerConfig(old)}
+	return map[string]*v1beta1.DeploymentRuntimeConfig{
+		"Defaults": nil, "Config": every, "ControllerConfig": manifests.FromControllerConfig(old),
+	}
 }
 
 // The message contains the failures that the pods report.
@@ -54,11 +56,17 @@ func TestMessageReportsPodFailures(t *testing.T) {
 			deployment.ReasonImage, "container package-runtime: manifest unknown",
 		},
 		"Crash": {
-			corev1.ContainerStatus{State: waiting("CrashLoopBackOff", "back-off 10s"), RestartCount: 1, LastTerminationState: ended(corev1.ContainerStateTerminated{ExitCode: 3})},
+			corev1.ContainerStatus{
+				State: waiting("CrashLoopBackOff", "back-off 10s"), RestartCount: 1,
+				LastTerminationState: ended(corev1.ContainerStateTerminated{ExitCode: 3}),
+			},
 			runtime.ReasonCrashed, "it exited with code 3",
 		},
 		"OutOfMemory": {
-			corev1.ContainerStatus{State: waiting("CrashLoopBackOff", "back-off 10s"), RestartCount: 3, LastTerminationState: ended(corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"})},
+			corev1.ContainerStatus{
+				State: waiting("CrashLoopBackOff", "back-off 10s"), RestartCount: 3,
+				LastTerminationState: ended(corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"}),
+			},
 			runtime.ReasonCrashLoop, "more memory than its limit",
 		},
 		"NoSecret": {
@@ -117,9 +125,12 @@ func TestMessageReportsWhyPodSecurityRejectsPods(t *testing.T) {
 	in := s.input(who[0])
 	privileged := true
 	in.Config = named("", "")
-	in.Config.Spec.DeploymentTemplate = &v1beta1.DeploymentTemplate{Spec: &appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
-		Containers: []corev1.Container{{Name: manifests.Container, SecurityContext: &corev1.SecurityContext{Privileged: &privileged}}},
-	}}}}
+	in.Config.Spec.DeploymentTemplate = &v1beta1.DeploymentTemplate{
+		Spec: &appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+			Containers: []corev1.Container{{Name: manifests.Container, SecurityContext: &corev1.SecurityContext{
+				Privileged: &privileged,
+			}}},
+		}}}}
 	s.runtime.Privileges = manifests.AllPrivileges()
 	wait.Until(t, env.Limit, "the message has the reason", func() (string, bool) {
 		state := s.ensure(in)

@@ -14,9 +14,12 @@ import (
 
 // nextMetadata returns the metadata to write, or nil if the object matches. Intact
 // reports that the content is unchanged since the last write.
-func nextMetadata(live, want metav1.ObjectMeta, owners []metav1.OwnerReference, sum string, now record, intact bool) *metav1.ObjectMeta {
+func nextMetadata(
+	live, want metav1.ObjectMeta, owners []metav1.OwnerReference, sum string, now record, intact bool,
+) *metav1.ObjectMeta {
 	if live.UID != "" && intact && live.Annotations[plan.ContentDigestAnnotation] == sum &&
-		manifests.EqualOwners(live.OwnerReferences, owners) && containsAll(live.Labels, want.Labels) && containsAll(live.Annotations, want.Annotations) {
+		manifests.EqualOwners(live.OwnerReferences, owners) && containsAll(live.Labels, want.Labels) &&
+		containsAll(live.Annotations, want.Annotations) {
 		return nil
 	}
 	m := metadata(live, want, owners, sum, now)
@@ -87,7 +90,9 @@ func nextAccount(live, want *corev1.ServiceAccount, owners []metav1.OwnerReferen
 	}
 	secrets := pullSecrets(live.ImagePullSecrets, lastRecord(live.ObjectMeta).PullSecrets, want.ImagePullSecrets)
 	intact := len(secrets) == len(live.ImagePullSecrets)
-	m := nextMetadata(live.ObjectMeta, want.ObjectMeta, owners, sum, recordOf(want.ObjectMeta, want.ImagePullSecrets), intact)
+	m := nextMetadata(
+		live.ObjectMeta, want.ObjectMeta, owners, sum, recordOf(want.ObjectMeta, want.ImagePullSecrets), intact,
+	)
 	if m == nil {
 		return nil, nil
 	}
@@ -98,7 +103,9 @@ func nextAccount(live, want *corev1.ServiceAccount, owners []metav1.OwnerReferen
 
 // pullSecrets returns the live pull secrets that other clients added, followed by the wanted ones,
 // without duplicates. Ours are the names that the manager wrote last.
-func pullSecrets(live []corev1.LocalObjectReference, ours []string, want []corev1.LocalObjectReference) []corev1.LocalObjectReference {
+func pullSecrets(
+	live []corev1.LocalObjectReference, ours []string, want []corev1.LocalObjectReference,
+) []corev1.LocalObjectReference {
 	drop := map[string]bool{}
 	for _, name := range ours {
 		drop[name] = true

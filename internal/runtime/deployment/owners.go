@@ -13,7 +13,8 @@ import (
 func holderOf(o client.Object) *metav1.OwnerReference { return metav1.GetControllerOf(o) }
 
 func sameSelector(a, b *appsv1.Deployment) bool {
-	return a.Spec.Selector != nil && maps.Equal(a.Spec.Selector.MatchLabels, b.Spec.Selector.MatchLabels) && len(a.Spec.Selector.MatchExpressions) == 0
+	return a.Spec.Selector != nil && maps.Equal(a.Spec.Selector.MatchLabels, b.Spec.Selector.MatchLabels) &&
+		len(a.Spec.Selector.MatchExpressions) == 0
 }
 
 // kindOf returns the kind of an object. Typed clients drop it when they read.

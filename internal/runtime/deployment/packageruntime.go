@@ -56,7 +56,9 @@ func (p PackageRuntime) Obtain(ctx context.Context, program runtime.Workload) er
 	if err != nil {
 		return err
 	}
-	if err := cmp.Or(objects.CheckPrivileges(p.Privileges), p.CheckServiceAccount(ctx, objects), objects.CheckMetadata()); err != nil {
+	if err := cmp.Or(
+		objects.CheckPrivileges(p.Privileges), p.CheckServiceAccount(ctx, objects), objects.CheckMetadata(),
+	); err != nil {
 		return err
 	}
 	if err := p.CheckAccepted(ctx, objects); err != nil {
@@ -135,7 +137,10 @@ func (p PackageRuntime) running(ctx context.Context, who plan.Requester) ([]stri
 // API server.
 func (p PackageRuntime) podsOfPackage(ctx context.Context, who plan.Requester) ([]string, error) {
 	var pods corev1.PodList
-	err := p.Pods.List(ctx, &pods, client.InNamespace(p.Namespace), client.MatchingLabels{packageLabel(who): who.Package.Name}, client.HasLabels{v1.LabelRevision})
+	err := p.Pods.List(
+		ctx, &pods, client.InNamespace(p.Namespace), client.MatchingLabels{packageLabel(who): who.Package.Name},
+		client.HasLabels{v1.LabelRevision},
+	)
 	if err != nil {
 		return nil, apply.ErrServer.New(err, "list the pods of %s", who.Package.Name)
 	}

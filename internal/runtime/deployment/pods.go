@@ -57,7 +57,10 @@ func (r *Runtime) explain(ctx context.Context, o manifests.Objects, s runtime.St
 	}
 	if s.Reason == reasonUnavailable && slices.ContainsFunc(pods, isReady) {
 		s.Reason = runtime.ReasonStarting
-		s.Message = fmt.Sprintf("the runtime has started, and is available when it has run for %ds without a restart", o.Deployment.Spec.MinReadySeconds)
+		s.Message = fmt.Sprintf(
+			"the runtime has started, and is available when it has run for %ds without a restart",
+			o.Deployment.Spec.MinReadySeconds,
+		)
 	}
 	return s, nil
 }
@@ -76,7 +79,9 @@ func (r *Runtime) podsOf(ctx context.Context, revision string) ([]corev1.Pod, er
 		return nil, nil // No pod can have this label.
 	}
 	var pods corev1.PodList
-	err := r.Pods.List(ctx, &pods, client.InNamespace(r.Namespace), client.MatchingLabels{v1.LabelRevision: revision}, client.Limit(mostPods))
+	err := r.Pods.List(ctx, &pods, client.InNamespace(r.Namespace), client.MatchingLabels{
+		v1.LabelRevision: revision,
+	}, client.Limit(mostPods))
 	if err != nil {
 		return nil, apply.ErrServer.New(err, "list the pods of %s", revision)
 	}
@@ -117,13 +122,16 @@ func trouble(p *corev1.Pod, now time.Time) (reason, message string) {
 func isReady(p corev1.Pod) bool { return p.DeletionTimestamp == nil && isTrue(&p, corev1.PodReady) }
 
 func isTrue(p *corev1.Pod, t corev1.PodConditionType) bool {
-	return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == t && c.Status == corev1.ConditionTrue })
+	return slices.ContainsFunc(
+		p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == t && c.Status == corev1.ConditionTrue },
+	)
 }
 
 func containerTrouble(c corev1.ContainerStatus, now time.Time) (reason, message string) {
 	if w := c.State.Waiting; w != nil {
 		switch w.Reason {
-		case "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError", "RegistryUnavailable", "SignatureValidationFailed":
+		case "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError",
+			"RegistryUnavailable", "SignatureValidationFailed":
 			return ReasonImage, cmp.Or(w.Message, w.Reason)
 		case "CrashLoopBackOff":
 			return crash(c.RestartCount, c.LastTerminationState.Terminated)
@@ -134,7 +142,8 @@ func containerTrouble(c corev1.ContainerStatus, now time.Time) (reason, message 
 	if t := c.State.Terminated; t != nil && t.ExitCode != 0 {
 		return crash(c.RestartCount, t)
 	}
-	if run, t := c.State.Running, c.LastTerminationState.Terminated; run != nil && t != nil && now.Sub(run.StartedAt.Time) < restartMemory {
+	if run, t := c.State.Running, c.LastTerminationState.Terminated; run != nil && t != nil &&
+		now.Sub(run.StartedAt.Time) < restartMemory {
 		return crash(c.RestartCount, t)
 	}
 	return "", ""

@@ -36,12 +36,15 @@ func TestPrivilegesAreRefusedBeforeTheFirstWrite(t *testing.T) {
 		t.Fatal(err)
 	}
 	program := func(who plan.Requester, config *v1beta1.DeploymentRuntimeConfig) runtime.Workload {
-		return runtime.Workload{Owner: who, Namespace: s.name, Origin: fetch.Origin{Ref: ref}, Digest: ref.Digest, OfPackage: true, Config: config}
+		return runtime.Workload{
+			Owner: who, Namespace: s.name, Origin: fetch.Origin{Ref: ref}, Digest: ref.Digest, OfPackage: true, Config: config,
+		}
 	}
 	pod := func(spec corev1.PodSpec) *v1beta1.DeploymentRuntimeConfig {
-		return &v1beta1.DeploymentRuntimeConfig{Spec: v1beta1.DeploymentRuntimeConfigSpec{DeploymentTemplate: &v1beta1.DeploymentTemplate{
-			Spec: &appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{Spec: spec}},
-		}}}
+		return &v1beta1.DeploymentRuntimeConfig{
+			Spec: v1beta1.DeploymentRuntimeConfigSpec{DeploymentTemplate: &v1beta1.DeploymentTemplate{
+				Spec: &appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{Spec: spec}},
+			}}}
 	}
 	programs := deployment.PackageRuntime{Runtime: s.runtime, Images: anyImage{}}
 	for name, config := range map[string]*v1beta1.DeploymentRuntimeConfig{

@@ -18,9 +18,13 @@ import (
 // until its new Deployment is available; see [Runtime.Ensure].)
 //
 // If the API server rejects the new Deployment, the running one stays.
-func (r *Runtime) deleteRenamed(ctx context.Context, o manifests.Objects, live *appsv1.Deployment, former []appsv1.Deployment) (runtime.State, error) {
+func (r *Runtime) deleteRenamed(
+	ctx context.Context, o manifests.Objects, live *appsv1.Deployment, former []appsv1.Deployment,
+) (runtime.State, error) {
 	if live.UID == "" {
-		if err := r.Client.Create(ctx, o.Deployment.DeepCopy(), client.DryRunAll, client.FieldOwner(plan.FieldManager)); err != nil {
+		if err := r.Client.Create(
+			ctx, o.Deployment.DeepCopy(), client.DryRunAll, client.FieldOwner(plan.FieldManager),
+		); err != nil {
 			return runtime.State{}, classify(err, "write", o.Deployment)
 		}
 	}
@@ -49,5 +53,8 @@ func (r *Runtime) end(ctx context.Context, deployments []appsv1.Deployment) erro
 }
 
 func renamed(from, to *appsv1.Deployment) runtime.State {
-	return runtime.State{Reason: ReasonReplacing, Message: fmt.Sprintf("Deployment %s ends first: the configuration renames it to %s", from.Name, to.Name)}
+	return runtime.State{
+		Reason:  ReasonReplacing,
+		Message: fmt.Sprintf("Deployment %s ends first: the configuration renames it to %s", from.Name, to.Name),
+	}
 }

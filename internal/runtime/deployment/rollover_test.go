@@ -58,7 +58,9 @@ func TestProviderServiceMovesWhenOldVersionIsDown(t *testing.T) {
 	live := &corev1.Service{}
 	s.get(live, who[0].Package.Name)
 	want := []metav1.OwnerReference{
-		{APIVersion: "pkg.crossplane.io/v1", Kind: "ProviderRevision", Name: who[1].Revision.Name, UID: who[1].Revision.UID, Controller: new(true), BlockOwnerDeletion: new(true)},
+		{APIVersion: "pkg.crossplane.io/v1", Kind: "ProviderRevision", Name: who[1].Revision.Name, UID: who[1].Revision.UID, Controller: new(
+			true,
+		), BlockOwnerDeletion: new(true)},
 		{APIVersion: "pkg.crossplane.io/v1", Kind: "Provider", Name: who[1].Package.Name, UID: who[1].Package.UID},
 	}
 	if diff := cmp.Diff(want, live.OwnerReferences); diff != "" {

@@ -124,7 +124,9 @@ func readService(ctx context.Context, reader client.Reader, o manifests.Objects)
 
 // prepareDeployment is like readDeployment, and deletes a Deployment with another selector than the
 // desired one.
-func (r *Runtime) prepareDeployment(ctx context.Context, o manifests.Objects) (*appsv1.Deployment, runtime.State, error) {
+func (r *Runtime) prepareDeployment(
+	ctx context.Context, o manifests.Objects,
+) (*appsv1.Deployment, runtime.State, error) {
 	live, state, err := r.readDeployment(ctx, o)
 	if err == nil && state.Reason == ReasonReplacing {
 		err = classify(r.delete(ctx, live), "delete", live)
@@ -159,20 +161,25 @@ func (r *Runtime) readDeployment(ctx context.Context, o manifests.Objects) (*app
 	return live, runtime.State{}, nil
 }
 
-// belongs returns the error for an object of a runtime whose name another object has. Holder is the owner of that object, or nil for one
-// that xpkg did not create.
+// belongs returns the error for an object of a runtime whose name another object has. Holder is the owner of that
+// object, or nil for one that xpkg did not create.
 func belongs(o client.Object, holder *metav1.OwnerReference, who plan.Requester) error {
 	err := ErrNameConflict.New(nil, "%s exists and was not made by xpkg", nameOf(o))
 	if holder != nil {
 		err = ErrNameConflict.New(nil, "%s belongs to %s/%s", nameOf(o), holder.Kind, holder.Name)
 	}
 	if who.Package.Namespace != "" {
-		return err.WithDo("Run `kubectl delete --namespace %s %s %s`, or give the Package another name.", o.GetNamespace(), strings.ToLower(kindOf(o)), o.GetName())
+		return err.WithDo(
+			"Run `kubectl delete --namespace %s %s %s`, or give the Package another name.", o.GetNamespace(),
+			strings.ToLower(kindOf(o)), o.GetName(),
+		)
 	}
 	return err
 }
 
-func (r *Runtime) ensureDeployment(ctx context.Context, o manifests.Objects, live *appsv1.Deployment, a account) (*appsv1.Deployment, error) {
+func (r *Runtime) ensureDeployment(
+	ctx context.Context, o manifests.Objects, live *appsv1.Deployment, a account,
+) (*appsv1.Deployment, error) {
 	next, err := nextDeployment(live, o.Deployment, a, r.generation(live))
 	if err != nil || next == nil {
 		r.remember(live)

@@ -34,7 +34,9 @@ func stateOf(d *appsv1.Deployment) runtime.State {
 		return runtime.State{Available: true}
 	}
 	if d.Status.ObservedGeneration < d.Generation {
-		return runtime.State{Reason: runtime.ReasonNotReported, Message: fmt.Sprintf("Deployment %s has no status yet", d.Name)}
+		return runtime.State{
+			Reason: runtime.ReasonNotReported, Message: fmt.Sprintf("Deployment %s has no status yet", d.Name),
+		}
 	}
 	if c := conditionOf(d, appsv1.DeploymentProgressing); c != nil && c.Status == corev1.ConditionFalse {
 		return runtime.State{Reason: reasonStuck, Message: fmt.Sprintf("Deployment %s: %s", d.Name, c.Message)}
@@ -42,7 +44,9 @@ func stateOf(d *appsv1.Deployment) runtime.State {
 	c := conditionOf(d, appsv1.DeploymentAvailable)
 	switch {
 	case c == nil:
-		return runtime.State{Reason: runtime.ReasonNotReported, Message: fmt.Sprintf("Deployment %s has no condition Available yet", d.Name)}
+		return runtime.State{
+			Reason: runtime.ReasonNotReported, Message: fmt.Sprintf("Deployment %s has no condition Available yet", d.Name),
+		}
 	case c.Status == corev1.ConditionTrue:
 		return runtime.State{Available: true, RollingOut: rollingOut(d)}
 	}
@@ -72,7 +76,9 @@ func conditionOf(d *appsv1.Deployment, t appsv1.DeploymentConditionType) *appsv1
 func heldBy(d *appsv1.Deployment, revision string) runtime.State {
 	return runtime.State{
 		HeldBy: revision, Reason: ReasonNameInUse,
-		Message: fmt.Sprintf("Deployment %s still belongs to %s, and the configuration sets the same name for both", d.Name, revision),
+		Message: fmt.Sprintf(
+			"Deployment %s still belongs to %s, and the configuration sets the same name for both", d.Name, revision,
+		),
 	}
 }
 
@@ -81,5 +87,7 @@ func terminating(d *appsv1.Deployment) runtime.State {
 }
 
 func replacing(d *appsv1.Deployment) runtime.State {
-	return runtime.State{Reason: ReasonReplacing, Message: fmt.Sprintf("Deployment %s has another selector and is being recreated", d.Name)}
+	return runtime.State{
+		Reason: ReasonReplacing, Message: fmt.Sprintf("Deployment %s has another selector and is being recreated", d.Name),
+	}
 }

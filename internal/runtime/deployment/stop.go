@@ -84,7 +84,9 @@ func (r *Runtime) servesOther(ctx context.Context, s *corev1.Service, who plan.R
 	if s.UID == "" || other == "" || other == who.Revision.Name {
 		return false, nil
 	}
-	deployments, err := r.deploymentsOf(ctx, plan.Owner{APIVersion: who.Revision.APIVersion, Kind: who.Revision.Kind, Name: other})
+	deployments, err := r.deploymentsOf(ctx, plan.Owner{
+		APIVersion: who.Revision.APIVersion, Kind: who.Revision.Kind, Name: other,
+	})
 	if err != nil {
 		return false, err
 	}

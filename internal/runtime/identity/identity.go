@@ -54,7 +54,9 @@ type token struct {
 
 // Files returns the files of the identity of a process by their paths, and the time at which they must be renewed. The
 // error is a NotFound error of the API server if the ServiceAccount does not exist.
-func (i *Issuer) Files(ctx context.Context, process, account string) (files map[string][]byte, renew time.Time, err error) {
+func (i *Issuer) Files(
+	ctx context.Context, process, account string,
+) (files map[string][]byte, renew time.Time, err error) {
 	t, err := i.token(ctx, process, account)
 	if err != nil {
 		return nil, time.Time{}, err
@@ -81,7 +83,8 @@ func (i *Issuer) Files(ctx context.Context, process, account string) (files map[
 func (i *Issuer) Variables() (map[string]string, error) {
 	host, port, err := split(i.config.Host)
 	return map[string]string{
-		"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": port, clientcmd.RecommendedConfigPathEnvVar: inFolder("kubeconfig"),
+		"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": port,
+		clientcmd.RecommendedConfigPathEnvVar: inFolder("kubeconfig"),
 	}, err
 }
 

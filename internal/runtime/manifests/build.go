@@ -74,7 +74,8 @@ func Build(in Input) (Objects, error) {
 		return Objects{}, ErrNoProgramKind.New(nil, "the %s %s has no runtime", in.Owner.Package.Kind, in.Owner.Package.Name)
 	}
 	if !in.External && !strings.Contains(in.Image, "@sha256:") {
-		return Objects{}, ErrUnpinnedImage.New(nil, "image %q of %s %s has no digest", in.Image, in.Owner.Package.Kind, in.Owner.Package.Name)
+		return Objects{},
+			ErrUnpinnedImage.New(nil, "image %q of %s %s has no digest", in.Image, in.Owner.Package.Kind, in.Owner.Package.Name)
 	}
 	account := in.serviceAccount()
 	deployment := in.deployment(account.Name)
@@ -93,7 +94,8 @@ func Build(in Input) (Objects, error) {
 	return out, nil
 }
 
-// kind returns Provider or Function, and "" for packages of other kinds. An owner with a namespace has the runtime of a Provider.
+// kind returns Provider or Function, and "" for packages of other kinds. An owner with a namespace has the runtime of a
+// Provider.
 func (in Input) kind() string {
 	switch owner := in.Owner.Package; {
 	case owner.Namespace != "":
@@ -120,7 +122,9 @@ func (in Input) selector() map[string]string {
 // shared object is owned by the package in addition to the revision, so that it lives as
 // long as the package.
 func (in Input) metadata(template *v1beta1.ObjectMeta, name string, shared bool) metav1.ObjectMeta {
-	out := metav1.ObjectMeta{Namespace: in.Namespace, Name: name, OwnerReferences: []metav1.OwnerReference{in.Owner.Revision.Reference(true)}}
+	out := metav1.ObjectMeta{Namespace: in.Namespace, Name: name, OwnerReferences: []metav1.OwnerReference{
+		in.Owner.Revision.Reference(true),
+	}}
 	if template != nil {
 		out.Labels, out.Annotations = clone(template.Labels), clone(template.Annotations)
 		if template.Name != nil && *template.Name != "" {

@@ -39,7 +39,9 @@ func TestConfigurationsHaveNoRuntime(t *testing.T) {
 // Edge case 94.
 func TestRuntimeContainerIsFirst(t *testing.T) {
 	in := provider()
-	in.Config = containers(corev1.Container{Name: "a"}, corev1.Container{Name: Container, Args: []string{"--x"}}, corev1.Container{Name: "b"})
+	in.Config = containers(
+		corev1.Container{Name: "a"}, corev1.Container{Name: Container, Args: []string{"--x"}}, corev1.Container{Name: "b"},
+	)
 	got := build(t, in).Deployment.Spec.Template.Spec.Containers
 	var names []string
 	for _, c := range got {
@@ -53,7 +55,9 @@ func TestRuntimeContainerIsFirst(t *testing.T) {
 // The number of replicas, and the defaults that depend on it.
 func TestConfiguredPortsAreKept(t *testing.T) {
 	in := function()
-	in.Config = containers(corev1.Container{Name: Container, Ports: []corev1.ContainerPort{{Name: GRPCPort, ContainerPort: 7443}}})
+	in.Config = containers(corev1.Container{Name: Container, Ports: []corev1.ContainerPort{{
+		Name: GRPCPort, ContainerPort: 7443,
+	}}})
 	out := build(t, in)
 	want := []corev1.ContainerPort{{Name: GRPCPort, ContainerPort: 7443}, {Name: metricsPort, ContainerPort: 8080}}
 	if diff := cmp.Diff(want, out.Deployment.Spec.Template.Spec.Containers[0].Ports); diff != "" {
@@ -70,12 +74,16 @@ func TestScraping(t *testing.T) {
 		"Default":  {nil, map[string]string{scrape: "true", scrapePort: "8080", scrapePath: "/metrics"}},
 		"Refused":  {map[string]string{scrape: "false"}, map[string]string{scrape: "false"}},
 		"OwnIsOwn": {map[string]string{scrape: "true", scrapePort: "1"}, map[string]string{scrape: "true", scrapePort: "1"}},
-		"Others":   {map[string]string{"a": "b"}, map[string]string{"a": "b", scrape: "true", scrapePort: "8080", scrapePath: "/metrics"}},
+		"Others": {map[string]string{"a": "b"}, map[string]string{
+			"a": "b", scrape: "true", scrapePort: "8080", scrapePath: "/metrics",
+		}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			in := provider()
-			in.Config = templated(appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Annotations: tc.given}}})
+			in.Config = templated(appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{
+				Annotations: tc.given,
+			}}})
 			if diff := cmp.Diff(tc.want, build(t, in).Deployment.Spec.Template.Annotations); diff != "" {
 				t.Errorf("annotations (-want +got):\n%s", diff)
 			}
@@ -114,7 +122,9 @@ func TestReplicas(t *testing.T) {
 // Edge case 101.
 func TestServiceAccountWithAnotherOwner(t *testing.T) {
 	in := provider()
-	in.Config = templated(appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{ServiceAccountName: "theirs"}}})
+	in.Config = templated(appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+		ServiceAccountName: "theirs",
+	}}})
 	out := build(t, in)
 	if out.ServiceAccount != nil || out.ServiceAccountName != "theirs" {
 		t.Errorf("ServiceAccount %v, name %s; want none of ours, and theirs", out.ServiceAccount, out.ServiceAccountName)
@@ -159,7 +169,9 @@ func TestWithoutCertificates(t *testing.T) {
 // The configuration is used by many packages at once.
 func TestBuildDoesNotChangeTheConfiguration(t *testing.T) {
 	in := provider()
-	in.Config = containers(corev1.Container{Name: "a"}, corev1.Container{Name: Container, Env: []corev1.EnvVar{{Name: "REVISION_UID"}, {Name: "X"}}})
+	in.Config = containers(corev1.Container{Name: "a"}, corev1.Container{Name: Container, Env: []corev1.EnvVar{
+		{Name: "REVISION_UID"}, {Name: "X"},
+	}})
 	before := in.Config.DeepCopy()
 	first := build(t, in)
 	if diff := cmp.Diff(before, in.Config); diff != "" {

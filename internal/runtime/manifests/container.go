@@ -19,7 +19,8 @@ func (in Input) container(c *corev1.Container) {
 	if c.SecurityContext == nil {
 		c.SecurityContext = &corev1.SecurityContext{
 			RunAsUser: new(int64(user)), RunAsGroup: new(int64(user)), RunAsNonRoot: new(true),
-			AllowPrivilegeEscalation: new(false), Privileged: new(false), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+			AllowPrivilegeEscalation: new(false), Privileged: new(false),
+			Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 		}
 	}
 	addPort(c, metricsPort, MetricsNumber)
@@ -67,7 +68,9 @@ func (in Input) environment() []corev1.EnvVar {
 		{Name: "REVISION_UID", Value: string(in.Owner.Revision.UID)},
 	}
 	if in.kind() == v1.FunctionKind {
-		return slices.Concat([]corev1.EnvVar{fromField("FUNCTION_NAME", label(v1.LabelFunction))}, revision, in.certificateEnvironment())
+		return slices.Concat(
+			[]corev1.EnvVar{fromField("FUNCTION_NAME", label(v1.LabelFunction))}, revision, in.certificateEnvironment(),
+		)
 	}
 	return slices.Concat([]corev1.EnvVar{
 		fromField("POD_NAMESPACE", "metadata.namespace"),
@@ -78,7 +81,9 @@ func (in Input) environment() []corev1.EnvVar {
 func label(key string) string { return "metadata.labels['" + key + "']" }
 
 func fromField(name, path string) corev1.EnvVar {
-	return corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: path}}}
+	return corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{
+		FieldPath: path,
+	}}}
 }
 
 // setEnv appends variables to the ones of the configuration. It removes earlier variables

@@ -22,9 +22,11 @@ func TestControllerConfigOfTheGuide(t *testing.T) {
 		Spec:       v1alpha1.ControllerConfigSpec{PodSecurityContext: &corev1.PodSecurityContext{FSGroup: new(int64(2000))}},
 	})
 	want := v1beta1.DeploymentRuntimeConfigSpec{
-		DeploymentTemplate: &v1beta1.DeploymentTemplate{Spec: &appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
-			SecurityContext: &corev1.PodSecurityContext{FSGroup: new(int64(2000))}, Containers: []corev1.Container{{Name: Container}},
-		}}}},
+		DeploymentTemplate: &v1beta1.DeploymentTemplate{
+			Spec: &appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+				SecurityContext: &corev1.PodSecurityContext{FSGroup: new(int64(2000))},
+				Containers:      []corev1.Container{{Name: Container}},
+			}}}},
 		ServiceAccountTemplate: &v1beta1.ServiceAccountTemplate{Metadata: &v1beta1.ObjectMeta{Annotations: role}},
 	}
 	if diff := cmp.Diff(want, got.Spec, cmpopts.EquateEmpty()); diff != "" {

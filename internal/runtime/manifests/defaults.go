@@ -14,7 +14,9 @@ import (
 
 // WithDefaults returns a configuration with the defaults of a package for the fields that it does not set. Both can be
 // nil. A list of the configuration replaces the default, except that variables and ports are merged by name.
-func WithDefaults(config *v1beta1.DeploymentRuntimeConfig, d *runtimedefaults.Defaults) *v1beta1.DeploymentRuntimeConfig {
+func WithDefaults(
+	config *v1beta1.DeploymentRuntimeConfig, d *runtimedefaults.Defaults,
+) *v1beta1.DeploymentRuntimeConfig {
 	if d == nil {
 		return config
 	}
@@ -63,7 +65,9 @@ func defaultContainer(c *corev1.Container, d corev1.Container) {
 		return slices.ContainsFunc(c.Env, func(set corev1.EnvVar) bool { return set.Name == e.Name })
 	}), c.Env...)
 	for _, p := range d.Ports {
-		if !slices.ContainsFunc(c.Ports, func(set corev1.ContainerPort) bool { return set.Name == p.Name || set.ContainerPort == p.ContainerPort }) {
+		if !slices.ContainsFunc(
+			c.Ports, func(set corev1.ContainerPort) bool { return set.Name == p.Name || set.ContainerPort == p.ContainerPort },
+		) {
 			c.Ports = append(c.Ports, p)
 		}
 	}

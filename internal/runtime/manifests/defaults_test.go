@@ -24,10 +24,12 @@ func TestDefaultsOfAPackageConfigureItsRuntime(t *testing.T) {
 	in.Config = WithDefaults(nil, packageDefaults())
 	d := build(t, in).Deployment
 	c := d.Spec.Template.Spec.Containers[0]
-	if *d.Spec.Replicas != 2 || d.Labels["core.crossplane.io/name"] != "sample" || d.Spec.Template.Labels["core.crossplane.io/name"] != "sample" {
+	if *d.Spec.Replicas != 2 || d.Labels["core.crossplane.io/name"] != "sample" ||
+		d.Spec.Template.Labels["core.crossplane.io/name"] != "sample" {
 		t.Errorf("replicas %d, labels %v and %v", *d.Spec.Replicas, d.Labels, d.Spec.Template.Labels)
 	}
-	if c.Image != in.Image || c.Command[0] != "/manager" || c.Args[0] != "--default" || c.Env[0].Value != "default" || portOf(&c, "http") != 8081 || c.ImagePullPolicy != corev1.PullAlways {
+	if c.Image != in.Image || c.Command[0] != "/manager" || c.Args[0] != "--default" || c.Env[0].Value != "default" ||
+		portOf(&c, "http") != 8081 || c.ImagePullPolicy != corev1.PullAlways {
 		t.Errorf("container %+v", c)
 	}
 	if err := build(t, in).CheckPrivileges(nil); err != nil {
@@ -36,10 +38,13 @@ func TestDefaultsOfAPackageConfigureItsRuntime(t *testing.T) {
 }
 
 func TestConfigurationTakesPrecedenceOverTheDefaultsOfThePackage(t *testing.T) {
-	config := templated(appsv1.DeploymentSpec{Replicas: new(int32(1)), Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{
-		{Name: Container, Args: []string{"--admin"}, Env: []corev1.EnvVar{{Name: "B", Value: "admin"}}, Ports: []corev1.ContainerPort{{Name: "http", ContainerPort: 9000}}},
-		{Name: "sidecar", Image: "acme/sidecar"},
-	}}}})
+	config := templated(appsv1.DeploymentSpec{
+		Replicas: new(int32(1)), Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{
+			{Name: Container, Args: []string{"--admin"}, Env: []corev1.EnvVar{{
+				Name: "B", Value: "admin",
+			}}, Ports: []corev1.ContainerPort{{Name: "http", ContainerPort: 9000}}},
+			{Name: "sidecar", Image: "acme/sidecar"},
+		}}}})
 	before := config.DeepCopy()
 	in := provider()
 	in.Config = WithDefaults(config, packageDefaults())
@@ -48,7 +53,8 @@ func TestConfigurationTakesPrecedenceOverTheDefaultsOfThePackage(t *testing.T) {
 	}
 	d := build(t, in).Deployment
 	c := d.Spec.Template.Spec.Containers[0]
-	if *d.Spec.Replicas != 1 || len(c.Command) != 0 || c.Args[0] != "--admin" || portOf(&c, "http") != 9000 || len(d.Spec.Template.Spec.Containers) != 2 {
+	if *d.Spec.Replicas != 1 || len(c.Command) != 0 || c.Args[0] != "--admin" || portOf(&c, "http") != 9000 ||
+		len(d.Spec.Template.Spec.Containers) != 2 {
 		t.Errorf("%d replicas, container %+v", *d.Spec.Replicas, c)
 	}
 	values := map[string]string{}

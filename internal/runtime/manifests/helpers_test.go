@@ -16,7 +16,8 @@ const digest = "@sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b
 func owner(kind, name string) plan.Requester {
 	api := v1.GroupVersion.String()
 	return plan.Requester{
-		Revision: plan.Owner{APIVersion: api, Kind: kind + "Revision", Name: name + "-0123456789ab", UID: "uid-of-the-revision"},
+		Revision: plan.Owner{APIVersion: api, Kind: kind + "Revision", Name: name +
+			"-0123456789ab", UID: "uid-of-the-revision"},
 		Package:  plan.Owner{APIVersion: api, Kind: kind, Name: name, UID: "uid-of-the-package"},
 		Siblings: []string{name + "-0123456789ab", name + "-ba9876543210"},
 	}

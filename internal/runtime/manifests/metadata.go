@@ -8,8 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// CheckMetadata fails with RuntimeRejected for names, labels and annotations of the ServiceAccount and the Service that the API server
-// refuses. Of the names of Services, it accepts those that start with a digit: API servers since Kubernetes 1.36 do, too.
+// CheckMetadata fails with RuntimeRejected for names, labels and annotations of the ServiceAccount and the Service that
+// the API server refuses. Of the names of Services, it accepts those that start with a digit: API servers since
+// Kubernetes 1.36 do, too.
 func (o Objects) CheckMetadata() error {
 	if a := o.ServiceAccount; a != nil {
 		if err := refusedMetadata("ServiceAccount", a.ObjectMeta, validation.IsDNS1123Subdomain); err != nil {
@@ -21,8 +22,13 @@ func (o Objects) CheckMetadata() error {
 		return nil
 	}
 	if s.Name == o.Owner.Package.Name && len(validation.IsDNS1123Label(s.Name)) > 0 {
-		return ErrRejected.New(nil, "the runtime of %s %s has a Service with its name, and the API server refuses the name", o.Owner.Package.Kind, s.Name).
-			WithDo("Install the package under a name that has only lowercase letters, digits and hyphens, or set spec.serviceTemplate.metadata.name of its DeploymentRuntimeConfig.")
+		return ErrRejected.New(
+			nil, "the runtime of %s %s has a Service with its name, and the API server refuses the name", o.Owner.Package.Kind,
+			s.Name,
+		).
+			WithDo(
+				"Install the package under a name that has only lowercase letters, digits and hyphens, or set spec.serviceTemplate.metadata.name of its DeploymentRuntimeConfig.",
+			)
 	}
 	return refusedMetadata("Service", s.ObjectMeta, validation.IsDNS1123Label)
 }

@@ -96,7 +96,8 @@ func EqualOwners(a, b []metav1.OwnerReference) bool {
 	}
 	for _, x := range a {
 		if !slices.ContainsFunc(b, func(y metav1.OwnerReference) bool {
-			return x.APIVersion == y.APIVersion && x.Kind == y.Kind && x.Name == y.Name && x.UID == y.UID && isController(x) == isController(y)
+			return x.APIVersion == y.APIVersion && x.Kind == y.Kind && x.Name == y.Name && x.UID == y.UID &&
+				isController(x) == isController(y)
 		}) {
 			return false
 		}

@@ -19,7 +19,9 @@ func TestClaim(t *testing.T) {
 	who, other := owner("Provider", "aws"), owner("Provider", "gcp")
 	function := owner("Function", "aws")
 	want := []metav1.OwnerReference{who.Revision.Reference(true), who.Package.Reference(false)}
-	sibling := plan.Owner{APIVersion: "pkg.crossplane.io/v1", Kind: "ProviderRevision", Name: "aws-ba9876543210", UID: "sibling"}
+	sibling := plan.Owner{
+		APIVersion: "pkg.crossplane.io/v1", Kind: "ProviderRevision", Name: "aws-ba9876543210", UID: "sibling",
+	}
 	collected := sibling
 	collected.Name = "aws-cccccccccccc"
 	release := metav1.OwnerReference{APIVersion: "example.org/v1", Kind: "Release", Name: "tools", UID: "helm"}
@@ -38,31 +40,48 @@ func TestClaim(t *testing.T) {
 		owners []metav1.OwnerReference
 		holder string
 	}{
-		"OfAUser":                  {nil, false, nil, ""},
-		"OfAUserWithAnOwner":       {refs(release), false, nil, ""},
-		"WithoutOwners":            {nil, true, want, ""},
-		"Ours":                     {want, true, want, ""},
-		"OfOurPackage":             {want[1:], false, want, ""},
-		"OfASibling":               {refs(sibling.Reference(true)), false, want, ""},
-		"OfASiblingAndThePackage":  {refs(sibling.Reference(true), who.Package.Reference(false)), true, want, ""},
-		"OfARevisionThatIsGone":    {refs(collected.Reference(true), who.Package.Reference(false)), true, want, ""},
-		"Restored":                 {refs(stale(want[0], "before"), stale(want[1], "before")), true, want, ""},
-		"OfAnOlderVersion":         {refs(beta(want[0])), true, want, ""},
-		"TwoControllers":           {refs(sibling.Reference(true), want[0]), true, want, ""},
-		"OwnersOfOthersStay":       {refs(release, want[0]), true, refs(release, want[0], want[1]), ""},
-		"OfAnotherRevision":        {refs(other.Revision.Reference(true)), true, nil, "ProviderRevision/gcp-0123456789ab"},
-		"OfAnotherPackage":         {refs(other.Revision.Reference(true), other.Package.Reference(false)), true, nil, "ProviderRevision/gcp-0123456789ab"},
-		"OfAFunctionWithOurName":   {refs(function.Revision.Reference(true), function.Package.Reference(false)), true, nil, "FunctionRevision/aws-0123456789ab"},
-		"SharedWithAnotherPackage": {refs(other.Revision.Reference(true), other.Package.Reference(false), who.Package.Reference(false)), true, nil, "ProviderRevision/gcp-0123456789ab"},
-		"BetweenOtherRevisions":    {refs(other.Package.Reference(false)), true, nil, "Provider/gcp"},
-		"BetweenRevisionsOfBoth":   {refs(who.Package.Reference(false), other.Package.Reference(false)), true, nil, "Provider/gcp"},
-		"TheOtherPackageIsGone":    {refs(who.Package.Reference(false)), true, want, ""},
-		"TwoDifferentControllers":  {refs(want[0], other.Revision.Reference(true)), true, nil, "ProviderRevision/gcp-0123456789ab"},
-		"OfARelease":               {refs(controls(release)), false, nil, "Release/tools"},
-		"TakenByARelease":          {refs(controls(release), want[1]), true, nil, "Release/tools"},
-		"OfAReplicaSet":            {refs(metav1.OwnerReference{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "x", Controller: new(true)}), false, nil, "ReplicaSet/x"},
+		"OfAUser":                 {nil, false, nil, ""},
+		"OfAUserWithAnOwner":      {refs(release), false, nil, ""},
+		"WithoutOwners":           {nil, true, want, ""},
+		"Ours":                    {want, true, want, ""},
+		"OfOurPackage":            {want[1:], false, want, ""},
+		"OfASibling":              {refs(sibling.Reference(true)), false, want, ""},
+		"OfASiblingAndThePackage": {refs(sibling.Reference(true), who.Package.Reference(false)), true, want, ""},
+		"OfARevisionThatIsGone":   {refs(collected.Reference(true), who.Package.Reference(false)), true, want, ""},
+		"Restored":                {refs(stale(want[0], "before"), stale(want[1], "before")), true, want, ""},
+		"OfAnOlderVersion":        {refs(beta(want[0])), true, want, ""},
+		"TwoControllers":          {refs(sibling.Reference(true), want[0]), true, want, ""},
+		"OwnersOfOthersStay":      {refs(release, want[0]), true, refs(release, want[0], want[1]), ""},
+		"OfAnotherRevision":       {refs(other.Revision.Reference(true)), true, nil, "ProviderRevision/gcp-0123456789ab"},
+		"OfAnotherPackage": {
+			refs(other.Revision.Reference(true), other.Package.Reference(false)), true, nil, "ProviderRevision/gcp-0123456789ab",
+		},
+		"OfAFunctionWithOurName": {
+			refs(function.Revision.Reference(true), function.Package.Reference(false)), true, nil,
+			"FunctionRevision/aws-0123456789ab",
+		},
+		"SharedWithAnotherPackage": {
+			refs(other.Revision.Reference(true), other.Package.Reference(false), who.Package.Reference(false)), true, nil,
+			"ProviderRevision/gcp-0123456789ab",
+		},
+		"BetweenOtherRevisions": {refs(other.Package.Reference(false)), true, nil, "Provider/gcp"},
+		"BetweenRevisionsOfBoth": {
+			refs(who.Package.Reference(false), other.Package.Reference(false)), true, nil, "Provider/gcp",
+		},
+		"TheOtherPackageIsGone": {refs(who.Package.Reference(false)), true, want, ""},
+		"TwoDifferentControllers": {
+			refs(want[0], other.Revision.Reference(true)), true, nil, "ProviderRevision/gcp-0123456789ab",
+		},
+		"OfARelease":      {refs(controls(release)), false, nil, "Release/tools"},
+		"TakenByARelease": {refs(controls(release), want[1]), true, nil, "Release/tools"},
+		"OfAReplicaSet": {
+			refs(metav1.OwnerReference{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "x", Controller: new(true)}), false, nil,
+			"ReplicaSet/x",
+		},
 	}
-	for _, kind := range []metav1.Object{&appsv1.Deployment{}, &corev1.Service{}, &corev1.ServiceAccount{}, &corev1.Secret{}, &discoveryv1.EndpointSlice{}} {
+	for _, kind := range []metav1.Object{
+		&appsv1.Deployment{}, &corev1.Service{}, &corev1.ServiceAccount{}, &corev1.Secret{}, &discoveryv1.EndpointSlice{},
+	} {
 		for name, tc := range cases {
 			t.Run(fmt.Sprintf("%T/%s", kind, name), func(t *testing.T) {
 				kind.SetOwnerReferences(tc.live)

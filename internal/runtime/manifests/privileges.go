@@ -90,8 +90,8 @@ func (o Objects) CheckCertificates(allowed []Privilege) error {
 // CheckPod fails as [Objects.CheckPrivileges] does for the Pod of a package to which no privileges are allowed.
 func CheckPod(pkg plan.Owner, pod corev1.PodSpec) error { return refuse(pkg, podPrivileges(pod), nil) }
 
-// CheckForeignAccount fails with RuntimePrivileges unless the privilege ServiceAccount is allowed. Holder is the owner of the
-// ServiceAccount of the runtime, or nil.
+// CheckForeignAccount fails with RuntimePrivileges unless the privilege ServiceAccount is allowed. Holder is the owner
+// of the ServiceAccount of the runtime, or nil.
 func (o Objects) CheckForeignAccount(holder *metav1.OwnerReference, allowed []Privilege) error {
 	field := "the ServiceAccount " + o.ServiceAccountName + ", which xpkg did not create for it"
 	if holder != nil {
@@ -117,7 +117,9 @@ func refuse(pkg plan.Owner, uses []privilegeUse, allowed []Privilege) error {
 	name := v1.ObjectName(pkg.Kind, pkg.Name)
 	if pkg.Namespace != "" {
 		return ErrPrivileges.New(nil, "the controller of %s requests %s", name, strings.Join(fields, ", ")).
-			WithDo("Remove this from spec.controller.deployment.spec: the controller of a Package has no privileges beyond its namespace.")
+			WithDo(
+				"Remove this from spec.controller.deployment.spec: the controller of a Package has no privileges beyond its namespace.",
+			)
 	}
 	return ErrPrivileges.New(nil, "the runtime configuration of %s requests %s", name, strings.Join(fields, ", ")).
 		WithDo("Remove this from the DeploymentRuntimeConfig or ControllerConfig of the package, or restart the manager with %s.",
@@ -156,10 +158,12 @@ func podPrivileges(pod corev1.PodSpec) []privilegeUse {
 			continue
 		}
 		add(value(s.Privileged), Privileged, "the privileged container %s", c.Name)
-		add(s.ProcMount != nil && *s.ProcMount != corev1.DefaultProcMount, Privileged, "an unmasked /proc in the container %s", c.Name)
+		add(s.ProcMount != nil &&
+			*s.ProcMount != corev1.DefaultProcMount, Privileged, "an unmasked /proc in the container %s", c.Name)
 		add(unconfined(s.SeccompProfile, s.AppArmorProfile), Privileged, "the unconfined container %s", c.Name)
 		add(changesSELinux(s.SELinuxOptions), Privileged, "seLinuxOptions of the container %s", c.Name)
-		add(s.WindowsOptions != nil && value(s.WindowsOptions.HostProcess), Privileged, "hostProcess in the container %s", c.Name)
+		add(s.WindowsOptions != nil &&
+			value(s.WindowsOptions.HostProcess), Privileged, "hostProcess in the container %s", c.Name)
 		if s.Capabilities != nil {
 			for _, capability := range s.Capabilities.Add {
 				add(!slices.Contains(defaultCapabilities, capability), Capabilities, "the capability %s", capability)
@@ -225,8 +229,8 @@ func changesSELinux(o *corev1.SELinuxOptions) bool {
 	return o != nil && (o.User != "" || o.Role != "" || !slices.Contains(containerTypes, o.Type))
 }
 
-// requestedHosts returns the hosts other than the pod to which a node sends requests for the probes and the lifecycle of a
-// container.
+// requestedHosts returns the hosts other than the pod to which a node sends requests for the probes and the lifecycle
+// of a container.
 func requestedHosts(c corev1.Container) []string {
 	var out []string
 	add := func(get *corev1.HTTPGetAction, open *corev1.TCPSocketAction) {

@@ -52,7 +52,8 @@ func clusterFeature(pod corev1.PodSpec) string {
 		}
 	}
 	for _, e := range c.Env {
-		if from := e.ValueFrom; from != nil && from.FieldRef == nil && from.SecretKeyRef == nil && from.ConfigMapKeyRef == nil {
+		if from := e.ValueFrom; from != nil && from.FieldRef == nil && from.SecretKeyRef == nil &&
+			from.ConfigMapKeyRef == nil {
 			return fmt.Sprintf("the variable %s with a value from a source other than a field, Secret or ConfigMap", e.Name)
 		}
 	}

@@ -38,7 +38,8 @@ func (in Input) service() *corev1.Service {
 	return s
 }
 
-// NamesService reports whether the configuration names the Service of a runtime. Its name is in the certificate of the runtime.
+// NamesService reports whether the configuration names the Service of a runtime. Its name is in the certificate of the
+// runtime.
 func (o Objects) NamesService() bool {
 	return o.Service != nil && o.Service.Name != o.Owner.Package.Name
 }

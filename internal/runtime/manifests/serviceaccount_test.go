@@ -59,7 +59,9 @@ func TestClaimAccount(t *testing.T) {
 	old := FromControllerConfig(&v1alpha1.ControllerConfig{
 		ObjectMeta: metav1.ObjectMeta{Name: "family"}, Spec: v1alpha1.ControllerConfigSpec{ServiceAccountName: new("cloud")},
 	})
-	of := func(pkg string, config *v1beta1.DeploymentRuntimeConfig, change ...func(*corev1.ServiceAccount)) *corev1.ServiceAccount {
+	of := func(
+		pkg string, config *v1beta1.DeploymentRuntimeConfig, change ...func(*corev1.ServiceAccount),
+	) *corev1.ServiceAccount {
 		live := step(objectsOf(t, pkg, config), nil)
 		for _, c := range change {
 			c(live)
@@ -82,25 +84,47 @@ func TestClaimAccount(t *testing.T) {
 		want   AccountUse
 		holder string
 	}{
-		"its own":                              {of("evil", unnamed), unnamed, AccountOwn, ""},
-		"its own, without owners":              {of("evil", unnamed, orphan), unnamed, AccountOwn, ""},
-		"its own, named":                       {of("evil", shared), shared, AccountOwn, ""},
-		"its own, with another configuration":  {of("evil", shared), accountConfig("other", "cloud"), AccountOwn, ""},
-		"of a user":                            {&corev1.ServiceAccount{}, shared, AccountForeign, ""},
-		"of a revision of another package":     {victim, accountConfig("steal", victim.Name), AccountForeign, "ProviderRevision/aws-0123456789ab"},
-		"the same, once an owner of it":        {of("aws", unnamed, joined), accountConfig("steal", victim.Name), AccountForeign, "ProviderRevision/aws-0123456789ab"},
-		"the same, with a false annotation":    {of("aws", accountConfig("x", ""), claims), accountConfig("other", victim.Name), AccountForeign, "ProviderRevision/aws-0123456789ab"},
-		"the same, named in the pod":           {victim, podConfig(corev1.PodSpec{ServiceAccountName: victim.Name}), AccountForeign, "ProviderRevision/aws-0123456789ab"},
-		"left behind by another package":       {of("aws", unnamed, orphan), accountConfig("steal", victim.Name), AccountForeign, ""},
-		"named by another configuration":       {of("aws", shared), accountConfig("steal", "cloud"), AccountForeign, "ProviderRevision/aws-0123456789ab"},
-		"named by a ControllerConfig":          {of("aws", old), shared, AccountForeign, "ProviderRevision/aws-0123456789ab"},
-		"named by another, between revisions":  {of("aws", shared, between), accountConfig("steal", "cloud"), AccountForeign, "Provider/aws"},
-		"named by the same configuration":      {of("aws", shared), shared, AccountShared, "ProviderRevision/aws-0123456789ab"},
+		"its own":                             {of("evil", unnamed), unnamed, AccountOwn, ""},
+		"its own, without owners":             {of("evil", unnamed, orphan), unnamed, AccountOwn, ""},
+		"its own, named":                      {of("evil", shared), shared, AccountOwn, ""},
+		"its own, with another configuration": {of("evil", shared), accountConfig("other", "cloud"), AccountOwn, ""},
+		"of a user":                           {&corev1.ServiceAccount{}, shared, AccountForeign, ""},
+		"of a revision of another package": {
+			victim, accountConfig("steal", victim.Name), AccountForeign, "ProviderRevision/aws-0123456789ab",
+		},
+		"the same, once an owner of it": {
+			of("aws", unnamed, joined), accountConfig("steal", victim.Name), AccountForeign, "ProviderRevision/aws-0123456789ab",
+		},
+		"the same, with a false annotation": {
+			of("aws", accountConfig("x", ""), claims), accountConfig("other", victim.Name), AccountForeign,
+			"ProviderRevision/aws-0123456789ab",
+		},
+		"the same, named in the pod": {
+			victim, podConfig(corev1.PodSpec{ServiceAccountName: victim.Name}), AccountForeign,
+			"ProviderRevision/aws-0123456789ab",
+		},
+		"left behind by another package": {
+			of("aws", unnamed, orphan), accountConfig("steal", victim.Name), AccountForeign, "",
+		},
+		"named by another configuration": {
+			of("aws", shared), accountConfig("steal", "cloud"), AccountForeign, "ProviderRevision/aws-0123456789ab",
+		},
+		"named by a ControllerConfig": {of("aws", old), shared, AccountForeign, "ProviderRevision/aws-0123456789ab"},
+		"named by another, between revisions": {
+			of("aws", shared, between), accountConfig("steal", "cloud"), AccountForeign, "Provider/aws",
+		},
+		"named by the same configuration": {
+			of("aws", shared), shared, AccountShared, "ProviderRevision/aws-0123456789ab",
+		},
 		"named by the same ControllerConfig":   {of("aws", old), old, AccountShared, "ProviderRevision/aws-0123456789ab"},
 		"named by the same, without owners":    {of("aws", shared, orphan), shared, AccountOwn, ""},
 		"named by the same, between revisions": {of("aws", shared, between), shared, AccountOwn, ""},
-		"shared before the annotation existed": {of("aws", shared, unmarked, joined), shared, AccountShared, "ProviderRevision/aws-0123456789ab"},
-		"of another, before the annotation":    {of("aws", shared, unmarked), shared, AccountForeign, "ProviderRevision/aws-0123456789ab"},
+		"shared before the annotation existed": {
+			of("aws", shared, unmarked, joined), shared, AccountShared, "ProviderRevision/aws-0123456789ab",
+		},
+		"of another, before the annotation": {
+			of("aws", shared, unmarked), shared, AccountForeign, "ProviderRevision/aws-0123456789ab",
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -129,7 +153,9 @@ func TestClaimAccount(t *testing.T) {
 // A package without a name for its ServiceAccount cannot let others share it.
 func TestOnlyNamedAccountsHaveAConfiguration(t *testing.T) {
 	config := accountConfig("aws", "")
-	config.Spec.ServiceAccountTemplate = &v1beta1.ServiceAccountTemplate{Metadata: &v1beta1.ObjectMeta{Annotations: map[string]string{ConfigAnnotation: "DeploymentRuntimeConfig/steal"}}}
+	config.Spec.ServiceAccountTemplate = &v1beta1.ServiceAccountTemplate{Metadata: &v1beta1.ObjectMeta{
+		Annotations: map[string]string{ConfigAnnotation: "DeploymentRuntimeConfig/steal"},
+	}}
 	if got := objectsOf(t, "aws", config).ServiceAccount.Annotations; len(got) > 0 {
 		t.Errorf("annotations %v", got)
 	}
@@ -163,7 +189,9 @@ func TestNoPackageTakesTheAccountOfAnother(t *testing.T) {
 			if pkg == "evil" {
 				return accountConfig("steal", []string{"cloud", victim}[random.IntN(2)])
 			}
-			return []*v1beta1.DeploymentRuntimeConfig{nil, accountConfig("family", "cloud"), accountConfig("family", victim)}[random.IntN(3)]
+			return []*v1beta1.DeploymentRuntimeConfig{
+				nil, accountConfig("family", "cloud"), accountConfig("family", victim),
+			}[random.IntN(3)]
 		}
 		var live *corev1.ServiceAccount
 		exists := map[string]bool{"aws": true, "gcp": true, "evil": true}

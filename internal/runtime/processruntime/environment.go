@@ -17,7 +17,8 @@ func (p *Runtime) fields(pod corev1.PodTemplateSpec, name string, uid string) ma
 	out := map[string]string{
 		"metadata.name": name, "metadata.namespace": p.opts.Namespace, "metadata.uid": uid,
 		"spec.serviceAccountName": pod.Spec.ServiceAccountName, "spec.nodeName": "localhost",
-		"status.podIP": "127.0.0.1", "status.hostIP": "127.0.0.1", "status.podIPs": "127.0.0.1", "status.hostIPs": "127.0.0.1",
+		"status.podIP": "127.0.0.1", "status.hostIP": "127.0.0.1", "status.podIPs": "127.0.0.1",
+		"status.hostIPs": "127.0.0.1",
 	}
 	for key, value := range pod.Labels {
 		out["metadata.labels['"+key+"']"] = value
@@ -31,7 +32,9 @@ func (p *Runtime) fields(pod corev1.PodTemplateSpec, name string, uid string) ma
 // environment returns the variables of a container as a node does: the variables in every, then
 // those of envFrom, and then those of env, each expanded with the variables before it. It fails
 // with missing if an object or a key does not exist yet.
-func (p *Runtime) environment(ctx context.Context, c corev1.Container, fields, every map[string]string) (map[string]string, error) {
+func (p *Runtime) environment(
+	ctx context.Context, c corev1.Container, fields, every map[string]string,
+) (map[string]string, error) {
 	out := maps.Clone(every)
 	for _, from := range c.EnvFrom {
 		values, err := p.envFrom(ctx, from)
@@ -54,7 +57,9 @@ func (p *Runtime) environment(ctx context.Context, c corev1.Container, fields, e
 	return out, nil
 }
 
-func (p *Runtime) valueOf(ctx context.Context, e corev1.EnvVar, fields, before map[string]string) (value string, set bool, err error) {
+func (p *Runtime) valueOf(
+	ctx context.Context, e corev1.EnvVar, fields, before map[string]string,
+) (value string, set bool, err error) {
 	from := e.ValueFrom
 	switch {
 	case from == nil:
@@ -86,7 +91,8 @@ func pick(read reading, ctx context.Context, name, key string, optional *bool, v
 	if optional != nil && *optional {
 		return "", false, nil
 	}
-	return "", false, missing("the variable " + variable + " needs the key " + key + " of " + name + ", which does not exist yet")
+	return "", false,
+		missing("the variable " + variable + " needs the key " + key + " of " + name + ", which does not exist yet")
 }
 
 func (p *Runtime) envFrom(ctx context.Context, from corev1.EnvFromSource) (map[string]string, error) {

@@ -22,7 +22,9 @@ type Host struct {
 }
 
 // NewRuntime returns the runtime of the packages of a control plane.
-func (h *Host) NewRuntime(c client.Client, config *rest.Config, namespace string, privileges []manifests.Privilege) runtime.Runtime {
+func (h *Host) NewRuntime(
+	c client.Client, config *rest.Config, namespace string, privileges []manifests.Privilege,
+) runtime.Runtime {
 	return New(Options{
 		Supervisor: h.Supervisor, Images: h.Images, Address: h.Address,
 		Client: c, Config: config, Namespace: namespace, Privileges: privileges, Now: time.Now,

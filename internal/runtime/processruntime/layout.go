@@ -42,7 +42,8 @@ func (p *Runtime) layOut(ctx context.Context, program runtime.Workload, o manife
 	who := program.Owner
 	account, renew, err := p.issuer.Files(ctx, runtime.ProcessName(who.Revision), o.ServiceAccountName)
 	if apierrors.IsNotFound(err) {
-		return layout{}, missing("the runtime needs the ServiceAccount " + o.ServiceAccountName + ", which does not exist yet")
+		return layout{},
+			missing("the runtime needs the ServiceAccount " + o.ServiceAccountName + ", which does not exist yet")
 	}
 	if err != nil {
 		return layout{}, err
@@ -58,14 +59,17 @@ func (p *Runtime) layOut(ctx context.Context, program runtime.Workload, o manife
 	if err != nil {
 		return layout{}, err
 	}
-	spec.MoreArgs, spec.Files, spec.Ports, spec.Memory = more, files, ports.relocated(), c.Resources.Limits.Memory().Value()
+	spec.MoreArgs, spec.Files, spec.Ports, spec.Memory = more, files, ports.relocated(), c.Resources.Limits.Memory().
+		Value()
 	settle := cmp.Or(time.Duration(o.Deployment.Spec.MinReadySeconds)*time.Second, p.opts.Settle)
 	return layout{ports: ports, renew: renew, settle: settle, spec: spec}, nil
 }
 
 // commandOf returns the process of a container with its command, arguments and environment. It
 // fails with missing if an object does not exist yet.
-func (p *Runtime) commandOf(ctx context.Context, program runtime.Workload, pod corev1.PodTemplateSpec, c corev1.Container) (sandbox.Spec, error) {
+func (p *Runtime) commandOf(
+	ctx context.Context, program runtime.Workload, pod corev1.PodTemplateSpec, c corev1.Container,
+) (sandbox.Spec, error) {
 	revision := program.Owner.Revision
 	variables, err := p.issuer.Variables()
 	if err != nil {
@@ -73,7 +77,8 @@ func (p *Runtime) commandOf(ctx context.Context, program runtime.Workload, pod c
 	}
 	env, err := p.environment(ctx, c, p.fields(pod, revision.Name, string(revision.UID)), variables)
 	return sandbox.Spec{
-		Name: runtime.ProcessName(revision), Origin: program.Origin, Digest: program.Digest, Command: expandAll(c.Command, env), Args: expandAll(c.Args, env), Env: env,
+		Name: runtime.ProcessName(revision), Origin: program.Origin, Digest: program.Digest,
+		Command: expandAll(c.Command, env), Args: expandAll(c.Args, env), Env: env,
 	}, err
 }
 

@@ -124,11 +124,12 @@ func (p *assignments) release(process string) {
 	delete(p.all, process)
 }
 
-// defaultHealthPort is the port of health checks of programs that read no variable for it, the default of controller-runtime's scaffold.
+// defaultHealthPort is the port of health checks of programs that read no variable for it, the default of
+// controller-runtime's scaffold.
 const defaultHealthPort = 8081
 
-// relocated maps the default ports to those of the runtime, which no other runtime can take while this one restarts. A port that the
-// configuration sets to its default stays.
+// relocated maps the default ports to those of the runtime, which no other runtime can take while this one restarts. A
+// port that the configuration sets to its default stays.
 func (a assigned) relocated() map[int]int {
 	out := map[int]int{manifests.MetricsNumber: a.metrics, defaultHealthPort: a.health, manifests.ServiceNumber: a.serving}
 	maps.DeleteFunc(out, func(_, to int) bool { return to == 0 })

@@ -81,8 +81,10 @@ var _ runtime.Runtime = (*Runtime)(nil)
 func New(o Options) *Runtime {
 	o.Settle = cmp.Or(o.Settle, defaultSettle)
 	return &Runtime{
-		opts: o, objects: &deployment.Runtime{Client: o.Client, Pods: o.Client, Namespace: o.Namespace, Privileges: o.Privileges},
-		issuer: identity.NewIssuer(o.Client, o.Config, o.Namespace, o.Now), defaultPort: manifests.ServiceNumber, started: map[key]pkg{},
+		opts:    o,
+		objects: &deployment.Runtime{Client: o.Client, Pods: o.Client, Namespace: o.Namespace, Privileges: o.Privileges},
+		issuer:  identity.NewIssuer(o.Client, o.Config, o.Namespace, o.Now), defaultPort: manifests.ServiceNumber,
+		started: map[key]pkg{},
 	}
 }
 
@@ -96,7 +98,9 @@ func (p *Runtime) Obtain(ctx context.Context, program runtime.Workload) error {
 	if p.opts.Address == "" {
 		objects.Service = nil
 	}
-	if err := cmp.Or(objects.CheckProcess(), objects.CheckCertificates(p.opts.Privileges), objects.CheckMetadata()); err != nil {
+	if err := cmp.Or(
+		objects.CheckProcess(), objects.CheckCertificates(p.opts.Privileges), objects.CheckMetadata(),
+	); err != nil {
 		return err
 	}
 	if err := p.objects.CheckServiceAccount(ctx, objects); err != nil {
@@ -160,7 +164,10 @@ func (p *Runtime) Run(ctx context.Context, program runtime.Workload) (runtime.St
 	}
 	state := p.state(ctx, program, l)
 	if restored {
-		state = runtime.State{Reason: runtime.ReasonAccountRestored, Message: runtime.AccountRestored(objects.ServiceAccountName), Again: probeInterval}
+		state = runtime.State{
+			Reason: runtime.ReasonAccountRestored, Message: runtime.AccountRestored(objects.ServiceAccountName),
+			Again: probeInterval,
+		}
 	}
 	if busy, err := p.Others(ctx, program.Owner); err != nil || !state.Available && len(busy) > 0 {
 		// The runtime of another revision may still serve behind the Service.

@@ -84,18 +84,23 @@ func newTestEnv() *testEnv {
 			o.SetUID(types.UID(o.GetName()) + s.uid)
 			return c.Create(ctx, o, opts...)
 		},
-		SubResourceCreate: func(_ context.Context, _ client.Client, _ string, _, sub client.Object, _ ...client.SubResourceCreateOption) error {
+		SubResourceCreate: func(
+			_ context.Context, _ client.Client, _ string, _, sub client.Object, _ ...client.SubResourceCreateOption,
+		) error {
 			s.tokens++
 			r := sub.(*authenticationv1.TokenRequest)
 			r.Status = authenticationv1.TokenRequestStatus{
-				Token: "token-" + strconv.Itoa(s.tokens), ExpirationTimestamp: metav1.NewTime(s.now.Add(time.Duration(*r.Spec.ExpirationSeconds) * time.Second)),
+				Token:               "token-" + strconv.Itoa(s.tokens),
+				ExpirationTimestamp: metav1.NewTime(s.now.Add(time.Duration(*r.Spec.ExpirationSeconds) * time.Second)),
 			}
 			return nil
 		},
 	}).Build()
 	s.Runtime = New(Options{
 		Supervisor: s.supervisor, Client: c, Namespace: home, Now: func() time.Time { return s.now },
-		Config: &rest.Config{Host: "https://127.0.0.1:16443", TLSClientConfig: rest.TLSClientConfig{CAData: []byte("authority")}},
+		Config: &rest.Config{Host: "https://127.0.0.1:16443", TLSClientConfig: rest.TLSClientConfig{
+			CAData: []byte("authority"),
+		}},
 	})
 	return s
 }
@@ -107,7 +112,8 @@ func program(kind, name string) runtime.Workload {
 			Revision: plan.Owner{APIVersion: api, Kind: v1.RevisionKind(kind), Name: name + "-1", UID: "r"},
 			Package:  plan.Owner{APIVersion: api, Kind: kind, Name: name, UID: "p"},
 		},
-		Namespace: home, Origin: fetch.Plain(oci.MustParseReference("registry.example.org/" + name + ":v1")), Digest: oci.DigestOf([]byte(name)),
+		Namespace: home, Origin: fetch.Plain(oci.MustParseReference("registry.example.org/" + name + ":v1")),
+		Digest: oci.DigestOf([]byte(name)),
 	}
 }
 
@@ -136,10 +142,12 @@ func TestTokens(t *testing.T) {
 			t.Errorf("%s is %q, want %q", path, got, want)
 		}
 	}
-	if first.Env["KUBERNETES_SERVICE_HOST"] != "127.0.0.1" || first.Env["KUBERNETES_SERVICE_PORT"] != "16443" || first.Env["KUBECONFIG"] != accountFolder+"/kubeconfig" {
+	if first.Env["KUBERNETES_SERVICE_HOST"] != "127.0.0.1" || first.Env["KUBERNETES_SERVICE_PORT"] != "16443" ||
+		first.Env["KUBECONFIG"] != accountFolder+"/kubeconfig" {
 		t.Errorf("environment: %v", first.Env)
 	}
-	if first.Env["PROVIDER_NAME"] != "hello" || first.Env["REVISION_NAME"] != "hello-1" || first.Env["POD_NAMESPACE"] != home {
+	if first.Env["PROVIDER_NAME"] != "hello" || first.Env["REVISION_NAME"] != "hello-1" ||
+		first.Env["POD_NAMESPACE"] != home {
 		t.Errorf("environment: %v", first.Env)
 	}
 	s.now = s.now.Add(47 * time.Minute)
@@ -206,17 +214,24 @@ func TestMissingObjectsAreWaitedFor(t *testing.T) {
 	p := program(v1.ProviderKind, "hello")
 	p.Config = &v1beta1.DeploymentRuntimeConfig{}
 	pod := corev1.PodSpec{ServiceAccountName: "other", Containers: []corev1.Container{{
-		Name: manifests.Container, EnvFrom: []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "settings"}}}},
+		Name: manifests.Container, EnvFrom: []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{
+			LocalObjectReference: corev1.LocalObjectReference{Name: "settings"},
+		}}},
 	}}}
-	p.Config.Spec.DeploymentTemplate = &v1beta1.DeploymentTemplate{Spec: &appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{Spec: pod}}}
+	p.Config.Spec.DeploymentTemplate = &v1beta1.DeploymentTemplate{Spec: &appsv1.DeploymentSpec{
+		Template: corev1.PodTemplateSpec{Spec: pod},
+	}}
 	s.supervisor.status = sandbox.Status{Running: true, Since: s.now.Add(-time.Minute)}
 	if _, err := s.Run(t.Context(), p); !errors.Is(err, manifests.ErrPrivileges) {
 		t.Errorf("a ServiceAccount that xpkg did not create: %v", err)
 	}
 	s.objects.Privileges = []manifests.Privilege{manifests.ServiceAccount}
-	for _, o := range []client.Object{&corev1.ServiceAccount{ObjectMeta: named("other")}, &corev1.Secret{ObjectMeta: named("settings")}} {
+	for _, o := range []client.Object{&corev1.ServiceAccount{ObjectMeta: named("other")}, &corev1.Secret{
+		ObjectMeta: named("settings"),
+	}} {
 		state := s.run(t, p)
-		if state.Available || state.Reason != reasonMissing || !strings.Contains(state.Message, o.GetName()) || state.Again == 0 {
+		if state.Available || state.Reason != reasonMissing || !strings.Contains(state.Message, o.GetName()) ||
+			state.Again == 0 {
 			t.Errorf("without %s: %+v", o.GetName(), state)
 		}
 		if err := s.opts.Client.Create(t.Context(), o); err != nil {
@@ -241,7 +256,8 @@ func TestDeletedAccountIsRestored(t *testing.T) {
 	}
 	s.uid = "another"
 	state := s.run(t, p)
-	if state.Available || state.Reason != runtime.ReasonAccountRestored || !strings.Contains(state.Message, "hello-1") || state.Again == 0 {
+	if state.Available || state.Reason != runtime.ReasonAccountRestored || !strings.Contains(state.Message, "hello-1") ||
+		state.Again == 0 {
 		t.Errorf("after its deletion: %+v", state)
 	}
 	if got := string(s.supervisor.last().Files[accountFolder+"/token"]); got != "token-2" {
@@ -255,9 +271,11 @@ func TestDeletedAccountIsRestored(t *testing.T) {
 // A process has neither the ServiceAccount nor the Service nor the EndpointSlice of another package.
 func TestNamesOfOtherPackagesAreRefused(t *testing.T) {
 	steals := map[string]v1beta1.DeploymentRuntimeConfigSpec{
-		"ServiceAccount": {ServiceAccountTemplate: &v1beta1.ServiceAccountTemplate{Metadata: &v1beta1.ObjectMeta{Name: new("victim-1")}}},
-		"Service":        {ServiceTemplate: &v1beta1.ServiceTemplate{Metadata: &v1beta1.ObjectMeta{Name: new("victim")}}},
-		"EndpointSlice":  {},
+		"ServiceAccount": {ServiceAccountTemplate: &v1beta1.ServiceAccountTemplate{Metadata: &v1beta1.ObjectMeta{
+			Name: new("victim-1"),
+		}}},
+		"Service":       {ServiceTemplate: &v1beta1.ServiceTemplate{Metadata: &v1beta1.ObjectMeta{Name: new("victim")}}},
+		"EndpointSlice": {},
 	}
 	for kind, config := range steals {
 		t.Run(kind, func(t *testing.T) {
@@ -291,7 +309,8 @@ func TestNamesOfOtherPackagesAreRefused(t *testing.T) {
 				}
 			}
 			account := &corev1.ServiceAccount{}
-			if err := s.opts.Client.Get(t.Context(), client.ObjectKey{Namespace: home, Name: "victim-1"}, account); err != nil || len(account.OwnerReferences) != 1 {
+			if err := s.opts.Client.Get(t.Context(), client.ObjectKey{Namespace: home, Name: "victim-1"}, account); err != nil ||
+				len(account.OwnerReferences) != 1 {
 				t.Errorf("owners %v, %v", account.OwnerReferences, err)
 			}
 		})
@@ -304,9 +323,13 @@ func TestFeaturesOfNodesAreRefusedFirst(t *testing.T) {
 	p := program(v1.ProviderKind, "hello")
 	p.Config = &v1beta1.DeploymentRuntimeConfig{}
 	pod := corev1.PodSpec{Containers: []corev1.Container{{Name: manifests.Container, Env: []corev1.EnvVar{
-		{Name: "LIMIT", ValueFrom: &corev1.EnvVarSource{ResourceFieldRef: &corev1.ResourceFieldSelector{Resource: "limits.cpu"}}},
+		{Name: "LIMIT", ValueFrom: &corev1.EnvVarSource{ResourceFieldRef: &corev1.ResourceFieldSelector{
+			Resource: "limits.cpu",
+		}}},
 	}}}}
-	p.Config.Spec.DeploymentTemplate = &v1beta1.DeploymentTemplate{Spec: &appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{Spec: pod}}}
+	p.Config.Spec.DeploymentTemplate = &v1beta1.DeploymentTemplate{Spec: &appsv1.DeploymentSpec{
+		Template: corev1.PodTemplateSpec{Spec: pod},
+	}}
 	if err := s.Obtain(t.Context(), p); !errors.Is(err, manifests.ErrNotForProcesses) {
 		t.Errorf("Obtain: %v, want NotForProcesses", err)
 	}
@@ -330,7 +353,10 @@ func (i images) Image(context.Context, fetch.Origin, oci.Digest) (sandbox.Root, 
 func TestObtainChecksTheExpandedCommand(t *testing.T) {
 	s := newTestEnv()
 	root := t.TempDir()
-	if err := errors.Join(os.Mkdir(filepath.Join(root, "opt"), 0o755), os.WriteFile(filepath.Join(root, "opt", "hello"), nil, 0o755)); err != nil { // The file is executable.
+	// The file is executable.
+	if err := errors.Join(
+		os.Mkdir(filepath.Join(root, "opt"), 0o755), os.WriteFile(filepath.Join(root, "opt", "hello"), nil, 0o755),
+	); err != nil {
 		t.Fatal(err)
 	}
 	s.opts.Images = images{Path: root, Config: unpack.RuntimeConfig{Entrypoint: []string{"hello"}}}
@@ -339,11 +365,15 @@ func TestObtainChecksTheExpandedCommand(t *testing.T) {
 		container corev1.Container
 		want      error
 	}{
-		"variable":         {corev1.Container{Command: []string{"$(FOLDER)/hello"}, Env: variable("FOLDER", "/opt")}, nil},
-		"another variable": {corev1.Container{Command: []string{"$(FOLDER)/hello"}, Env: variable("FOLDER", "/absent")}, runtime.ErrNoProgram},
-		"escaped":          {corev1.Container{Command: []string{"$$(FOLDER)/hello"}, Env: variable("FOLDER", "/opt")}, runtime.ErrNoProgram},
-		"search path":      {corev1.Container{Env: variable("PATH", "/opt")}, nil},
-		"no search path":   {corev1.Container{}, runtime.ErrNoProgram},
+		"variable": {corev1.Container{Command: []string{"$(FOLDER)/hello"}, Env: variable("FOLDER", "/opt")}, nil},
+		"another variable": {
+			corev1.Container{Command: []string{"$(FOLDER)/hello"}, Env: variable("FOLDER", "/absent")}, runtime.ErrNoProgram,
+		},
+		"escaped": {
+			corev1.Container{Command: []string{"$$(FOLDER)/hello"}, Env: variable("FOLDER", "/opt")}, runtime.ErrNoProgram,
+		},
+		"search path":    {corev1.Container{Env: variable("PATH", "/opt")}, nil},
+		"no search path": {corev1.Container{}, runtime.ErrNoProgram},
 		"missing Secret": {corev1.Container{Command: []string{"$(FOLDER)/hello"}, EnvFrom: []corev1.EnvFromSource{
 			{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "settings"}}},
 		}}, nil},
@@ -364,7 +394,9 @@ func TestHealthOfAProvider(t *testing.T) {
 	answer := http.StatusServiceUnavailable
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(answer) }))
 	defer server.Close()
-	p.Config = configured(corev1.Container{Name: manifests.Container, Env: []corev1.EnvVar{{Name: healthVariable, Value: server.Listener.Addr().String()}}})
+	p.Config = configured(corev1.Container{Name: manifests.Container, Env: []corev1.EnvVar{{
+		Name: healthVariable, Value: server.Listener.Addr().String(),
+	}}})
 	s.supervisor.status = sandbox.Status{Running: true, Since: s.now.Add(-time.Hour)}
 	if state := s.run(t, p); state.Available || !strings.Contains(state.Message, "503") {
 		t.Errorf("not ready: %+v", state)
@@ -392,7 +424,9 @@ func TestHealthOfAFunction(t *testing.T) {
 	secure.TLS = &tls.Config{ClientAuth: tls.RequireAnyClientCert, MinVersion: tls.VersionTLS13}
 	secure.StartTLS()
 	defer secure.Close()
-	certificate := &corev1.Secret{ObjectMeta: named("tls"), Data: map[string][]byte{"tls.crt": []byte("c"), "tls.key": []byte("k"), "ca.crt": []byte("a")}}
+	certificate := &corev1.Secret{ObjectMeta: named("tls"), Data: map[string][]byte{
+		"tls.crt": []byte("c"), "tls.key": []byte("k"), "ca.crt": []byte("a"),
+	}}
 	if err := s.opts.Client.Create(t.Context(), certificate); err != nil {
 		t.Fatal(err)
 	}
@@ -408,7 +442,9 @@ func TestHealthOfAFunction(t *testing.T) {
 		}
 		p := program(v1.FunctionKind, "greet")
 		p.ServerSecret = "tls"
-		p.Config = configured(corev1.Container{Name: manifests.Container, Ports: []corev1.ContainerPort{{Name: manifests.GRPCPort, ContainerPort: int32(number)}}})
+		p.Config = configured(corev1.Container{Name: manifests.Container, Ports: []corev1.ContainerPort{{
+			Name: manifests.GRPCPort, ContainerPort: int32(number),
+		}}})
 		state := s.run(t, p)
 		if state.Available != available || available && state.Endpoint != "dns:///localhost:"+port {
 			t.Errorf("%s: %+v, want available %t", address, state, available)
@@ -435,13 +471,17 @@ func TestPortsOfRuntimes(t *testing.T) {
 			}
 			seen[port] = true
 		}
-		for port, variable := range map[int]string{8080: metricsVariable, 8081: healthVariable, manifests.ServiceNumber: webhookVariable} {
+		for port, variable := range map[int]string{
+			8080: metricsVariable, 8081: healthVariable, manifests.ServiceNumber: webhookVariable,
+		} {
 			if to := s.supervisor.last().Ports[port]; !strings.HasSuffix(":"+env[variable], ":"+strconv.Itoa(to)) {
 				t.Errorf("port %d leads to %d, and %s is %q", port, to, variable, env[variable])
 			}
 		}
 		s.run(t, program(v1.FunctionKind, "function-"+name))
-		if i := slices.IndexFunc(s.supervisor.last().MoreArgs, func(a string) bool { return strings.HasPrefix(a, addressFlag+"=:") }); i >= 0 {
+		if i := slices.IndexFunc(
+			s.supervisor.last().MoreArgs, func(a string) bool { return strings.HasPrefix(a, addressFlag+"=:") },
+		); i >= 0 {
 			flags++
 			seen[strings.TrimPrefix(s.supervisor.last().MoreArgs[i], addressFlag+"=:")] = true
 		}
@@ -466,10 +506,13 @@ func TestServiceMovesWhenTheNewVersionServes(t *testing.T) {
 	endpoint := func() int32 {
 		t.Helper()
 		slice := &discoveryv1.EndpointSlice{}
-		if err := s.opts.Client.Get(t.Context(), client.ObjectKey{Namespace: home, Name: "hello-process"}, slice); err != nil {
+		if err := s.opts.Client.Get(
+			t.Context(), client.ObjectKey{Namespace: home, Name: "hello-process"}, slice,
+		); err != nil {
 			t.Fatal(err)
 		}
-		if got := slice.Endpoints[0].Addresses[0]; got != s.opts.Address || slice.Labels[discoveryv1.LabelServiceName] != "hello" {
+		if got := slice.Endpoints[0].Addresses[0]; got != s.opts.Address ||
+			slice.Labels[discoveryv1.LabelServiceName] != "hello" {
 			t.Errorf("the Service %s leads to %s", slice.Labels[discoveryv1.LabelServiceName], got)
 		}
 		return *slice.Ports[0].Port
@@ -477,7 +520,8 @@ func TestServiceMovesWhenTheNewVersionServes(t *testing.T) {
 	s.run(t, one)
 	first := endpoint()
 	service := &corev1.Service{}
-	if err := s.opts.Client.Get(t.Context(), client.ObjectKey{Namespace: home, Name: "hello"}, service); err != nil || service.Spec.Selector != nil {
+	if err := s.opts.Client.Get(t.Context(), client.ObjectKey{Namespace: home, Name: "hello"}, service); err != nil ||
+		service.Spec.Selector != nil {
 		t.Errorf("the Service selects %v, %v", service.Spec.Selector, err)
 	}
 	s.run(t, two)
@@ -498,7 +542,9 @@ func serving(t *testing.T, name string) *httptest.Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{name}, NotAfter: time.Now().Add(time.Hour)}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), DNSNames: []string{name}, NotAfter: time.Now().Add(time.Hour),
+	}
 	raw, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
 		t.Fatal(err)
@@ -511,10 +557,11 @@ func serving(t *testing.T, name string) *httptest.Server {
 	return server
 }
 
-// A provider that reads no variable for its webhook port serves on the default port. The Service leads there if the provider does not serve on the
-// assigned port, and if the server on the default port is that of the package.
+// A provider that reads no variable for its webhook port serves on the default port. The Service leads there if the
+// provider does not serve on the assigned port, and if the server on the default port is that of the package.
 func TestPortOfWebhooks(t *testing.T) {
-	own, foreign, second := serving(t, "hello."+home+".svc"), serving(t, "other."+home+".svc"), serving(t, "hello."+home+".svc")
+	own, foreign, second := serving(t, "hello."+home+".svc"), serving(t, "other."+home+".svc"),
+		serving(t, "hello."+home+".svc")
 	port := func(server *httptest.Server) int { return server.Listener.Addr().(*net.TCPAddr).Port }
 	for name, tc := range map[string]struct {
 		defaultPort, configured int
@@ -541,7 +588,9 @@ func TestPortOfWebhooks(t *testing.T) {
 				t.Errorf("the port of metrics leads to %d", to)
 			}
 			slice := &discoveryv1.EndpointSlice{}
-			if err := s.opts.Client.Get(t.Context(), client.ObjectKey{Namespace: home, Name: "hello-process"}, slice); err != nil {
+			if err := s.opts.Client.Get(
+				t.Context(), client.ObjectKey{Namespace: home, Name: "hello-process"}, slice,
+			); err != nil {
 				t.Fatal(err)
 			}
 			variable, err := strconv.Atoi(s.supervisor.last().Env[webhookVariable])
@@ -557,7 +606,8 @@ func TestPortOfWebhooks(t *testing.T) {
 			// The variable, which would restart the process, and the endpoint stay while the process restarts.
 			s.defaultPort = 0
 			s.run(t, p)
-			if err := s.opts.Client.Get(t.Context(), client.ObjectKeyFromObject(slice), slice); err != nil || int(*slice.Ports[0].Port) != tc.want {
+			if err := s.opts.Client.Get(t.Context(), client.ObjectKeyFromObject(slice), slice); err != nil ||
+				int(*slice.Ports[0].Port) != tc.want {
 				t.Errorf("the Service leads to port %d, %v", *slice.Ports[0].Port, err)
 			}
 			if got := s.supervisor.last().Env[webhookVariable]; got != strconv.Itoa(variable) {
@@ -592,6 +642,8 @@ func TestRevisionsOfAPackageAreListedUntilStopped(t *testing.T) {
 
 func configured(c corev1.Container) *v1beta1.DeploymentRuntimeConfig {
 	d := &v1beta1.DeploymentRuntimeConfig{}
-	d.Spec.DeploymentTemplate = &v1beta1.DeploymentTemplate{Spec: &appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{c}}}}}
+	d.Spec.DeploymentTemplate = &v1beta1.DeploymentTemplate{Spec: &appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{
+		Spec: corev1.PodSpec{Containers: []corev1.Container{c}},
+	}}}
 	return d
 }

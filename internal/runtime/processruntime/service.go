@@ -43,9 +43,10 @@ func (p *Runtime) publish(ctx context.Context, who plan.Requester, o manifests.O
 	return p.writeEndpoints(ctx, who, o.Service, port)
 }
 
-// webhookPort returns the port on which a provider serves webhooks. A provider that reads no variable for it serves on the default port, unless
-// the supervisor relocates its ports. Another process may listen there, so the default port counts only if the provider does not serve on the
-// assigned one. The authority of the certificate is verified before webhooks are installed, and by the API server.
+// webhookPort returns the port on which a provider serves webhooks. A provider that reads no variable for it serves on
+// the default port, unless the supervisor relocates its ports. Another process may listen there, so the default port
+// counts only if the provider does not serve on the assigned one. The authority of the certificate is verified before
+// webhooks are installed, and by the API server.
 func (p *Runtime) webhookPort(ctx context.Context, process string, s *corev1.Service, ports assigned) int {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
@@ -61,8 +62,8 @@ func (p *Runtime) webhookPort(ctx context.Context, process string, s *corev1.Ser
 	return p.defaultPort
 }
 
-// serves reports whether a server on a port has a certificate with the name of a Service. It completes the handshake, because servers log
-// connections that are closed before.
+// serves reports whether a server on a port has a certificate with the name of a Service. It completes the handshake,
+// because servers log connections that are closed before.
 func serves(ctx context.Context, port int, s *corev1.Service) bool {
 	config := &tls.Config{InsecureSkipVerify: true, VerifyConnection: func(state tls.ConnectionState) error { // See above.
 		return state.PeerCertificates[0].VerifyHostname(certificates.ServerName(s.Name, s.Namespace))
@@ -78,8 +79,8 @@ func serves(ctx context.Context, port int, s *corev1.Service) bool {
 // managedBy is the value of the label of the EndpointSlices that xpkg writes.
 const managedBy = "xpkg.dev"
 
-// writeEndpoints creates or updates the EndpointSlice of the Service. It fails with NameConflict if the EndpointSlice belongs
-// to another owner.
+// writeEndpoints creates or updates the EndpointSlice of the Service. It fails with NameConflict if the EndpointSlice
+// belongs to another owner.
 func (p *Runtime) writeEndpoints(ctx context.Context, who plan.Requester, s *corev1.Service, port int) error {
 	want := &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{

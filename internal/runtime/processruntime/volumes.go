@@ -67,7 +67,8 @@ func (p *Runtime) content(ctx context.Context, v corev1.Volume) (map[string][]by
 	for _, item := range items {
 		value, ok := values[item.Key]
 		if (!ok || value == "" && isCertificate(item.Key)) && !may {
-			return nil, missing("the volume " + v.Name + " needs the key " + item.Key + " of " + name + ", which does not exist yet")
+			return nil,
+				missing("the volume " + v.Name + " needs the key " + item.Key + " of " + name + ", which does not exist yet")
 		}
 		files[item.Path] = []byte(value)
 	}

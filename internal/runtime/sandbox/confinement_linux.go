@@ -20,13 +20,15 @@ var architectures = map[string]uint32{"amd64": unix.AUDIT_ARCH_X86_64, "arm64": 
 var forbidden = []uintptr{
 	// Mounts, roots and namespaces.
 	unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_PIVOT_ROOT, unix.SYS_CHROOT, unix.SYS_MOVE_MOUNT, unix.SYS_OPEN_TREE,
-	unix.SYS_FSOPEN, unix.SYS_FSCONFIG, unix.SYS_FSMOUNT, unix.SYS_FSPICK, unix.SYS_MOUNT_SETATTR, unix.SYS_SETNS, unix.SYS_UNSHARE,
+	unix.SYS_FSOPEN, unix.SYS_FSCONFIG, unix.SYS_FSMOUNT, unix.SYS_FSPICK, unix.SYS_MOUNT_SETATTR, unix.SYS_SETNS,
+	unix.SYS_UNSHARE,
 	// Other processes, keys, and files without regard to the permissions of folders.
 	unix.SYS_PTRACE, unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV, unix.SYS_KCMP, unix.SYS_PIDFD_GETFD,
 	unix.SYS_PROCESS_MADVISE, unix.SYS_MOVE_PAGES, unix.SYS_MIGRATE_PAGES, unix.SYS_FANOTIFY_INIT,
 	unix.SYS_KEYCTL, unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY, unix.SYS_OPEN_BY_HANDLE_AT, unix.SYS_NAME_TO_HANDLE_AT,
 	// Large parts of the kernel that are seldom needed and often broken.
-	unix.SYS_BPF, unix.SYS_PERF_EVENT_OPEN, unix.SYS_USERFAULTFD, unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER,
+	unix.SYS_BPF, unix.SYS_PERF_EVENT_OPEN, unix.SYS_USERFAULTFD, unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER,
+	unix.SYS_IO_URING_REGISTER,
 	// The machine itself.
 	unix.SYS_KEXEC_LOAD, unix.SYS_INIT_MODULE, unix.SYS_FINIT_MODULE, unix.SYS_DELETE_MODULE, unix.SYS_REBOOT,
 	unix.SYS_SWAPON, unix.SYS_SWAPOFF, unix.SYS_ACCT, unix.SYS_SYSLOG, unix.SYS_QUOTACTL,
@@ -43,7 +45,8 @@ var absent = []uintptr{
 	// whose number is limited for the whole machine. Without namespaces, IPC also reaches the other
 	// processes of the machine. Programs use files in /dev/shm instead.
 	unix.SYS_MEMFD_CREATE, unix.SYS_MEMFD_SECRET, unix.SYS_VMSPLICE, unix.SYS_IO_SETUP,
-	unix.SYS_SHMGET, unix.SYS_SHMAT, unix.SYS_SHMCTL, unix.SYS_SEMGET, unix.SYS_SEMOP, unix.SYS_SEMTIMEDOP, unix.SYS_SEMCTL,
+	unix.SYS_SHMGET, unix.SYS_SHMAT, unix.SYS_SHMCTL, unix.SYS_SEMGET, unix.SYS_SEMOP, unix.SYS_SEMTIMEDOP,
+	unix.SYS_SEMCTL,
 	unix.SYS_MSGGET, unix.SYS_MSGSND, unix.SYS_MSGRCV, unix.SYS_MSGCTL, unix.SYS_MQ_OPEN, unix.SYS_MQ_UNLINK,
 }
 
@@ -57,8 +60,12 @@ var sockets = []struct {
 	// The processes of a runtime, such as Terraform and its providers.
 	{family: unix.AF_UNIX},
 	// The network. Go serves with MPTCP by default. ICMP is for ping.
-	{unix.AF_INET, []uint32{unix.SOCK_STREAM, unix.SOCK_DGRAM}, []uint32{0, unix.IPPROTO_TCP, unix.IPPROTO_UDP, unix.IPPROTO_ICMP, unix.IPPROTO_MPTCP}},
-	{unix.AF_INET6, []uint32{unix.SOCK_STREAM, unix.SOCK_DGRAM}, []uint32{0, unix.IPPROTO_TCP, unix.IPPROTO_UDP, unix.IPPROTO_ICMPV6, unix.IPPROTO_MPTCP}},
+	{unix.AF_INET, []uint32{unix.SOCK_STREAM, unix.SOCK_DGRAM}, []uint32{
+		0, unix.IPPROTO_TCP, unix.IPPROTO_UDP, unix.IPPROTO_ICMP, unix.IPPROTO_MPTCP,
+	}},
+	{unix.AF_INET6, []uint32{unix.SOCK_STREAM, unix.SOCK_DGRAM}, []uint32{
+		0, unix.IPPROTO_TCP, unix.IPPROTO_UDP, unix.IPPROTO_ICMPV6, unix.IPPROTO_MPTCP,
+	}},
 	// Go and C libraries list the addresses of the machine before they resolve a name.
 	{unix.AF_NETLINK, nil, []uint32{unix.NETLINK_ROUTE}},
 }
@@ -178,10 +185,12 @@ func socketFilter() instructions {
 	return append(all, fail(unix.EAFNOSUPPORT))
 }
 
-// bindFilter returns the part of the filter for bind, which leaves each call that may name a port to the supervisor. The third argument is
-// the length of the address.
+// bindFilter returns the part of the filter for bind, which leaves each call that may name a port to the supervisor.
+// The third argument is the length of the address.
 func bindFilter() instructions {
-	return instructions{loadArg(2), test(unix.BPF_JGE, unix.SizeofSockaddrInet4, 0, 1), end(unix.SECCOMP_RET_USER_NOTIF), allow()}
+	return instructions{
+		loadArg(2), test(unix.BPF_JGE, unix.SizeofSockaddrInet4, 0, 1), end(unix.SECCOMP_RET_USER_NOTIF), allow(),
+	}
 }
 
 // forbidCalls installs the filter for this thread, and thereby for the runtime that it
@@ -216,9 +225,10 @@ func forbidCalls(supervisor *os.File) error {
 
 // install installs a filter for this thread, and returns its descriptor if the flags ask for one.
 func install(program instructions, flags uintptr) (int, error) {
-	listener, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, uintptr(unsafe.Pointer(&unix.SockFprog{
-		Len: uint16(len(program)), Filter: &program[0],
-	})))
+	listener, _, errno := unix.Syscall(unix.SYS_SECCOMP,
+		unix.SECCOMP_SET_MODE_FILTER, flags, uintptr(unsafe.Pointer(&unix.SockFprog{
+			Len: uint16(len(program)), Filter: &program[0],
+		})))
 	if errno != 0 {
 		return 0, errno
 	}
@@ -231,7 +241,9 @@ func install(program instructions, flags uintptr) (int, error) {
 // these features, such as Linux before 6.12, or without Landlock is not an error.
 func keepApart() error {
 	attr := unix.LandlockRulesetAttr{Scoped: unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET | unix.LANDLOCK_SCOPE_SIGNAL}
-	ruleset, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr), 0)
+	ruleset, _, errno := unix.Syscall(
+		unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr), 0,
+	)
 	switch errno {
 	case 0:
 	case unix.ENOSYS, unix.EOPNOTSUPP, unix.E2BIG, unix.EPERM:

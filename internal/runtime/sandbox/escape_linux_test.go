@@ -28,7 +28,9 @@ func hostileImage(t *testing.T, executable string) folders {
 	if err := os.MkdirAll(filepath.Dir(loader), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for name, data := range map[string][]byte{loader: buildProgram(t), filepath.Join(root.Path, "bin/script"): []byte("#!/proc/self/exe\n")} {
+	for name, data := range map[string][]byte{
+		loader: buildProgram(t), filepath.Join(root.Path, "bin/script"): []byte("#!/proc/self/exe\n"),
+	} {
 		if err := os.WriteFile(name, data, 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -89,7 +91,8 @@ func TestRuntimeCannotOverwriteTheProgramThatStartsIt(t *testing.T) {
 	hostile := spec(t, "hostile")
 	begin(t, s, hostile)
 	_, err = ask(hostile, "overwrite", "")
-	if err == nil || !strings.Contains(err.Error(), "not permitted") && !strings.Contains(err.Error(), "permission denied") {
+	if err == nil ||
+		!strings.Contains(err.Error(), "not permitted") && !strings.Contains(err.Error(), "permission denied") {
 		t.Errorf("the runtime wrote to the executable of init: %v", err)
 	}
 	after, err := os.ReadFile(executable)
@@ -110,8 +113,13 @@ const (
 // forbidMemory changes the setting in the namespaces that were created for the test, and
 // executes the tests.
 func forbidMemory() error {
-	err := errors.Join(unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""), unix.Mount("proc", "/proc", "proc", 0, ""))
-	err = errors.Join(err, os.WriteFile(memorySetting, []byte("2"), 0), syscall.Setgroups(nil), syscall.Setgid(nobody), syscall.Setuid(nobody))
+	err := errors.Join(
+		unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""), unix.Mount("proc", "/proc", "proc", 0, ""),
+	)
+	err = errors.Join(
+		err, os.WriteFile(memorySetting, []byte("2"), 0), syscall.Setgroups(nil), syscall.Setgid(nobody),
+		syscall.Setuid(nobody),
+	)
 	if err != nil {
 		return err
 	}
@@ -128,9 +136,12 @@ func TestRuntimeCannotOverwriteTheCopyOnDisk(t *testing.T) {
 	}
 	loaderOf(t, "/proc/self/exe") // The other process is this test, which must be linked dynamically.
 	cmd := asAnotherUser(t, forbidMemoryCommand, "-test.v", "-test.run=^TestRuntimeCannotOverwriteTheProgramThatStartsIt$")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL,
+	}
 	out, err := cmd.CombinedOutput()
-	if text := string(out); err != nil || !strings.Contains(text, "this machine forbids executable files in memory") || strings.Contains(text, "SKIP") {
+	if text := string(out); err != nil || !strings.Contains(text, "this machine forbids executable files in memory") ||
+		strings.Contains(text, "SKIP") {
 		t.Errorf("%v:\n%s", err, out)
 	}
 }

@@ -40,7 +40,9 @@ type initThread struct {
 }
 
 func newInitThread(o Options) *initThread {
-	l := &initThread{program: newInitProgram(o), arguments: o.Arguments, requests: make(chan func()), done: make(chan struct{})}
+	l := &initThread{
+		program: newInitProgram(o), arguments: o.Arguments, requests: make(chan func()), done: make(chan struct{}),
+	}
 	go func() {
 		defer close(l.done)
 		runtime.LockOSThread()
@@ -89,7 +91,8 @@ func (l *initThread) exec(s sandboxSpec, attr *syscall.SysProcAttr, log io.Write
 		}
 		pipes[i], pipes[i+1] = r, w
 	}
-	output, outputEnd, controlEnd, control, reports, reportEnd := pipes[0], pipes[1], pipes[2], pipes[3], pipes[4], pipes[5]
+	output, outputEnd, controlEnd, control, reports, reportEnd := pipes[0], pipes[1], pipes[2], pipes[3], pipes[4],
+		pipes[5]
 	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, errors.Join(err, closeAll(pipes[:]...))
@@ -100,7 +103,10 @@ func (l *initThread) exec(s sandboxSpec, attr *syscall.SysProcAttr, log io.Write
 	if err != nil {
 		return nil, errors.Join(err, closeAll(output, control, reports, ports))
 	}
-	c := &child{cmd: cmd, control: control, report: reports, reports: json.NewDecoder(reports), ports: ports, output: output, copied: make(chan struct{})}
+	c := &child{
+		cmd: cmd, control: control, report: reports, reports: json.NewDecoder(reports), ports: ports, output: output,
+		copied: make(chan struct{}),
+	}
 	go func() {
 		defer close(c.copied)
 		_, _ = io.Copy(log, output) // Every error ends the output.
@@ -110,7 +116,9 @@ func (l *initThread) exec(s sandboxSpec, attr *syscall.SysProcAttr, log io.Write
 
 // start executes init with an output, pipes and a socket. It makes a new copy of the program if a
 // runtime has opened the copy for writing.
-func (l *initThread) start(output *os.File, pipes []*os.File, ports *os.File, attr *syscall.SysProcAttr) (*exec.Cmd, error) {
+func (l *initThread) start(
+	output *os.File, pipes []*os.File, ports *os.File, attr *syscall.SysProcAttr,
+) (*exec.Cmd, error) {
 	var err error
 	for range startAttempts {
 		var program *os.File

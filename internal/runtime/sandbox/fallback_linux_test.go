@@ -42,7 +42,8 @@ func TestWithoutNamespaces(t *testing.T) {
 		t.Errorf("got %+v", status)
 	}
 	got := see(t, spec)
-	if got.UID != os.Geteuid() || got.Status["NoNewPrivs"] != "1" || got.Status["CapEff"] != "0000000000000000" || got.PID != status.PID {
+	if got.UID != os.Geteuid() || got.Status["NoNewPrivs"] != "1" || got.Status["CapEff"] != "0000000000000000" ||
+		got.PID != status.PID {
 		t.Errorf("got %+v", got)
 	}
 	private := filepath.Join(s.opts.Dir, programsFolder, spec.Name, "private")
@@ -60,7 +61,8 @@ func TestWithoutNamespaces(t *testing.T) {
 	if data := mustAsk(t, spec, "read", got.Args[3]); data != "certificate" {
 		t.Errorf("got %q", data)
 	}
-	if got.Args[2] != "--certs="+env["TLS_SERVER_CERTS_DIR"] || env["TMPDIR"] != filepath.Join(private, "tmp") || env["FROM_IMAGE"] != "1" {
+	if got.Args[2] != "--certs="+env["TLS_SERVER_CERTS_DIR"] || env["TMPDIR"] != filepath.Join(private, "tmp") ||
+		env["FROM_IMAGE"] != "1" {
 		t.Errorf("got %q, %q", got.Args, got.Env)
 	}
 	spec.Files = map[string][]byte{"/tls/server/tls.crt": []byte("renewed")}
@@ -118,7 +120,10 @@ func TestWhereNamespacesAreForbidden(t *testing.T) {
 		cmd.Env = append(os.Environ(), forbiddenVariable+"=1", programVariable+"="+mustBuild(t))
 		// Root in a namespace of its own is root enough to forbid others.
 		id := []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Geteuid(), Size: 1}}
-		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER, UidMappings: id, GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getegid(), Size: 1}}, Pdeathsig: syscall.SIGKILL}
+		cmd.SysProcAttr = &syscall.SysProcAttr{
+			Cloneflags: syscall.CLONE_NEWUSER, UidMappings: id,
+			GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getegid(), Size: 1}}, Pdeathsig: syscall.SIGKILL,
+		}
 		out, err := cmd.CombinedOutput()
 		if errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.ENOSPC) {
 			t.Skipf("they are forbidden here already: %v", err)
@@ -132,7 +137,10 @@ func TestWhereNamespacesAreForbidden(t *testing.T) {
 	spec := spec(t, "forbidden")
 	begin(t, s, spec)
 	got, _ := s.Status(spec.Name)
-	if !strings.HasPrefix(got.Isolation, "none: cannot create namespaces: the setting user.max_user_namespaces does not allow it, and cannot change the user") {
+	if !strings.HasPrefix(
+		got.Isolation,
+		"none: cannot create namespaces: the setting user.max_user_namespaces does not allow it, and cannot change the user",
+	) {
 		t.Errorf("got %s", got.Isolation)
 	}
 }

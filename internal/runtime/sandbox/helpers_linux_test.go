@@ -121,18 +121,23 @@ var imageDigest = oci.DigestOf([]byte("image"))
 func image(t testing.TB) folders {
 	t.Helper()
 	root := filepath.Join(openTemp(t), "root")
-	for _, dir := range []string{root, filepath.Join(root, "bin"), filepath.Join(root, "etc"), filepath.Join(root, "work"), filepath.Join(root, filesMount)} {
+	for _, dir := range []string{
+		root, filepath.Join(root, "bin"), filepath.Join(root, "etc"), filepath.Join(root, "work"),
+		filepath.Join(root, filesMount),
+	} {
 		if err := os.Mkdir(dir, 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for name, data := range map[string][]byte{"bin/program": buildProgram(t), "etc/mine": []byte("mine"), filesMount + "/theirs": nil} {
+	for name, data := range map[string][]byte{"bin/program": buildProgram(t), "etc/mine": []byte("mine"), filesMount +
+		"/theirs": nil} {
 		if err := os.WriteFile(filepath.Join(root, name), data, 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
 	return folders{imageDigest: {Path: root, Config: unpack.RuntimeConfig{
-		Entrypoint: []string{"program"}, Env: []string{"PATH=/nowhere:/bin", "FROM_IMAGE=1", "BOTH=image"}, WorkingDir: "work",
+		Entrypoint: []string{"program"}, Env: []string{"PATH=/nowhere:/bin", "FROM_IMAGE=1", "BOTH=image"},
+		WorkingDir: "work",
 	}}}
 }
 

@@ -70,7 +70,9 @@ func newCommand(root Root, spec Spec) (command, error) {
 	}
 	defer files.Close()
 	if c.path, err = lookUp(files, args[0], c.dir, valueOf(c.env, "PATH")); err != nil {
-		return command{}, runtime.ErrNoProgram.New(err, "cannot find the program %q of %s in the image %s", args[0], spec.Name, spec.Digest.Short())
+		return command{}, runtime.ErrNoProgram.New(
+			err, "cannot find the program %q of %s in the image %s", args[0], spec.Name, spec.Digest.Short(),
+		)
 	}
 	return c, nil
 }

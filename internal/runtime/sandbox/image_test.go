@@ -24,11 +24,24 @@ func TestArguments(t *testing.T) {
 		spec  Spec
 		want  []string
 	}{
-		"Image":             {unpack.RuntimeConfig{Entrypoint: []string{"/run"}, Cmd: []string{"serve"}}, Spec{}, []string{"/run", "serve"}},
-		"ImageAndMore":      {unpack.RuntimeConfig{Entrypoint: []string{"/run"}, Cmd: []string{"serve"}}, Spec{MoreArgs: []string{"--more"}}, []string{"/run", "serve", "--more"}},
-		"CommandOfTheImage": {unpack.RuntimeConfig{Cmd: []string{"/run"}}, Spec{MoreArgs: []string{"--more"}}, []string{"/run", "--more"}},
-		"Arguments":         {unpack.RuntimeConfig{Entrypoint: []string{"/run"}, Cmd: []string{"serve"}}, Spec{Args: []string{"debug"}, MoreArgs: []string{"--more"}}, []string{"/run", "debug", "--more"}},
-		"Command":           {unpack.RuntimeConfig{Entrypoint: []string{"/other"}, Cmd: []string{"serve"}}, Spec{Command: []string{"/run"}, MoreArgs: []string{"--more"}}, []string{"/run", "--more"}},
+		"Image": {unpack.RuntimeConfig{Entrypoint: []string{"/run"}, Cmd: []string{"serve"}}, Spec{}, []string{
+			"/run", "serve",
+		}},
+		"ImageAndMore": {
+			unpack.RuntimeConfig{Entrypoint: []string{"/run"}, Cmd: []string{"serve"}}, Spec{MoreArgs: []string{"--more"}},
+			[]string{"/run", "serve", "--more"},
+		},
+		"CommandOfTheImage": {unpack.RuntimeConfig{Cmd: []string{"/run"}}, Spec{MoreArgs: []string{"--more"}}, []string{
+			"/run", "--more",
+		}},
+		"Arguments": {
+			unpack.RuntimeConfig{Entrypoint: []string{"/run"}, Cmd: []string{"serve"}},
+			Spec{Args: []string{"debug"}, MoreArgs: []string{"--more"}}, []string{"/run", "debug", "--more"},
+		},
+		"Command": {
+			unpack.RuntimeConfig{Entrypoint: []string{"/other"}, Cmd: []string{"serve"}},
+			Spec{Command: []string{"/run"}, MoreArgs: []string{"--more"}}, []string{"/run", "--more"},
+		},
 	} {
 		root.Config = tc.image
 		c, err := newCommand(root, tc.spec)

@@ -25,7 +25,9 @@ type instance struct {
 }
 
 func newInstance(c *child, first report, isolation string, withReaper bool) *instance {
-	i := &instance{child: c, pid: c.cmd.Process.Pid, isolation: isolation, withReaper: withReaper, gone: make(chan struct{})}
+	i := &instance{
+		child: c, pid: c.cmd.Process.Pid, isolation: isolation, withReaper: withReaper, gone: make(chan struct{}),
+	}
 	if withReaper {
 		i.pid = first.PID
 	}
@@ -88,13 +90,19 @@ func (i *instance) excess(s Spec) string {
 		if used.shared > 0 {
 			files = fmt.Sprintf(", %d MiB of them for files that it has written,", used.shared>>20)
 		}
-		return fmt.Sprintf("it was ended because it used %d MiB of memory%s and may use %d MiB", memory>>20, files, s.memory()>>20)
+		return fmt.Sprintf(
+			"it was ended because it used %d MiB of memory%s and may use %d MiB", memory>>20, files, s.memory()>>20,
+		)
 	case used.files > maxOpenFiles:
 		return fmt.Sprintf("it was ended because it had %d open files and may have %d", used.files, maxOpenFiles)
 	case used.watches > maxWatches:
-		return fmt.Sprintf("it was ended because its epoll instances could watch %d files and may watch %d", used.watches, maxWatches)
+		return fmt.Sprintf(
+			"it was ended because its epoll instances could watch %d files and may watch %d", used.watches, maxWatches,
+		)
 	case used.threads > s.processes():
-		return fmt.Sprintf("it was ended because it had %d processes and threads, at most %d are allowed", used.threads, s.processes())
+		return fmt.Sprintf(
+			"it was ended because it had %d processes and threads, at most %d are allowed", used.threads, s.processes(),
+		)
 	}
 	return ""
 }

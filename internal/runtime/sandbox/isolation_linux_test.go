@@ -33,7 +33,9 @@ func TestRuntimeSeesOnlyItsNamespaces(t *testing.T) {
 	spec := spec(t, "hello-0123456789ab")
 	spec.Args = []string{"serve", "--flag=$(NOT_EXPANDED)"}
 	maps.Copy(spec.Env, map[string]string{"BOTH": "spec", "MINE": "a=b c"})
-	spec.Files = map[string][]byte{"/tls/server/tls.crt": []byte("certificate"), "/tls/server/tls.key": []byte("key"), "/etc/mine": []byte("given")}
+	spec.Files = map[string][]byte{
+		"/tls/server/tls.crt": []byte("certificate"), "/tls/server/tls.key": []byte("key"), "/etc/mine": []byte("given"),
+	}
 	spec.Processes = 300
 	t.Setenv("XPKG_SECRET_OF_THE_SUPERVISOR", "1")
 	begin(t, s, spec)
@@ -42,7 +44,10 @@ func TestRuntimeSeesOnlyItsNamespaces(t *testing.T) {
 	if diff := cmp.Diff([]string{"program", "serve", "--flag=$(NOT_EXPANDED)"}, got.Args); diff != "" {
 		t.Error(diff)
 	}
-	wantEnv := []string{"BOTH=spec", "FROM_IMAGE=1", "HOME=/", "HOSTNAME=hello-0123456789ab", "MINE=a=b c", "PATH=/nowhere:/bin", "PORT=" + spec.Env["PORT"]}
+	wantEnv := []string{
+		"BOTH=spec", "FROM_IMAGE=1", "HOME=/", "HOSTNAME=hello-0123456789ab", "MINE=a=b c", "PATH=/nowhere:/bin",
+		"PORT=" + spec.Env["PORT"],
+	}
 	slices.Sort(got.Env)
 	if diff := cmp.Diff(wantEnv, got.Env); diff != "" {
 		t.Error(diff)
@@ -54,7 +59,8 @@ func TestRuntimeSeesOnlyItsNamespaces(t *testing.T) {
 		t.Errorf("it sees other processes: %s", diff)
 	}
 	for name, want := range map[string]string{
-		"NoNewPrivs": "1", "Seccomp": "2", "CapEff": "0000000000000000", "CapPrm": "0000000000000000", "CapBnd": "0000000000000000", "CapAmb": "0000000000000000", "CapInh": "0000000000000000",
+		"NoNewPrivs": "1", "Seccomp": "2", "CapEff": "0000000000000000", "CapPrm": "0000000000000000",
+		"CapBnd": "0000000000000000", "CapAmb": "0000000000000000", "CapInh": "0000000000000000",
 	} {
 		if got.Status[name] != want {
 			t.Errorf("%s is %s, want %s", name, got.Status[name], want)
@@ -67,25 +73,31 @@ func TestRuntimeSeesOnlyItsNamespaces(t *testing.T) {
 		t.Errorf("it has the groups %v", got.Groups)
 	}
 	for dir, want := range map[string]string{
-		"/": ".xpkg-files bin dev etc proc tls tmp work", "/dev": "fd full null random shm stderr stdin stdout urandom zero", "/tls/server": "tls.crt tls.key",
+		"/": ".xpkg-files bin dev etc proc tls tmp work", "/dev": "fd full null random shm stderr stdin stdout urandom zero",
+		"/tls/server": "tls.crt tls.key",
 	} {
 		if list := mustAsk(t, spec, "list", dir); list != want {
 			t.Errorf("%s has %s, want %s", dir, list, want)
 		}
 	}
-	for name, want := range map[string]string{"/tls/server/tls.crt": "certificate", "/etc/mine": "given", "/dev/null": ""} {
+	for name, want := range map[string]string{
+		"/tls/server/tls.crt": "certificate", "/etc/mine": "given", "/dev/null": "",
+	} {
 		if data := mustAsk(t, spec, "read", name); data != want {
 			t.Errorf("%s holds %q", name, data)
 		}
 	}
-	for _, name := range []string{"/etc/passwd", "/root", s.opts.Dir, "/.xpkg-machine", "/proc/1/root/etc/shadow", "/proc/kcore"} {
+	for _, name := range []string{
+		"/etc/passwd", "/root", s.opts.Dir, "/.xpkg-machine", "/proc/1/root/etc/shadow", "/proc/kcore",
+	} {
 		if data, err := ask(spec, "read", name); err == nil {
 			t.Errorf("it can read %s: %.20q", name, data)
 		}
 	}
 	checkMachineFiles(t, spec)
 	status, ok := s.Status(spec.Name)
-	if !ok || !status.Running || !strings.HasPrefix(status.Isolation, "namespaces") || status.PID == 0 || status.Since.IsZero() {
+	if !ok || !status.Running || !strings.HasPrefix(status.Isolation, "namespaces") || status.PID == 0 ||
+		status.Since.IsZero() {
 		t.Errorf("got %+v", status)
 	}
 	if uid := ownerOf(t, status.PID); os.Geteuid() == 0 && uid != outsideUser {
@@ -123,7 +135,9 @@ func TestRuntimeCanWriteOnlyTheseFiles(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	for _, name := range []string{"/.xpkg-files/..data/tls/tls.crt", "/.xpkg-files/x", "/dev/x", "/proc/sys/kernel/hostname", "/proc/sysrq-trigger"} {
+	for _, name := range []string{
+		"/.xpkg-files/..data/tls/tls.crt", "/.xpkg-files/x", "/dev/x", "/proc/sys/kernel/hostname", "/proc/sysrq-trigger",
+	} {
 		if _, err := ask(spec, "write", name); err == nil {
 			t.Errorf("%s can be written", name)
 		}
@@ -156,7 +170,8 @@ func TestRuntimeCannotMakeTheseCalls(t *testing.T) {
 	spec := spec(t, "caller")
 	begin(t, s, spec)
 	for _, call := range []string{"unshare", "clone", "mount", "chroot", "setuid", "bpf"} {
-		if _, err := ask(spec, "call", call); err == nil || !strings.Contains(err.Error(), "not permitted") && !strings.Contains(err.Error(), "invalid argument") {
+		if _, err := ask(spec, "call", call); err == nil ||
+			!strings.Contains(err.Error(), "not permitted") && !strings.Contains(err.Error(), "invalid argument") {
 			t.Errorf("%s: %v", call, err)
 		}
 	}

@@ -24,7 +24,9 @@ const scopes = 6
 func TestRuntimeIsKeptApartFromItsUser(t *testing.T) {
 	version, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	if errno != 0 || version < scopes {
-		prerequisite.Missing(t, "this kernel cannot deny signals and abstract sockets; use Linux 6.12 or newer with Landlock: %v", errno)
+		prerequisite.Missing(
+			t, "this kernel cannot deny signals and abstract sockets; use Linux 6.12 or newer with Landlock: %v", errno,
+		)
 	}
 	name := fmt.Sprintf("@xpkg-test-%d", os.Getpid())
 	listener, err := net.Listen("unix", name)

@@ -93,7 +93,9 @@ func (s *launcher) start(ctx context.Context, r *run) (*instance, error) {
 	return i, nil
 }
 
-func (s *launcher) begin(ctx context.Context, what sandboxSpec, attr *syscall.SysProcAttr, log io.Writer) (*child, report, error) {
+func (s *launcher) begin(
+	ctx context.Context, what sandboxSpec, attr *syscall.SysProcAttr, log io.Writer,
+) (*child, report, error) {
 	child, err := s.initThread.exec(what, attr, log)
 	if child == nil {
 		return nil, report{}, err
@@ -122,19 +124,24 @@ func (s *launcher) plan(g *capabilities, private string) (sandboxSpec, *syscall.
 	}
 	what.Proc = g.proc == nil
 	attr.Pdeathsig = syscall.SIGKILL
-	attr.Cloneflags = syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS
+	attr.Cloneflags = syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS | syscall.CLONE_NEWPID |
+		syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS
 	if uid := os.Geteuid(); uid != 0 {
 		attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: insideUser, HostID: uid, Size: 1}}
 		attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: insideUser, HostID: os.Getegid(), Size: 1}}
 		// Init is not root in its namespace. Without ambient capabilities, it would lose the
 		// capabilities that it needs for its preparations when it is executed.
-		attr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SETPCAP, unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER, unix.CAP_CHOWN, unix.CAP_SYS_RESOURCE}
+		attr.AmbientCaps = []uintptr{
+			unix.CAP_SYS_ADMIN, unix.CAP_SETPCAP, unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER, unix.CAP_CHOWN, unix.CAP_SYS_RESOURCE,
+		}
 		what.UserXattr = true
 		return what, attr
 	}
 	// Init prepares the sandbox as root, and changes to the user at the end.
 	what.User = insideUser
-	ids := []syscall.SysProcIDMap{{ContainerID: 0, HostID: 0, Size: 1}, {ContainerID: insideUser, HostID: outsideUser, Size: 1}}
+	ids := []syscall.SysProcIDMap{{ContainerID: 0, HostID: 0, Size: 1}, {
+		ContainerID: insideUser, HostID: outsideUser, Size: 1,
+	}}
 	attr.UidMappings, attr.GidMappings, attr.GidMappingsEnableSetgroups = ids, ids, true
 	return what, attr
 }
@@ -180,12 +187,12 @@ func isKernel(wantMajor, wantMinor int) bool {
 	return err == nil && n == 2 && (major > wantMajor || major == wantMajor && minor >= wantMinor)
 }
 
-// canWriteInMemory reports whether an overlay can have its changes in memory. Without root privileges, it needs extended attributes of users
-// there, which Linux has since 6.6.
+// canWriteInMemory reports whether an overlay can have its changes in memory. Without root privileges, it needs
+// extended attributes of users there, which Linux has since 6.6.
 func canWriteInMemory() bool { return os.Geteuid() == 0 || isKernel(6, 6) }
 
-// overlay makes the root an overlay of the unpacked image, and creates its folders. The files that the runtime writes take at most the given
-// memory.
+// overlay makes the root an overlay of the unpacked image, and creates its folders. The files that the runtime writes
+// take at most the given memory.
 func (s *sandboxSpec) overlay(lower, private string, memory int64) error {
 	written := filepath.Join(private, "written")
 	s.Lower, s.Upper, s.Work = lower, filepath.Join(written, "upper"), filepath.Join(written, "work")

@@ -19,7 +19,8 @@ func TestRuntimeCannotExhaustItsUser(t *testing.T) {
 		}
 		got := seen.Limits
 		for name, want := range map[string]uint64{
-			"core": 0, "open files": maxOpenFiles, "locked memory": 64 << 10, "message queues": 0, "pending signals": defaultProcesses, "real-time priority": 0, "nice": 0,
+			"core": 0, "open files": maxOpenFiles, "locked memory": 64 << 10, "message queues": 0,
+			"pending signals": defaultProcesses, "real-time priority": 0, "nice": 0,
 		} {
 			if limit, ok := got[name]; !ok || limit > want {
 				t.Errorf("the limit %q is %d, want at most %d", name, limit, want)

@@ -81,8 +81,8 @@ func (s sandboxSpec) mountRoot() error {
 	return unix.Mount("overlay", s.Root, "overlay", flags, options)
 }
 
-// mountWritten mounts the file system in memory for the files that the runtime writes: it can fill its memory, and not the disk of the
-// control plane, which could not save anything any more.
+// mountWritten mounts the file system in memory for the files that the runtime writes: it can fill its memory, and not
+// the disk of the control plane, which could not save anything any more.
 func (s sandboxSpec) mountWritten() error {
 	const bytesPerFile = 16 << 10
 	options := fmt.Sprintf("mode=755,size=%d,nr_inodes=%d", s.Written, s.Written/bytesPerFile)
@@ -133,7 +133,8 @@ func mountDev() error {
 	if err := remount("/dev", unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NOEXEC); err != nil {
 		return err
 	}
-	return unix.Mount("tmpfs", "/dev/shm", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "mode=1777,size="+sharedMemory)
+	return unix.Mount("tmpfs", "/dev/shm", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "mode=1777,size="+
+		sharedMemory)
 }
 
 func linkStreams() error {
@@ -211,7 +212,8 @@ func remount(at string, flags uintptr) error {
 		return err
 	}
 	for has, keep := range map[int64]uintptr{
-		unix.ST_RDONLY: unix.MS_RDONLY, unix.ST_NOSUID: unix.MS_NOSUID, unix.ST_NODEV: unix.MS_NODEV, unix.ST_NOEXEC: unix.MS_NOEXEC,
+		unix.ST_RDONLY: unix.MS_RDONLY, unix.ST_NOSUID: unix.MS_NOSUID, unix.ST_NODEV: unix.MS_NODEV,
+		unix.ST_NOEXEC:  unix.MS_NOEXEC,
 		unix.ST_NOATIME: unix.MS_NOATIME, unix.ST_NODIRATIME: unix.MS_NODIRATIME, unix.ST_RELATIME: unix.MS_RELATIME,
 	} {
 		if int64(stat.Flags)&has != 0 {

@@ -11,7 +11,8 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/testing/prerequisite"
 )
 
-// Programs that listen on the same port run at once: each listens on the port that it was assigned. All other ports are as on the machine.
+// Programs that listen on the same port run at once: each listens on the port that it was assigned. All other ports are
+// as on the machine.
 func TestPortsAreRelocated(t *testing.T) {
 	if !canRelocate() {
 		prerequisite.Missing(t, "the relocation of ports needs Linux 5.6 or later")
@@ -88,7 +89,8 @@ func TestPortsOfARuntimeAreReserved(t *testing.T) {
 	owner.Ports = map[int]int{number(from): number(reserved)}
 	begin(t, s, owner)
 	for _, host := range []string{"127.0.0.1", "", "::1"} {
-		if _, err := ask(thief, "listen-tcp", net.JoinHostPort(host, reserved)); err == nil || !strings.Contains(err.Error(), "address already in use") {
+		if _, err := ask(thief, "listen-tcp", net.JoinHostPort(host, reserved)); err == nil ||
+			!strings.Contains(err.Error(), "address already in use") {
 			t.Errorf("on %q, another runtime gets the port: %v", host, err)
 		}
 	}

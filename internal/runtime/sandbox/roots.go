@@ -55,7 +55,9 @@ type RootsOptions struct {
 // Source fetches images.
 type Source interface {
 	// FetchRuntimeImage fetches a whole image into the store.
-	FetchRuntimeImage(ctx context.Context, o fetch.Origin, d oci.Digest, platform oci.Platform, limits unpack.Limits) (unpack.RuntimeImage, error)
+	FetchRuntimeImage(
+		ctx context.Context, o fetch.Origin, d oci.Digest, platform oci.Platform, limits unpack.Limits,
+	) (unpack.RuntimeImage, error)
 	// Store returns the store, which has the layers of a fetched image until they are evicted.
 	Store() *store.Store
 }

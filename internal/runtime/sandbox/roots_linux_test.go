@@ -34,7 +34,9 @@ import (
 )
 
 // pushImage publishes an image, built and pushed with third-party tools.
-func pushImage(t testing.TB, registry, tag string, config v1.Config, architecture string, files map[string][]byte) (fetch.Origin, oci.Digest) {
+func pushImage(
+	t testing.TB, registry, tag string, config v1.Config, architecture string, files map[string][]byte,
+) (fetch.Origin, oci.Digest) {
 	t.Helper()
 	var entries []entry
 	for _, path := range sortedKeys(files) {
@@ -51,7 +53,9 @@ type entry struct {
 }
 
 // pushEntries publishes an image with one layer.
-func pushEntries(t testing.TB, registry, tag string, config v1.Config, architecture string, entries []entry) (fetch.Origin, oci.Digest) {
+func pushEntries(
+	t testing.TB, registry, tag string, config v1.Config, architecture string, entries []entry,
+) (fetch.Origin, oci.Digest) {
 	t.Helper()
 	var packed bytes.Buffer
 	w := tar.NewWriter(&packed)
@@ -70,7 +74,11 @@ func pushEntries(t testing.TB, registry, tag string, config v1.Config, architect
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(packed.Bytes())), nil })
+	layer, err := tarball.LayerFromOpener(func() (
+		io.ReadCloser, error,
+	) {
+		return io.NopCloser(bytes.NewReader(packed.Bytes())), nil
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +86,9 @@ func pushEntries(t testing.TB, registry, tag string, config v1.Config, architect
 	if err != nil {
 		t.Fatal(err)
 	}
-	img, err = mutate.ConfigFile(img, &v1.ConfigFile{OS: "linux", Architecture: architecture, Config: config, RootFS: must(img.ConfigFile()).RootFS})
+	img, err = mutate.ConfigFile(img, &v1.ConfigFile{
+		OS: "linux", Architecture: architecture, Config: config, RootFS: must(img.ConfigFile()).RootFS,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +128,9 @@ func newRoots(t testing.TB, dir string) *Roots {
 
 func TestProgramOfARegistry(t *testing.T) {
 	registry := cluster.Registry(t)
-	origin, digest := pushImage(t, registry, "v1", v1.Config{Entrypoint: []string{"/bin/program"}, Cmd: []string{"serve"}, Env: []string{"A=b"}, WorkingDir: "/made"}, runtime.GOARCH, map[string][]byte{"bin/program": buildProgram(t)})
+	origin, digest := pushImage(t, registry, "v1", v1.Config{
+		Entrypoint: []string{"/bin/program"}, Cmd: []string{"serve"}, Env: []string{"A=b"}, WorkingDir: "/made",
+	}, runtime.GOARCH, map[string][]byte{"bin/program": buildProgram(t)})
 	dir := openTemp(t)
 	roots := newRoots(t, filepath.Join(dir, "images"))
 	s := newSupervisor(t, func(o *Options) { o.Images = roots })
@@ -149,10 +161,12 @@ func TestProgramOfARegistry(t *testing.T) {
 //
 // hardening: H18
 func TestRuntimeWithFilesWithoutPermissions(t *testing.T) {
-	origin, digest := pushEntries(t, cluster.Registry(t), "locked", v1.Config{Entrypoint: []string{"/bin/program"}}, runtime.GOARCH, []entry{
-		{"none", 0, []byte("x")}, {"empty/", 0, nil}, {"locked/", 0, nil}, {"locked/inner/", 0, nil}, {"locked/inner/none", 0, []byte("x")},
-		{"locked/inner/later", 0, []byte("x")}, {"bin/", 0o755, nil}, {"bin/program", 0o755, buildProgram(t)},
-	})
+	origin, digest := pushEntries(t,
+		cluster.Registry(t), "locked", v1.Config{Entrypoint: []string{"/bin/program"}}, runtime.GOARCH, []entry{
+			{"none", 0, []byte("x")}, {"empty/", 0, nil}, {"locked/", 0, nil}, {"locked/inner/", 0, nil},
+			{"locked/inner/none", 0, []byte("x")},
+			{"locked/inner/later", 0, []byte("x")}, {"bin/", 0o755, nil}, {"bin/program", 0o755, buildProgram(t)},
+		})
 	forEachIsolation(t, func(t *testing.T, forced *Supervisor) {
 		images := filepath.Join(openTemp(t), "images")
 		roots := newRoots(t, images)
@@ -199,7 +213,9 @@ func TestImagesThatCannotRun(t *testing.T) {
 		"no-program": {v1.Config{}, runtime.GOARCH, pkgruntime.ErrNoProgram},
 		"not-there":  {v1.Config{Entrypoint: []string{"/bin/program"}}, runtime.GOARCH, pkgruntime.ErrNoProgram},
 	} {
-		origin, digest := pushImage(t, registry, name, test.config, test.architecture, map[string][]byte{"package.yaml": []byte(name)})
+		origin, digest := pushImage(t, registry, name, test.config, test.architecture, map[string][]byte{
+			"package.yaml": []byte(name),
+		})
 		if err := s.Ensure(t.Context(), Spec{Name: name, Origin: origin, Digest: digest}); !errors.Is(err, test.want) {
 			t.Errorf("%s: got %v", name, err)
 		}
@@ -213,8 +229,12 @@ func TestRootsAreSharedAndPruned(t *testing.T) {
 	registry := cluster.Registry(t)
 	dir := filepath.Join(t.TempDir(), "images")
 	first, second := newRoots(t, dir), newRoots(t, dir)
-	origin, digest := pushImage(t, registry, "v1", v1.Config{Cmd: []string{"x"}}, runtime.GOARCH, map[string][]byte{"a": []byte("1")})
-	otherOrigin, other := pushImage(t, registry, "v2", v1.Config{Cmd: []string{"y"}}, runtime.GOARCH, map[string][]byte{"a": []byte("2")})
+	origin, digest := pushImage(t, registry, "v1", v1.Config{Cmd: []string{"x"}}, runtime.GOARCH, map[string][]byte{
+		"a": []byte("1"),
+	})
+	otherOrigin, other := pushImage(t, registry, "v2", v1.Config{Cmd: []string{"y"}}, runtime.GOARCH, map[string][]byte{
+		"a": []byte("2"),
+	})
 	var mu sync.Mutex
 	var got []Root
 	var group sync.WaitGroup
@@ -282,7 +302,9 @@ func TestRootsOfAKilledProcess(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(making, rootFolder, "closed"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(os.WriteFile(filepath.Join(making, lockFile), nil, 0o600), os.Chmod(filepath.Join(making, rootFolder, "closed"), 0)); err != nil {
+	if err := errors.Join(
+		os.WriteFile(filepath.Join(making, lockFile), nil, 0o600), os.Chmod(filepath.Join(making, rootFolder, "closed"), 0),
+	); err != nil {
 		t.Fatal(err)
 	}
 	newRoots(t, dir)
@@ -295,7 +317,9 @@ func TestRootsOfAKilledProcess(t *testing.T) {
 func TestDamagedLayer(t *testing.T) {
 	registry := cluster.Registry(t)
 	roots := newRoots(t, filepath.Join(t.TempDir(), "images"))
-	origin, digest := pushImage(t, registry, "v1", v1.Config{Cmd: []string{"x"}}, runtime.GOARCH, map[string][]byte{"a": bytes.Repeat([]byte("abc"), 1000)})
+	origin, digest := pushImage(t, registry, "v1", v1.Config{Cmd: []string{"x"}}, runtime.GOARCH, map[string][]byte{
+		"a": bytes.Repeat([]byte("abc"), 1000),
+	})
 	image, err := roots.opts.Source.FetchRuntimeImage(t.Context(), origin, digest, roots.opts.Platform, roots.opts.Limits)
 	if err != nil {
 		t.Fatal(err)

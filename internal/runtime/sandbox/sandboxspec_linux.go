@@ -51,7 +51,8 @@ type sandboxSpec struct {
 	Lower string `json:"lower,omitempty"`
 	Upper string `json:"upper,omitempty"`
 	Work  string `json:"work,omitempty"`
-	// Written is the size in bytes of the file system in memory that contains Upper and Work. If it is 0, they are on the disk.
+	// Written is the size in bytes of the file system in memory that contains Upper and Work. If it is 0, they are on the
+	// disk.
 	Written int64 `json:"written,omitempty"`
 	// UserXattr is set for overlays that are mounted without root privileges.
 	UserXattr bool `json:"userXattr,omitempty"`

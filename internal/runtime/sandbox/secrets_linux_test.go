@@ -22,7 +22,9 @@ func TestRuntimeCannotReadTheDataDirectory(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		s := newSupervisor(t, func(o *Options) { o.Dir, o.Isolation = filepath.Join(data, "runtime"), isolated.opts.Isolation })
+		s := newSupervisor(
+			t, func(o *Options) { o.Dir, o.Isolation = filepath.Join(data, "runtime"), isolated.opts.Isolation },
+		)
 		spec := spec(t, "curious")
 		begin(t, s, spec)
 		for _, secret := range secrets {

@@ -18,7 +18,8 @@ func TestRuntimeMakesOnlyNetworkSockets(t *testing.T) {
 	stream, datagram, raw := unix.SOCK_STREAM, unix.SOCK_DGRAM, unix.SOCK_RAW
 	type socket struct{ family, kind, protocol int }
 	allowed := map[socket]bool{
-		{unix.AF_UNIX, stream, 0}: true, {unix.AF_UNIX, datagram, 0}: true, {unix.AF_UNIX, raw, 0}: true, {unix.AF_UNIX, unix.SOCK_SEQPACKET, 0}: true,
+		{unix.AF_UNIX, stream, 0}: true, {unix.AF_UNIX, datagram, 0}: true, {unix.AF_UNIX, raw, 0}: true,
+		{unix.AF_UNIX, unix.SOCK_SEQPACKET, 0}:     true,
 		{unix.AF_NETLINK, raw, unix.NETLINK_ROUTE}: true, {unix.AF_NETLINK, datagram, unix.NETLINK_ROUTE}: true,
 	}
 	for family, icmp := range map[int]int{unix.AF_INET: unix.IPPROTO_ICMP, unix.AF_INET6: unix.IPPROTO_ICMPV6} {
@@ -31,22 +32,31 @@ func TestRuntimeMakesOnlyNetworkSockets(t *testing.T) {
 	}
 	var all []socket
 	for family := range 256 {
-		for _, kind := range []int{stream, datagram, raw, unix.SOCK_RDM, unix.SOCK_SEQPACKET, unix.SOCK_DCCP, unix.SOCK_PACKET} {
+		for _, kind := range []int{
+			stream, datagram, raw, unix.SOCK_RDM, unix.SOCK_SEQPACKET, unix.SOCK_DCCP, unix.SOCK_PACKET,
+		} {
 			all = append(all, socket{family, kind, 0})
 		}
 	}
-	for _, protocol := range []int{unix.NETLINK_USERSOCK, unix.NETLINK_SOCK_DIAG, unix.NETLINK_NETFILTER, unix.NETLINK_KOBJECT_UEVENT, unix.NETLINK_GENERIC, unix.NETLINK_CRYPTO} {
+	for _, protocol := range []int{
+		unix.NETLINK_USERSOCK, unix.NETLINK_SOCK_DIAG, unix.NETLINK_NETFILTER, unix.NETLINK_KOBJECT_UEVENT,
+		unix.NETLINK_GENERIC, unix.NETLINK_CRYPTO,
+	} {
 		all = append(all, socket{unix.AF_NETLINK, raw, protocol})
 	}
 	for _, family := range []int{unix.AF_INET, unix.AF_INET6} {
-		for _, protocol := range []int{unix.IPPROTO_SCTP, unix.IPPROTO_DCCP, unix.IPPROTO_UDPLITE, 115 /* L2TP */, 256 /* SMC */} {
+		for _, protocol := range []int{
+			unix.IPPROTO_SCTP, unix.IPPROTO_DCCP, unix.IPPROTO_UDPLITE, 115 /* L2TP */, 256, /* SMC */
+		} {
 			all = append(all, socket{family, stream, protocol}, socket{family, datagram, protocol})
 		}
 	}
 	for s := range allowed {
 		all = append(all, s)
 	}
-	refusals := map[string]bool{number(unix.EAFNOSUPPORT): true, number(unix.ESOCKTNOSUPPORT): true, number(unix.EPROTONOSUPPORT): true}
+	refusals := map[string]bool{
+		number(unix.EAFNOSUPPORT): true, number(unix.ESOCKTNOSUPPORT): true, number(unix.EPROTONOSUPPORT): true,
+	}
 
 	forEachIsolation(t, func(t *testing.T, s *Supervisor) {
 		spec := spec(t, "connected")

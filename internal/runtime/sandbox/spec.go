@@ -86,7 +86,8 @@ func (s Spec) check() error {
 
 func (s Spec) checkFiles(refuse func(string, ...any) error) error {
 	for name := range s.Files {
-		if !path.IsAbs(name) || path.Clean(name) != name || name == "/" || strings.ContainsRune(name, 0) || strings.HasPrefix(name+"/", filesMount+"/") {
+		if !path.IsAbs(name) || path.Clean(name) != name || name == "/" || strings.ContainsRune(name, 0) ||
+			strings.HasPrefix(name+"/", filesMount+"/") {
 			return refuse("it cannot have a file %q", name)
 		}
 		for above := path.Dir(name); above != "/"; above = path.Dir(above) {
@@ -100,7 +101,8 @@ func (s Spec) checkFiles(refuse func(string, ...any) error) error {
 
 // same reports whether a change to the other spec needs no restart.
 func (s Spec) same(o Spec) bool {
-	return s.Digest == o.Digest && slices.Equal(s.Command, o.Command) && slices.Equal(s.Args, o.Args) && slices.Equal(s.MoreArgs, o.MoreArgs) &&
+	return s.Digest == o.Digest && slices.Equal(s.Command, o.Command) && slices.Equal(s.Args, o.Args) &&
+		slices.Equal(s.MoreArgs, o.MoreArgs) &&
 		maps.Equal(s.Env, o.Env) && s.memory() == o.memory() && s.processes() == o.processes() &&
 		slices.Equal(s.paths(), o.paths()) && maps.Equal(s.Ports, o.Ports)
 }

@@ -67,14 +67,21 @@ func TestCrashLoop(t *testing.T) {
 	if err := s.Ensure(t.Context(), spec); err != nil {
 		t.Fatal(err)
 	}
-	wait.Until(t, patience, "it has ended nine times", func() (string, bool) { return fmt.Sprint(clock.count()), clock.count() == 9 })
+	wait.Until(t, patience, "it has ended nine times", func() (
+		string, bool,
+	) {
+		return fmt.Sprint(clock.count()), clock.count() == 9
+	})
 	second := time.Second
-	want := []time.Duration{second, 2 * second, 4 * second, 8 * second, 16 * second, 32 * second, 60 * second, 60 * second, 60 * second}
+	want := []time.Duration{
+		second, 2 * second, 4 * second, 8 * second, 16 * second, 32 * second, 60 * second, 60 * second, 60 * second,
+	}
 	if diff := cmp.Diff(want, clock.pauses); diff != "" {
 		t.Error(diff)
 	}
 	got, ok := s.Status("crash")
-	if !ok || got.Running || got.PID != 0 || got.Restarts != 8 || got.LastExit == nil || got.LastExit.Code != 3 || got.LastExit.Signal != "" {
+	if !ok || got.Running || got.PID != 0 || got.Restarts != 8 || got.LastExit == nil || got.LastExit.Code != 3 ||
+		got.LastExit.Signal != "" {
 		t.Errorf("got %+v, %+v", got, got.LastExit)
 	}
 	if want := got.LastExit.Time.Add(time.Minute); !got.NextStart.Equal(want) {
@@ -91,7 +98,9 @@ func TestBackoffStartsOverAfterALongRun(t *testing.T) {
 	for _, ran := range []time.Duration{0, time.Second, 59 * time.Second, time.Minute, 0} {
 		got = append(got, b.after(ran))
 	}
-	if diff := cmp.Diff([]time.Duration{time.Second, 2 * time.Second, 4 * time.Second, time.Second, 2 * time.Second}, got); diff != "" {
+	if diff := cmp.Diff(
+		[]time.Duration{time.Second, 2 * time.Second, 4 * time.Second, time.Second, 2 * time.Second}, got,
+	); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -212,7 +221,9 @@ func TestKilledSupervisorLeavesNothing(t *testing.T) {
 			spec := spec(t, "orphan")
 			images := image(t)
 			dir := filepath.Join(openTemp(t), "data")
-			cmd := exec.Command(os.Args[0], superviseCommand, dir, images[imageDigest].Path, strconv.Itoa(int(isolation)), spec.Env["PORT"])
+			cmd := exec.Command(
+				os.Args[0], superviseCommand, dir, images[imageDigest].Path, strconv.Itoa(int(isolation)), spec.Env["PORT"],
+			)
 			cmd.Stderr = testWriter{t}
 			out, err := cmd.StdoutPipe()
 			if err != nil {
@@ -261,7 +272,9 @@ func supervise() {
 		Images: folders{imageDigest: {Path: os.Args[3], Config: unpack.RuntimeConfig{Entrypoint: []string{"/bin/program"}}}},
 	})
 	if err == nil {
-		err = s.Ensure(context.Background(), Spec{Name: "orphan", Digest: imageDigest, Env: map[string]string{"PORT": os.Args[5], "STUBBORN": "1"}})
+		err = s.Ensure(context.Background(), Spec{Name: "orphan", Digest: imageDigest, Env: map[string]string{
+			"PORT": os.Args[5], "STUBBORN": "1",
+		}})
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -282,7 +295,8 @@ func TestMemoryLimit(t *testing.T) {
 		}
 		_, _ = ask(spec, "eat", "80") // It may be ended before it answers.
 		got := status(t, s, spec.Name, "it runs again", func(s Status) bool { return s.Running && s.Restarts == 1 })
-		if got.LastExit == nil || got.LastExit.Signal != "killed" || !strings.Contains(got.LastExit.Reason, "MiB of memory and may use 64 MiB") {
+		if got.LastExit == nil || got.LastExit.Signal != "killed" ||
+			!strings.Contains(got.LastExit.Reason, "MiB of memory and may use 64 MiB") {
 			t.Errorf("got %+v", got.LastExit)
 		}
 	})
@@ -331,7 +345,9 @@ func TestFilesAreReplacedInPlace(t *testing.T) {
 	forEachIsolation(t, func(t *testing.T, s *Supervisor) {
 		spec := spec(t, "files")
 		spec.Env["CERTS"] = "/tls"
-		spec.Files = map[string][]byte{"/tls/tls.crt": []byte("one"), "/tls/tls.key": []byte("one"), "/tls/deep/ca.crt": []byte("ca")}
+		spec.Files = map[string][]byte{
+			"/tls/tls.crt": []byte("one"), "/tls/tls.key": []byte("one"), "/tls/deep/ca.crt": []byte("ca"),
+		}
 		begin(t, s, spec)
 		before, _ := s.Status(spec.Name)
 		at := "/tls"
@@ -341,7 +357,9 @@ func TestFilesAreReplacedInPlace(t *testing.T) {
 			}
 		}
 		for _, content := range []string{"two", "three"} {
-			files := map[string][]byte{"/tls/tls.crt": []byte(content), "/tls/tls.key": []byte(content), "/tls/deep/ca.crt": []byte("ca")}
+			files := map[string][]byte{
+				"/tls/tls.crt": []byte(content), "/tls/tls.key": []byte(content), "/tls/deep/ca.crt": []byte("ca"),
+			}
 			spec.Files = files
 			if err := s.Ensure(t.Context(), spec); err != nil {
 				t.Fatal(err)
@@ -439,7 +457,8 @@ func TestEnsureRefuses(t *testing.T) {
 		t.Error("what runs was disturbed")
 	}
 	broken := Spec{Name: "broken", Digest: imageDigest, Command: []string{"/etc/mine"}}
-	if err := s.Ensure(t.Context(), broken); !errors.Is(err, ErrProgramStart) || !strings.Contains(err.Error(), "exec format error") {
+	if err := s.Ensure(t.Context(), broken); !errors.Is(err, ErrProgramStart) ||
+		!strings.Contains(err.Error(), "exec format error") {
 		t.Errorf("got %v", err)
 	}
 	if now, ok := s.Status("broken"); !ok || now.Running || now.LastExit == nil || now.NextStart.IsZero() {

@@ -182,8 +182,8 @@ func (s *Supervisor) Ensure(ctx context.Context, spec Spec) error {
 	return p.ensure(ctx, spec.clone())
 }
 
-// reservedFor returns a function that reports whether a port is one on which another runtime listens, or will listen when it is started
-// again.
+// reservedFor returns a function that reports whether a port is one on which another runtime listens, or will listen
+// when it is started again.
 func (s *Supervisor) reservedFor(name string) func(port int) bool {
 	return func(port int) bool {
 		s.mu.Lock()

@@ -51,14 +51,19 @@ func TestAsAnotherUser(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it runs most of the tests again")
 	}
-	cmd := asAnotherUser(t, "-test.v", "-test.run=TestRuntime|TestMemory|TestKilled|TestWithout|TestFiles|TestRestart|TestPorts")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}, Pdeathsig: syscall.SIGKILL}
+	cmd := asAnotherUser(
+		t, "-test.v", "-test.run=TestRuntime|TestMemory|TestKilled|TestWithout|TestFiles|TestRestart|TestPorts",
+	)
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Credential: &syscall.Credential{Uid: nobody, Gid: nobody}, Pdeathsig: syscall.SIGKILL,
+	}
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Errorf("%v:\n%s", err, out)
 	}
 	t.Logf("as another user:\n%s", out)
-	if !strings.Contains(string(out), "--- PASS: TestRuntime") && !strings.Contains(string(out), "this machine forbids namespaces") {
+	if !strings.Contains(string(out), "--- PASS: TestRuntime") &&
+		!strings.Contains(string(out), "this machine forbids namespaces") {
 		t.Errorf("nothing was tested:\n%s", out)
 	}
 }

@@ -1,5 +1,5 @@
-// Package benchresult stores the results of benchmarks in a file, so that groups of benchmarks can be measured at different
-// times, and a picture can be drawn from them.
+// Package benchresult stores the results of benchmarks in a file, so that groups of benchmarks can be measured at
+// different times, and a picture can be drawn from them.
 package benchresult
 
 import (
@@ -32,7 +32,8 @@ type Row struct {
 	PeakMiB int64 `json:"peakMiB,omitempty"`
 	// Noise is the share of the processors that other processes used.
 	Noise float64 `json:"noise,omitempty"`
-	// WorkMillis is the processor time of a fixed piece of work meanwhile, in milliseconds: it shows the speed of the processors.
+	// WorkMillis is the processor time of a fixed piece of work meanwhile, in milliseconds: it shows the speed of the
+	// processors.
 	WorkMillis float64 `json:"workMillis,omitempty"`
 	Goals      []Goal  `json:"goals,omitempty"`
 }

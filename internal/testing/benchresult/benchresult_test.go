@@ -9,7 +9,9 @@ import (
 
 func TestNewResultsReplaceThoseOfTheSameGroupAndSize(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "results.json")
-	old := []Row{{Group: "crds", Size: 100, What: "old"}, {Group: "crds", Size: 50, What: "kept"}, {Group: "solver", What: "kept"}}
+	old := []Row{{Group: "crds", Size: 100, What: "old"}, {Group: "crds", Size: 50, What: "kept"}, {
+		Group: "solver", What: "kept",
+	}}
 	if err := Write(path, Replace(nil, old)); err != nil {
 		t.Fatal(err)
 	}

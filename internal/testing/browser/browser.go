@@ -46,9 +46,12 @@ func New(t testing.TB) *Browser {
 		prerequisite.Missing(t, "Chromium is not installed: install the package chromium")
 	}
 	options := []chromedp.ExecAllocatorOption{
-		chromedp.ExecPath(path), chromedp.UserDataDir(t.TempDir()), chromedp.NoFirstRun, chromedp.Headless, chromedp.NoSandbox, chromedp.DisableGPU,
-		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true),
-		chromedp.Flag("disable-sync", true), chromedp.Flag("disable-dev-shm-usage", true), chromedp.Flag("hide-scrollbars", true),
+		chromedp.ExecPath(path), chromedp.UserDataDir(t.TempDir()), chromedp.NoFirstRun, chromedp.Headless,
+		chromedp.NoSandbox, chromedp.DisableGPU,
+		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-background-networking", true),
+		chromedp.Flag("disable-component-update", true),
+		chromedp.Flag("disable-sync", true), chromedp.Flag("disable-dev-shm-usage", true),
+		chromedp.Flag("hide-scrollbars", true),
 		// Requests to other hosts fail without leaving the machine.
 		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"),
 		chromedp.WSURLReadTimeout(2 * time.Minute),
@@ -110,15 +113,21 @@ func (tab *Tab) configure(v View) error {
 		call(tab.ctx, cdplog.Enable, cdp.Empty{}),
 		call(tab.ctx, page.Enable, page.EnableParams{}),
 		call(tab.ctx, debugger.Enable, debugger.EnableParams{}),
-		call(tab.ctx, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: v.Width, Height: v.Height, DeviceScaleFactor: 1, Mobile: v.Phone}),
-		call(tab.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}}),
+		call(tab.ctx, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{
+			Width: v.Width, Height: v.Height, DeviceScaleFactor: 1, Mobile: v.Phone,
+		}),
+		call(tab.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{
+			Name: "prefers-color-scheme", Value: scheme,
+		}}}),
 		call(tab.ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: v.NoScript}),
 	)
 }
 
 // call calls a command in the tab of a context.
 func call[P, R any](ctx context.Context, command cdp.Command[P, R], params P) error {
-	_, err := chromedp.Run(ctx, func(ctx context.Context, t *chromedp.Target) (R, error) { return cdp.Call(ctx, t, command, params) })
+	_, err := chromedp.Run(
+		ctx, func(ctx context.Context, t *chromedp.Target) (R, error) { return cdp.Call(ctx, t, command, params) },
+	)
 	return err
 }
 
@@ -212,7 +221,8 @@ func (tab *Tab) Foreign(address string) []string {
 	return out
 }
 
-// Scripts returns the addresses of the scripts that were loaded, without those whose address ends with one of the suffixes.
+// Scripts returns the addresses of the scripts that were loaded, without those whose address ends with one of the
+// suffixes.
 func (tab *Tab) Scripts(except ...string) []string {
 	tab.mu.Lock()
 	defer tab.mu.Unlock()

@@ -93,7 +93,9 @@ func TestFinishedJobIsDeleted(t *testing.T) {
 		Spec: batchv1.JobSpec{
 			TTLSecondsAfterFinished: new(int32),
 			Template: corev1.PodTemplateSpec{
-				Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "a", Image: "a"}}},
+				Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{
+					Name: "a", Image: "a",
+				}}},
 			},
 		},
 	}
@@ -120,7 +122,8 @@ func TestFinishedJobIsDeleted(t *testing.T) {
 func TestServiceHasEndpoints(t *testing.T) {
 	c := newClient(t)
 	ns := namespace(t, c)
-	node, err := c.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}, metav1.CreateOptions{})
+	node, err := c.CoreV1().Nodes().
+		Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,8 +153,10 @@ func TestServiceHasEndpoints(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "an EndpointSlice with the address", func(ctx context.Context) bool {
-		slices, err := c.DiscoveryV1().EndpointSlices(ns).List(ctx, metav1.ListOptions{LabelSelector: "kubernetes.io/service-name=a"})
-		return err == nil && len(slices.Items) == 1 && len(slices.Items[0].Endpoints) == 1 && slices.Items[0].Endpoints[0].Addresses[0] == "192.0.2.1"
+		slices, err := c.DiscoveryV1().EndpointSlices(ns).
+			List(ctx, metav1.ListOptions{LabelSelector: "kubernetes.io/service-name=a"})
+		return err == nil && len(slices.Items) == 1 && len(slices.Items[0].Endpoints) == 1 &&
+			slices.Items[0].Endpoints[0].Addresses[0] == "192.0.2.1"
 	})
 	eventually(t, "Endpoints with the address", func(ctx context.Context) bool {
 		endpoints, err := c.CoreV1().Endpoints(ns).Get(ctx, "a", metav1.GetOptions{})
@@ -178,7 +183,9 @@ func TestQuotaStopsNothing(t *testing.T) {
 func TestOwnedObjectIsCollected(t *testing.T) {
 	c := newClient(t)
 	maps := c.CoreV1().ConfigMaps(namespace(t, c))
-	owner, err := maps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "owner"}}, metav1.CreateOptions{})
+	owner, err := maps.Create(
+		t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "owner"}}, metav1.CreateOptions{},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,7 +224,8 @@ func TestServiceAccountHasTokenAndCABundle(t *testing.T) {
 		_, ca := c.CoreV1().ConfigMaps(ns).Get(ctx, "kube-root-ca.crt", metav1.GetOptions{})
 		return account == nil && ca == nil
 	})
-	token, err := c.CoreV1().ServiceAccounts(ns).CreateToken(t.Context(), "default", &authv1.TokenRequest{}, metav1.CreateOptions{})
+	token, err := c.CoreV1().ServiceAccounts(ns).
+		CreateToken(t.Context(), "default", &authv1.TokenRequest{}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -236,8 +244,12 @@ func TestClusterRolesAreAggregated(t *testing.T) {
 	roles := c.RbacV1().ClusterRoles()
 	label := map[string]string{"test.xpkg.dev/aggregate": "yes"}
 	rule := rbacv1.PolicyRule{APIGroups: []string{"a"}, Resources: []string{"b"}, Verbs: []string{"get"}}
-	part := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "test:part", Labels: label}, Rules: []rbacv1.PolicyRule{rule}}
-	whole := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "test:whole"}, AggregationRule: &rbacv1.AggregationRule{
+	part := &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: "test:part", Labels: label}, Rules: []rbacv1.PolicyRule{rule},
+	}
+	whole := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{
+		Name: "test:whole",
+	}, AggregationRule: &rbacv1.AggregationRule{
 		ClusterRoleSelectors: []metav1.LabelSelector{{MatchLabels: label}},
 	}}
 	for _, role := range []*rbacv1.ClusterRole{part, whole} {
@@ -282,7 +294,9 @@ func TestCustomResource(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	reference := metav1.OwnerReference{APIVersion: owner.GetAPIVersion(), Kind: owner.GetKind(), Name: owner.GetName(), UID: owner.GetUID()}
+	reference := metav1.OwnerReference{
+		APIVersion: owner.GetAPIVersion(), Kind: owner.GetKind(), Name: owner.GetName(), UID: owner.GetUID(),
+	}
 	if _, err := c.Apply(t.Context(), "owned", widget("owned", int64(2), reference), applied); err != nil {
 		t.Fatal(err)
 	}
@@ -303,7 +317,9 @@ func widgetDefinition() *apiext.CustomResourceDefinition {
 		Spec: apiext.CustomResourceDefinitionSpec{
 			Group: widgets.Group,
 			Scope: apiext.ClusterScoped,
-			Names: apiext.CustomResourceDefinitionNames{Plural: "widgets", Singular: "widget", Kind: "Widget", ListKind: "WidgetList"},
+			Names: apiext.CustomResourceDefinitionNames{
+				Plural: "widgets", Singular: "widget", Kind: "Widget", ListKind: "WidgetList",
+			},
 			Versions: []apiext.CustomResourceDefinitionVersion{{
 				Name: widgets.Version, Served: true, Storage: true,
 				Schema: &apiext.CustomResourceValidation{OpenAPIV3Schema: &apiext.JSONSchemaProps{
@@ -314,23 +330,27 @@ func widgetDefinition() *apiext.CustomResourceDefinition {
 	}
 }
 
-// No controller fills a Secret with a token: with one, every client that may create Secrets would get the token of every
-// ServiceAccount. Tokens are requested.
+// No controller fills a Secret with a token: with one, every client that may create Secrets would get the token of
+// every ServiceAccount. Tokens are requested.
 func TestTokensAreRequestedOnly(t *testing.T) {
 	c := newClient(t)
 	ns := namespace(t, c)
-	account, err := c.CoreV1().ServiceAccounts(ns).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, metav1.CreateOptions{})
+	account, err := c.CoreV1().ServiceAccounts(ns).
+		Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	secret := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Name: "token", Annotations: map[string]string{corev1.ServiceAccountNameKey: account.Name}},
-		Type:       corev1.SecretTypeServiceAccountToken,
+		ObjectMeta: metav1.ObjectMeta{Name: "token", Annotations: map[string]string{
+			corev1.ServiceAccountNameKey: account.Name,
+		}},
+		Type: corev1.SecretTypeServiceAccountToken,
 	}
 	if _, err := c.CoreV1().Secrets(ns).Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	request, err := c.CoreV1().ServiceAccounts(ns).CreateToken(t.Context(), account.Name, &authv1.TokenRequest{}, metav1.CreateOptions{})
+	request, err := c.CoreV1().ServiceAccounts(ns).
+		CreateToken(t.Context(), account.Name, &authv1.TokenRequest{}, metav1.CreateOptions{})
 	if err != nil || request.Status.Token == "" {
 		t.Errorf("no token for a request: %v", err)
 	}

@@ -20,7 +20,10 @@ func Dir(t testing.TB) string {
 	t.Helper()
 	dir, err := find()
 	if dir == "" {
-		prerequisite.Missing(t, "corpus of real packages not found (%v): set XPKG_CORPUS to an unpacked corpus, or put it in ../shared/corpus", err)
+		prerequisite.Missing(
+			t, "corpus of real packages not found (%v): set XPKG_CORPUS to an unpacked corpus, or put it in ../shared/corpus",
+			err,
+		)
 	}
 	return dir
 }

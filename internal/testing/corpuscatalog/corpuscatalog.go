@@ -1,6 +1,6 @@
-// Package corpuscatalog describes the corpus of real packages as facts of a catalog. The corpus contains the dependency graph of
-// all versions, and the content of some of them: a version without content has the kinds of the nearest lower version with
-// content. Digests are synthetic, because the corpus has none.
+// Package corpuscatalog describes the corpus of real packages as facts of a catalog. The corpus contains the dependency
+// graph of all versions, and the content of some of them: a version without content has the kinds of the nearest lower
+// version with content. Digests are synthetic, because the corpus has none.
 package corpuscatalog
 
 import (
@@ -71,7 +71,8 @@ func Facts(t testing.TB, texts bool) []catalog.Facts {
 			f.Version = catalog.Version{
 				Tag: tag, Digest: digest, Crossplane: v.Crossplane, Kinds: len(f.Head.Kinds),
 				// A time that does not compress better than a real one.
-				Created: time.Unix(1_600_000_000+int64(digest.Hex()[0])<<20+int64(digest.Hex()[1])<<12+int64(digest.Hex()[2]), 0).UTC(),
+				Created: time.Unix(1_600_000_000+int64(digest.Hex()[0])<<20+int64(digest.Hex()[1])<<12+int64(digest.Hex()[2]), 0).
+					UTC(),
 			}
 			for _, d := range v.Deps {
 				name := d.Ref
@@ -86,7 +87,8 @@ func Facts(t testing.TB, texts bool) []catalog.Facts {
 	return out
 }
 
-// repositories returns the repository of each package: the reference that others depend on, or a name derived from the source.
+// repositories returns the repository of each package: the reference that others depend on, or a name derived from the
+// source.
 func repositories(g *graph) map[string]string {
 	out := map[string]string{}
 	aliases := make([]string, 0, len(g.Aliases))
@@ -217,8 +219,8 @@ func readFolder(dir string) *xpkg.Package {
 	return pkg
 }
 
-// families calls add for the packages of a provider that is published as one package for each service. It returns false for
-// other items.
+// families calls add for the packages of a provider that is published as one package for each service. It returns false
+// for other items.
 func families(item string, add func(*xpkg.Package)) bool {
 	raw, err := os.ReadFile(filepath.Join(item, "FAMILIES.json"))
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/testing/prerequisite"
 )
 
-// Start starts the program docker-registry of Debian's package of that name, and returns its address. It stops when the test ends.
-// Content can be deleted.
+// Start starts the program docker-registry of Debian's package of that name, and returns its address. It stops when the
+// test ends. Content can be deleted.
 func Start(t testing.TB) string {
 	t.Helper()
 	program, err := exec.LookPath("docker-registry")
@@ -24,7 +24,8 @@ func Start(t testing.TB) string {
 	}
 	dir := t.TempDir()
 	file := filepath.Join(dir, "config.yml")
-	content := "version: 0.1\nlog: {level: info, formatter: json}\nstorage: {filesystem: {rootdirectory: \"" + dir + "/data\"}, delete: {enabled: true}}\nhttp: {addr: 127.0.0.1:0}\n"
+	content := "version: 0.1\nlog: {level: info, formatter: json}\nstorage: {filesystem: {rootdirectory: \"" + dir +
+		"/data\"}, delete: {enabled: true}}\nhttp: {addr: 127.0.0.1:0}\n"
 	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -94,11 +94,15 @@ func (e *Env) Token(t testing.TB, namespace, name string) string {
 	return request.Status.Token
 }
 
-// WriteKubeconfig writes a kubeconfig with the address of an API server, or of a proxy before one, and returns its path.
+// WriteKubeconfig writes a kubeconfig with the address of an API server, or of a proxy before one, and returns its
+// path.
 func WriteKubeconfig(t testing.TB, server string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "kubeconfig")
-	content := fmt.Sprintf(`{"apiVersion":"v1","kind":"Config","current-context":"x","contexts":[{"name":"x","context":{"cluster":"x"}}],"clusters":[{"name":"x","cluster":{"server":%q}}]}`, server)
+	content := fmt.Sprintf(
+		`{"apiVersion":"v1","kind":"Config","current-context":"x","contexts":[{"name":"x","context":{"cluster":"x"}}],"clusters":[{"name":"x","cluster":{"server":%q}}]}`,
+		server,
+	)
 	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -95,7 +95,9 @@ func (k *Kubelet) report(ctx context.Context, c client.Client, p *corev1.Pod) {
 	k.mu.Lock()
 	fails := k.fails[image[strings.Index(image, "@")+1:]]
 	k.mu.Unlock()
-	p.Status = corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{PodReady(corev1.ConditionTrue)}}
+	p.Status = corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{
+		PodReady(corev1.ConditionTrue),
+	}}
 	if fails {
 		p.Status = CrashingPod(p, 3)
 	}
@@ -114,8 +116,12 @@ func CrashingPod(p *corev1.Pod, restarts int32) corev1.PodStatus {
 		Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{PodReady(corev1.ConditionFalse)},
 		ContainerStatuses: []corev1.ContainerStatus{{
 			Name: p.Spec.Containers[0].Name, RestartCount: restarts,
-			State:                corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff", Message: "back-off"}},
-			LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 7, Reason: "Error"}},
+			State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{
+				Reason: "CrashLoopBackOff", Message: "back-off",
+			}},
+			LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
+				ExitCode: 7, Reason: "Error",
+			}},
 		}},
 	}
 }

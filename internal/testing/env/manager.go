@@ -134,5 +134,7 @@ func (c *Content) Close() error { return c.close() }
 
 // Options returns the options of a manager that installs this content.
 func (c *Content) Options() controller.Options {
-	return controller.Options{Content: c.Source, Images: c.Source, InUse: c.Cache.Use, FirstGeneration: setup.Extension(firstgen.Options{})}
+	return controller.Options{
+		Content: c.Source, Images: c.Source, InUse: c.Cache.Use, FirstGeneration: setup.Extension(firstgen.Options{}),
+	}
 }

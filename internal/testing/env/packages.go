@@ -60,7 +60,9 @@ func (e *Env) Revisions(t testing.TB, p v1.Package) []v1.PackageRevision {
 	}
 	all := list.Revisions()
 	slices.SortFunc(all, func(a, b v1.PackageRevision) int {
-		return cmp.Or(cmp.Compare(a.RevisionSpec().Revision, b.RevisionSpec().Revision), cmp.Compare(a.GetName(), b.GetName()))
+		return cmp.Or(
+			cmp.Compare(a.RevisionSpec().Revision, b.RevisionSpec().Revision), cmp.Compare(a.GetName(), b.GetName()),
+		)
 	})
 	return all
 }
@@ -91,7 +93,9 @@ func IsReady(p v1.Package) bool {
 
 // WaitCondition waits until a package has a condition, for its current generation, whose message contains a
 // string.
-func (e *Env) WaitCondition(t testing.TB, p v1.Package, condition v1.ConditionType, status corev1.ConditionStatus, message string) {
+func (e *Env) WaitCondition(
+	t testing.TB, p v1.Package, condition v1.ConditionType, status corev1.ConditionStatus, message string,
+) {
 	t.Helper()
 	e.WaitPackage(t, p, fmt.Sprintf("has %s=%s %s", condition, status, message), func() bool {
 		got := p.GetCondition(condition)

@@ -45,7 +45,8 @@ const (
 )
 
 var names = map[Kind]string{
-	None: "none", KilledBefore: "killed before the call", KilledAfter: "killed after the call", Conflict: "409", Throttled: "429",
+	None: "none", KilledBefore: "killed before the call", KilledAfter: "killed after the call", Conflict: "409",
+	Throttled:   "429",
 	ServerError: "500", LostAnswer: "answer lost", Stale: "stale reads", Meanwhile: "meanwhile", Reset: "reset",
 	Truncated: "truncated body", WrongBytes: "wrong bytes", Stall: "half an answer", Hang: "no answer",
 }

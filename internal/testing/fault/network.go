@@ -88,7 +88,8 @@ func (n *Network) Calls(name string) []Call {
 	return nil
 }
 
-// Idle returns the time since the last call that counts, or since the last subject was stale. It is 0 while a subject is stale.
+// Idle returns the time since the last call that counts, or since the last subject was stale. It is 0 while a subject
+// is stale.
 func (n *Network) Idle() time.Duration {
 	n.mu.Lock()
 	defer n.mu.Unlock()

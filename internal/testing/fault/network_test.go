@@ -173,7 +173,9 @@ func TestMeanwhileRunsBeforeTheCall(t *testing.T) {
 	s := &server{}
 	url := serve(t, s)
 	n := fault.New(fault.SingleSubject("all"))
-	n.Set("all", fault.Fault{Kind: fault.Meanwhile, Call: 1, Do: func() { call(t, http.DefaultTransport, http.MethodDelete, url+"/other", "") }})
+	n.Set("all", fault.Fault{
+		Kind: fault.Meanwhile, Call: 1, Do: func() { call(t, http.DefaultTransport, http.MethodDelete, url+"/other", "") },
+	})
 	rt := n.Transport(fault.Cluster, http.DefaultTransport)
 	for _, path := range []string{"/0", "/1"} {
 		call(t, rt, http.MethodPut, url+path, "")

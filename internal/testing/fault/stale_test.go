@@ -22,7 +22,8 @@ func TestStaleReads(t *testing.T) {
 	rt := n.Transport(fault.Cluster, http.DefaultTransport)
 	var got []string
 	for _, c := range []struct{ method, path string }{
-		{http.MethodGet, "/a"}, {http.MethodPut, "/a"}, {http.MethodPut, "/b"}, {http.MethodGet, "/a"}, {http.MethodGet, "/c"}, {http.MethodGet, "/c"},
+		{http.MethodGet, "/a"}, {http.MethodPut, "/a"}, {http.MethodPut, "/b"}, {http.MethodGet, "/a"},
+		{http.MethodGet, "/c"}, {http.MethodGet, "/c"},
 	} {
 		got = append(got, call(t, rt, c.method, url+c.path, ""))
 	}
@@ -109,7 +110,12 @@ func TestIdleAndDisarm(t *testing.T) {
 	wait.Until(t, 10*time.Second, "the network is idle", func() (string, bool) { return "", n.Idle() > time.Millisecond })
 	n.Set("all", stale)
 	call(t, rt, http.MethodGet, url+"/a", "")
-	wait.Until(t, 10*time.Second, "the subject is stale", func() (string, bool) { _, injected := n.Injected("all"); return "", injected })
+	wait.Until(t, 10*time.Second, "the subject is stale", func() (
+		string, bool,
+	) {
+		_, injected := n.Injected("all")
+		return "", injected
+	})
 	if d := n.Idle(); d != 0 {
 		t.Errorf("idle for %s while reads are stale", d)
 	}

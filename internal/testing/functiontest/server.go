@@ -26,8 +26,8 @@ type Status struct {
 // Error returns the message.
 func (s Status) Error() string { return s.Message }
 
-// Serve serves a function on the loopback interface until the test ends, and returns its address. Versions are the served
-// versions of the protocol; the default is v1.
+// Serve serves a function on the loopback interface until the test ends, and returns its address. Versions are the
+// served versions of the protocol; the default is v1.
 func Serve(tb testing.TB, f Function, versions ...string) string {
 	tb.Helper()
 	if len(versions) == 0 {
@@ -50,7 +50,8 @@ func Serve(tb testing.TB, f Function, versions ...string) string {
 
 func (f Function) serve(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
-	if err != nil || len(body) < 5 || r.Header.Get("Content-Type") != "application/grpc+proto" || r.Header.Get("Te") != "trailers" {
+	if err != nil || len(body) < 5 || r.Header.Get("Content-Type") != "application/grpc+proto" ||
+		r.Header.Get("Te") != "trailers" {
 		writeStatus(w.Header(), Status{Code: 3, Message: "not a message of gRPC"})
 		return
 	}

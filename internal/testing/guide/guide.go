@@ -29,8 +29,8 @@ const (
 
 // Guide is a guide whose commands a test executes. Commands are named by their beginnings.
 type Guide struct {
-	// Name is the name of the file in docs/guides, and of the file in testdata/guides with the files that its reader has and
-	// the commands that precede the guide.
+	// Name is the name of the file in docs/guides, and of the file in testdata/guides with the files that its reader has
+	// and the commands that precede the guide.
 	Name string
 	// Replaced are texts of the guide and their values in the test. $HOME is the home folder of the reader.
 	Replaced map[string]string
@@ -42,8 +42,8 @@ type Guide struct {
 	Tools map[string]string
 	// Loose are the commands whose shown output is an example: only their exit code is checked.
 	Loose []string
-	// Awaited are the commands that read a state which the manager reaches after the command before it: they are repeated until they
-	// print what the guide shows.
+	// Awaited are the commands that read a state which the manager reaches after the command before it: they are repeated
+	// until they print what the guide shows.
 	Awaited []string
 	// Served are the commands that run until they are stopped: until the next of them, or the end of the guide.
 	Served []string
@@ -126,8 +126,8 @@ func Files(t testing.TB) []string {
 	return paths
 }
 
-// Run executes the commands of the guide: each works, in the order of the guide and in one folder, and prints what the guide
-// shows.
+// Run executes the commands of the guide: each works, in the order of the guide and in one folder, and prints what the
+// guide shows.
 func (g *Guide) Run(t *testing.T, r *Reader) {
 	content, err := os.ReadFile(filepath.Join(guides, g.Name+".md"))
 	if err != nil {
@@ -192,7 +192,10 @@ func (g *Guide) prepare(t *testing.T, r *Reader, text string) {
 // checkCommands fails the test if the guide names commands that are not in it.
 func (g *Guide) checkCommands(t *testing.T, steps []Step) {
 	t.Helper()
-	named := slices.Concat(g.Loose, g.Served, g.Awaited, slices.Collect(maps.Keys(g.Exits)), slices.Collect(maps.Keys(g.Skipped)), slices.Collect(maps.Keys(g.Tools)), slices.Collect(maps.Keys(g.Before)))
+	named := slices.Concat(
+		g.Loose, g.Served, g.Awaited, slices.Collect(maps.Keys(g.Exits)), slices.Collect(maps.Keys(g.Skipped)),
+		slices.Collect(maps.Keys(g.Tools)), slices.Collect(maps.Keys(g.Before)),
+	)
 	for _, prefix := range named {
 		if !slices.ContainsFunc(steps, func(s Step) bool { return strings.HasPrefix(s.Command, prefix) }) {
 			t.Errorf("the guide has no command that starts with %q", prefix)
@@ -231,8 +234,8 @@ func (g *Guide) execute(t *testing.T, r *Reader, s Step) {
 	}
 }
 
-// missing returns the first line that the guide shows and the command does not print, or "". The lines can have the registries of the
-// reader, or those of the guide, as commands that xpkg proposes.
+// missing returns the first line that the guide shows and the command does not print, or "". The lines can have the
+// registries of the reader, or those of the guide, as commands that xpkg proposes.
 func (g *Guide) missing(r *Reader, s Step, output string) string {
 	if startsWithAny(g.Loose, s.Command) {
 		return ""
@@ -331,9 +334,12 @@ func startsWithAny(prefixes []string, text string) bool {
 	return slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(text, prefix) })
 }
 
-var variable = regexp.MustCompile(`[0-9a-f]{64}|\b[0-9a-f]{12}\b|\b\d{4}-\d{2}-\d{2}\b|\d+(\.\d+)? (B|KiB|MiB)|\b\d+[smhd]\b`)
+var variable = regexp.MustCompile(
+	`[0-9a-f]{64}|\b[0-9a-f]{12}\b|\b\d{4}-\d{2}-\d{2}\b|\d+(\.\d+)? (B|KiB|MiB)|\b\d+[smhd]\b`,
+)
 
-// comparable returns a text without the differences between two machines and days: digests, sizes, dates, ages, and the width of columns.
+// comparable returns a text without the differences between two machines and days: digests, sizes, dates, ages, and the
+// width of columns.
 func comparable(text string) string {
 	return strings.Join(strings.Fields(variable.ReplaceAllString(text, "*")), " ")
 }

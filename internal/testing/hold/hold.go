@@ -53,7 +53,9 @@ var Holders = []Holder{
 		c.Token = ""
 		return part(http.MethodPost, func(c Client, i int) string { return c.uploads(i) })(t, c, i)
 	}},
-	{"slow manifest", part(http.MethodPut, func(c Client, i int) string { return fmt.Sprintf("/v2/%s/a%d/manifests/v1.0.0", c.Prefix, i) })},
+	{"slow manifest", part(
+		http.MethodPut, func(c Client, i int) string { return fmt.Sprintf("/v2/%s/a%d/manifests/v1.0.0", c.Prefix, i) },
+	)},
 	{"unknown upload", part(http.MethodPatch, func(c Client, i int) string { return c.uploads(i) + rand.Text() })},
 	{"upload", func(t testing.TB, c Client, i int) func() { return c.upload(t, i, false) }},
 	{"slow upload", func(t testing.TB, c Client, i int) func() { return c.upload(t, i, true) }},
@@ -119,7 +121,8 @@ func part(method string, path func(Client, int) string) func(testing.TB, Client,
 	return func(t testing.TB, c Client, i int) func() {
 		t.Helper()
 		const size = 100_000
-		return open(request(c, method, path(c, i), "Content-Type: application/vnd.oci.image.manifest.v1+json\r\n", size)+"{")(t, c, i)
+		return open(request(c, method, path(c, i), "Content-Type: application/vnd.oci.image.manifest.v1+json\r\n", size)+
+			"{")(t, c, i)
 	}
 }
 
@@ -190,9 +193,12 @@ func (c Client) Check(t testing.TB, during string) {
 		separator = "&"
 	}
 	send(http.MethodPut, location+separator+"digest="+oci.DigestOf(content).String(), content, http.StatusCreated)
-	empty := map[string]any{"mediaType": "application/vnd.oci.empty.v1+json", "digest": oci.DigestOf(content).String(), "size": len(content)}
+	empty := map[string]any{
+		"mediaType": "application/vnd.oci.empty.v1+json", "digest": oci.DigestOf(content).String(), "size": len(content),
+	}
 	manifest, err := json.Marshal(map[string]any{
-		"schemaVersion": 2, "mediaType": oci.MediaTypeOCIManifest, "artifactType": "application/vnd.example", "config": empty, "layers": []any{empty},
+		"schemaVersion": 2, "mediaType": oci.MediaTypeOCIManifest, "artifactType": "application/vnd.example", "config": empty,
+		"layers": []any{empty},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -212,7 +218,10 @@ func (c Client) PushBlob(t testing.TB) string {
 		t.Fatalf("cannot start an upload: %v", resp)
 	}
 	digest := oci.DigestOf(content)
-	resp = c.answer(conn, request(c, http.MethodPut, resp.Header.Get("Location")+"&digest="+digest.String(), "", len(content))+string(content))
+	resp = c.answer(
+		conn,
+		request(c, http.MethodPut, resp.Header.Get("Location")+"&digest="+digest.String(), "", len(content))+string(content),
+	)
 	if resp == nil || resp.StatusCode != http.StatusCreated {
 		t.Fatalf("cannot push a blob: %v", resp)
 	}

@@ -78,9 +78,13 @@ func Serve(t testing.TB, c client.Client, namespace, pkg string, l net.Listener)
 	// Without keep-alives, each call makes a new connection, for which the certificate is read
 	// again.
 	p.server.Config.SetKeepAlivesEnabled(false)
-	p.server.TLS = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	p.server.TLS = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: func(*tls.ClientHelloInfo) (
+		*tls.Certificate, error,
+	) {
 		secret := &corev1.Secret{}
-		if err := c.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: v1.TLSServerSecretName(pkg)}, secret); err != nil {
+		if err := c.Get(
+			t.Context(), client.ObjectKey{Namespace: namespace, Name: v1.TLSServerSecretName(pkg)}, secret,
+		); err != nil {
 			return nil, err
 		}
 		pair, err := tls.X509KeyPair(secret.Data["tls.crt"], secret.Data["tls.key"])
@@ -119,7 +123,9 @@ func Route(t testing.TB, c client.Client, namespace, pkg string, to *net.TCPAddr
 	// The scheme of the client may lack the type.
 	slice := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": kind,
-		"metadata":  map[string]any{"namespace": namespace, "name": pkg, "labels": map[string]any{"kubernetes.io/service-name": pkg}},
+		"metadata": map[string]any{"namespace": namespace, "name": pkg, "labels": map[string]any{
+			"kubernetes.io/service-name": pkg,
+		}},
 		"endpoints": []any{map[string]any{"addresses": []any{to.IP.String()}, "conditions": map[string]any{"ready": true}}},
 		"ports":     []any{map[string]any{"name": port, "port": int64(to.Port), "protocol": "TCP"}},
 	}}
@@ -150,12 +156,15 @@ func (p *Program) validate(w http.ResponseWriter, r *http.Request) {
 func (p *Program) mutate(w http.ResponseWriter, r *http.Request) {
 	p.Mutated.Add(1)
 	review(w, r, func(*admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
-		patch, kind := []byte(`[{"op":"add","path":"/metadata/labels","value":{"mutated":"yes"}}]`), admissionv1.PatchTypeJSONPatch
+		patch, kind := []byte(`[{"op":"add","path":"/metadata/labels","value":{"mutated":"yes"}}]`),
+			admissionv1.PatchTypeJSONPatch
 		return &admissionv1.AdmissionResponse{Allowed: true, Patch: patch, PatchType: &kind}
 	})
 }
 
-func review(w http.ResponseWriter, r *http.Request, decide func(*admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse) {
+func review(
+	w http.ResponseWriter, r *http.Request, decide func(*admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse,
+) {
 	var review admissionv1.AdmissionReview
 	if err := json.NewDecoder(r.Body).Decode(&review); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
@@ -175,7 +184,9 @@ func (p *Program) convert(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	review.Response = &apiextensionsv1.ConversionResponse{UID: review.Request.UID, Result: metav1.Status{Status: metav1.StatusSuccess}}
+	review.Response = &apiextensionsv1.ConversionResponse{UID: review.Request.UID, Result: metav1.Status{
+		Status: metav1.StatusSuccess,
+	}}
 	for _, o := range review.Request.Objects {
 		var u unstructured.Unstructured
 		if err := u.UnmarshalJSON(o.Raw); err != nil {

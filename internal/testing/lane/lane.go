@@ -13,8 +13,8 @@ const Variable = "XPKG_TEST"
 // IsFull reports whether the exhaustive tests run.
 func IsFull() bool { return os.Getenv(Variable) == "full" }
 
-// Full skips a test unless the exhaustive tests run. Bounded names the tests that prove the same promise in `make test`,
-// each as FOLDER.TestName.
+// Full skips a test unless the exhaustive tests run. Bounded names the tests that prove the same promise in `make
+// test`, each as FOLDER.TestName.
 func Full(t testing.TB, bounded ...string) {
 	t.Helper()
 	if !IsFull() {

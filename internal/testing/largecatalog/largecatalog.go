@@ -12,8 +12,14 @@ import (
 )
 
 var (
-	services = []string{"s3", "ec2", "rds", "iam", "sql", "storage", "network", "compute", "dns", "kafka", "redis", "monitor", "cdn", "vault", "queue"}
-	nouns    = []string{"Bucket", "Instance", "Policy", "Role", "Cluster", "Network", "Subnet", "Database", "User", "Group", "Topic", "Queue", "Key", "Rule", "Zone", "Record"}
+	services = []string{
+		"s3", "ec2", "rds", "iam", "sql", "storage", "network", "compute", "dns", "kafka", "redis", "monitor", "cdn", "vault",
+		"queue",
+	}
+	nouns = []string{
+		"Bucket", "Instance", "Policy", "Role", "Cluster", "Network", "Subnet", "Database", "User", "Group", "Topic", "Queue",
+		"Key", "Rule", "Zone", "Record",
+	}
 )
 
 // Facts returns the facts of a package in the organisation acme with kinds KIND.GROUP.
@@ -25,8 +31,9 @@ func Facts(repository, typ string, kinds ...string) catalog.Facts {
 	for _, name := range kinds {
 		kind, group, _ := strings.Cut(name, ".")
 		f.Head.Kinds = append(f.Head.Kinds, catalog.Kind{
-			Kind: kind, Group: group, Plural: strings.ToLower(kind) + "s", Singular: strings.ToLower(kind), Scope: "Cluster", Served: []string{"v1"},
-			Role: catalog.Provides, Repository: f.Repository,
+			Kind: kind, Group: group, Plural: strings.ToLower(kind) + "s", Singular: strings.ToLower(kind), Scope: "Cluster",
+			Served: []string{"v1"},
+			Role:   catalog.Provides, Repository: f.Repository,
 		})
 		f.Served = append(f.Served, catalog.ServedKind{Group: group, Kind: kind, Versions: []string{"v1"}})
 	}
@@ -45,7 +52,9 @@ func Build(t testing.TB, packages int) *catalog.Catalog {
 		var kinds []string
 		for j := range 200 {
 			kind := nouns[random.IntN(len(nouns))] + nouns[random.IntN(len(nouns))] + nouns[j%len(nouns)]
-			kinds = append(kinds, fmt.Sprintf("%s%d.%s.cloud%d.example.org", kind, j/len(nouns), services[random.IntN(len(services))], i))
+			kinds = append(
+				kinds, fmt.Sprintf("%s%d.%s.cloud%d.example.org", kind, j/len(nouns), services[random.IntN(len(services))], i),
+			)
 		}
 		all = append(all, Facts(fmt.Sprintf("provider-cloud%d-%s", i, services[i%len(services)]), "Provider", kinds...))
 	}

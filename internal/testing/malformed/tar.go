@@ -13,7 +13,8 @@ import (
 const block = 512
 
 var memberTypes = map[string]byte{
-	"": '0', "file": '0', "hardlink": '1', "symlink": '2', "char": '3', "block": '4', "dir": '5', "fifo": '6', "sparse": 'S',
+	"": '0', "file": '0', "hardlink": '1', "symlink": '2', "char": '3', "block": '4', "dir": '5', "fifo": '6',
+	"sparse": 'S',
 }
 
 // writeTar returns a tar of members. It does not use a library, because a library would refuse to

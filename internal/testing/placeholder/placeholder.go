@@ -9,8 +9,8 @@ import (
 var (
 	// quoted is a command between backquotes.
 	quoted = regexp.MustCompile("`[^`]+`")
-	// word is a word of a command in capitals, such as NAME, KIND/NAME, or an ellipsis. The syntax of a command, as in usage
-	// errors, has words in angle brackets.
+	// word is a word of a command in capitals, such as NAME, KIND/NAME, or an ellipsis. The syntax of a command, as in
+	// usage errors, has words in angle brackets.
 	word = regexp.MustCompile(`(?:^|[\s=/:\[])([A-Z]{2,}|…)(?:$|[\s=/:\]@` + "`" + `])`)
 	// flag is a flag with a word in capitals as its value.
 	flag = regexp.MustCompile(`--[a-z][a-z-]*[ =]\[?([A-Z]{2,})\b`)

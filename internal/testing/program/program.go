@@ -24,7 +24,10 @@ const module = "github.com/xpkg-dev/xpkg"
 func Build(t testing.TB) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "xpkg")
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-gcflags=all=-dwarf=false", "-ldflags", "-s -w", "-o", path, module+"/cmd/xpkg")
+	cmd := exec.CommandContext(
+		t.Context(), "go", "build", "-trimpath", "-gcflags=all=-dwarf=false", "-ldflags", "-s -w", "-o", path,
+		module+"/cmd/xpkg",
+	)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
@@ -61,10 +64,14 @@ const ReadyLimit = 2 * time.Minute
 func Start(t testing.TB, program, kubeconfig, cache string, args ...string) *Manager {
 	t.Helper()
 	address := port.Free(t)
-	args = append([]string{"manager", "--kubeconfig", kubeconfig, "--cache-dir", filepath.Join(cache, "packages"), "--health-address", address, "--package-runtime", "None"}, args...)
+	args = append([]string{
+		"manager", "--kubeconfig", kubeconfig, "--cache-dir", filepath.Join(cache, "packages"), "--health-address", address,
+		"--package-runtime", "None",
+	}, args...)
 	m := &Manager{cmd: exec.Command(program, args...), done: make(chan struct{})}
 	// The manager collects garbage as often as in a cluster, whatever the tests do: they measure its memory.
-	m.cmd.Env = append(os.Environ(), "GOGC=100", "HOME="+cache, "XDG_CACHE_HOME="+cache, "KUBECONFIG=", "DOCKER_CONFIG="+filepath.Join(cache, "docker"))
+	m.cmd.Env = append(os.Environ(), "GOGC=100", "HOME="+cache, "XDG_CACHE_HOME="+cache, "KUBECONFIG=", "DOCKER_CONFIG="+
+		filepath.Join(cache, "docker"))
 	m.cmd.Stderr = &m.log
 	DieWithTest(m.cmd)
 	started := make(chan error)

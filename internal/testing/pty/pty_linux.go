@@ -60,11 +60,13 @@ var (
 	commands  = regexp.MustCompile(`^ {2,}(xpkg|kubectl|docker|helm|export) [^A-Z]`)
 )
 
-// WideLines returns the lines of an output that do not fit in a number of columns, except those of a single word or of a command, which
-// users copy.
+// WideLines returns the lines of an output that do not fit in a number of columns, except those of a single word or of
+// a command, which users copy.
 func WideLines(output string, columns int) []string {
 	var out []string
-	for _, line := range strings.FieldsFunc(sequences.ReplaceAllString(output, ""), func(r rune) bool { return r == '\n' || r == '\r' }) {
+	for _, line := range strings.FieldsFunc(
+		sequences.ReplaceAllString(output, ""), func(r rune) bool { return r == '\n' || r == '\r' },
+	) {
 		line = strings.TrimPrefix(line, "\x1b[K")
 		text := strings.Trim(quoted.ReplaceAllString(line, ""), " │├└─")
 		if terminal.Cells(line) > columns && strings.Contains(text, " ") && !commands.MatchString(line) {

@@ -21,7 +21,9 @@ func Index(t testing.TB, parts ...oci.Artifact) oci.Artifact {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return index{oci.Descriptor{MediaType: oci.MediaTypeOCIIndex, Digest: oci.DigestOf(raw), Size: int64(len(raw))}, raw, parts}
+	return index{
+		oci.Descriptor{MediaType: oci.MediaTypeOCIIndex, Digest: oci.DigestOf(raw), Size: int64(len(raw))}, raw, parts,
+	}
 }
 
 type index struct {

@@ -3,8 +3,8 @@ package race
 
 import "testing"
 
-// SkipSequential skips a test that starts no goroutines when the race detector is enabled. Such a test has no races to detect, and takes
-// up to twenty times as long there.
+// SkipSequential skips a test that starts no goroutines when the race detector is enabled. Such a test has no races to
+// detect, and takes up to twenty times as long there.
 func SkipSequential(t testing.TB) {
 	t.Helper()
 	if enabled {

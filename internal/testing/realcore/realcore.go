@@ -1,5 +1,5 @@
-// Package realcore runs the executable of Crossplane core that XPKG_CORE names, for tests and benchmarks that cannot use a
-// stand-in.
+// Package realcore runs the executable of Crossplane core that XPKG_CORE names, for tests and benchmarks that cannot
+// use a stand-in.
 package realcore
 
 import (
@@ -56,7 +56,8 @@ type Core struct {
 	client      client.Client
 }
 
-// New returns an installation that uses a kubeconfig. The client, which may be of another user, reads the certificate of core.
+// New returns an installation that uses a kubeconfig. The client, which may be of another user, reads the certificate
+// of core.
 func New(t testing.TB, executable, kubeconfig string, c client.Client) *Core {
 	t.Helper()
 	dir := t.TempDir()
@@ -67,15 +68,19 @@ func New(t testing.TB, executable, kubeconfig string, c client.Client) *Core {
 			t.Fatal(err)
 		}
 	}
-	core.environment = append(os.Environ(), "KUBECONFIG="+kubeconfig, "POD_NAMESPACE="+Namespace, "POD_SERVICE_ACCOUNT="+Account,
-		"ENABLE_WEBHOOKS=false", "WEBHOOK_ENABLED=false", // The first for "core start", the second for "core init" of some versions.
-		"CRDS_PATH="+filepath.Join(filepath.Dir(executable), "crds"), "XPKG_CACHE_DIR="+cache, "TLS_CLIENT_CERTS_DIR="+core.certificate,
-		"TLS_CA_SECRET_NAME=crossplane-root-ca", "TLS_SERVER_SECRET_NAME=crossplane-tls-server", "TLS_CLIENT_SECRET_NAME="+ClientSecret)
+	core.environment = append(os.Environ(),
+		"KUBECONFIG="+kubeconfig, "POD_NAMESPACE="+Namespace, "POD_SERVICE_ACCOUNT="+Account,
+		// The first for "core start", the second for "core init" of some versions.
+		"ENABLE_WEBHOOKS=false", "WEBHOOK_ENABLED=false",
+		"CRDS_PATH="+filepath.Join(filepath.Dir(executable), "crds"), "XPKG_CACHE_DIR="+cache,
+		"TLS_CLIENT_CERTS_DIR="+core.certificate,
+		"TLS_CA_SECRET_NAME=crossplane-root-ca", "TLS_SERVER_SECRET_NAME=crossplane-tls-server",
+		"TLS_CLIENT_SECRET_NAME="+ClientSecret)
 	return core
 }
 
-// Initialize runs the initialization of core once. At first it fails until the API server serves the new CRDs; a node starts it
-// again.
+// Initialize runs the initialization of core once. At first it fails until the API server serves the new CRDs; a node
+// starts it again.
 func (c *Core) Initialize(ctx context.Context) error {
 	initialization := exec.CommandContext(ctx, c.executable, "core", "init", "--activation", "*")
 	initialization.Env = c.environment
@@ -107,7 +112,9 @@ func (c *Core) Start(t testing.TB, args ...string) (*Process, error) {
 	t.Helper()
 	p := &Process{done: make(chan struct{}), log: &buffer.Buffer{}, health: port.Free(t)}
 	args = append([]string{"core", "start"}, args...)
-	for flag, address := range map[string]string{"--health-probe-port": p.health, "--metrics-port": port.Free(t), "--webhook-port": port.Free(t)} {
+	for flag, address := range map[string]string{
+		"--health-probe-port": p.health, "--metrics-port": port.Free(t), "--webhook-port": port.Free(t),
+	} {
 		_, number, err := net.SplitHostPort(address)
 		if err != nil {
 			return nil, err

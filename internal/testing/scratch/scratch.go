@@ -68,7 +68,9 @@ func Save(path, program string, image v1.Image) error {
 func layer(program string, executable []byte) (v1.Layer, error) {
 	var buffer bytes.Buffer
 	w := tar.NewWriter(&buffer)
-	if err := w.WriteHeader(&tar.Header{Name: program, Mode: 0o755, Size: int64(len(executable)), Format: tar.FormatUSTAR}); err != nil {
+	if err := w.WriteHeader(&tar.Header{
+		Name: program, Mode: 0o755, Size: int64(len(executable)), Format: tar.FormatUSTAR,
+	}); err != nil {
 		return nil, err
 	}
 	if _, err := w.Write(executable); err != nil {
@@ -77,5 +79,9 @@ func layer(program string, executable []byte) (v1.Layer, error) {
 	if err := w.Close(); err != nil {
 		return nil, err
 	}
-	return tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(buffer.Bytes())), nil })
+	return tarball.LayerFromOpener(func() (
+		io.ReadCloser, error,
+	) {
+		return io.NopCloser(bytes.NewReader(buffer.Bytes())), nil
+	})
 }

@@ -28,11 +28,17 @@ import (
 
 // The resources that the stand-in writes.
 var (
-	crds      = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
-	locks     = schema.GroupVersionResource{Group: "pkg.crossplane.io", Version: "v1beta1", Resource: "locks"}
-	configs   = schema.GroupVersionResource{Group: "pkg.crossplane.io", Version: "v1beta1", Resource: "deploymentruntimeconfigs"}
+	crds = schema.GroupVersionResource{
+		Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
+	}
+	locks   = schema.GroupVersionResource{Group: "pkg.crossplane.io", Version: "v1beta1", Resource: "locks"}
+	configs = schema.GroupVersionResource{
+		Group: "pkg.crossplane.io", Version: "v1beta1", Resource: "deploymentruntimeconfigs",
+	}
 	providers = schema.GroupVersionResource{Group: "pkg.crossplane.io", Version: "v1", Resource: "providers"}
-	xrds      = schema.GroupVersionResource{Group: "apiextensions.crossplane.io", Version: "v2", Resource: "compositeresourcedefinitions"}
+	xrds      = schema.GroupVersionResource{
+		Group: "apiextensions.crossplane.io", Version: "v2", Resource: "compositeresourcedefinitions",
+	}
 )
 
 func main() {
@@ -60,8 +66,8 @@ func run(ctx context.Context, args []string) error {
 	return fmt.Errorf("unexpected arguments %q", args)
 }
 
-// initialize applies the CRDs, and makes the writes of packages that the initialization of core makes. Like core v2.0.2, it
-// needs the folder of webhook configurations unless WEBHOOK_ENABLED is false, whatever ENABLE_WEBHOOKS is.
+// initialize applies the CRDs, and makes the writes of packages that the initialization of core makes. Like core
+// v2.0.2, it needs the folder of webhook configurations unless WEBHOOK_ENABLED is false, whatever ENABLE_WEBHOOKS is.
 func initialize(ctx context.Context, cluster dynamic.Interface) error {
 	if _, err := os.Stat("/webhookconfigurations"); err != nil && os.Getenv("WEBHOOK_ENABLED") != "false" {
 		return err
@@ -83,15 +89,18 @@ func initialize(ctx context.Context, cluster dynamic.Interface) error {
 			continue
 		}
 		fmt.Println("apply", crd.GetName())
-		if _, err := cluster.Resource(crds).Apply(ctx, crd.GetName(), crd, metav1.ApplyOptions{FieldManager: "stand-in", Force: true}); err != nil {
+		if _, err := cluster.Resource(crds).
+			Apply(ctx, crd.GetName(), crd, metav1.ApplyOptions{FieldManager: "stand-in", Force: true}); err != nil {
 			return err
 		}
 	}
 	lock := []byte(`{"apiVersion":"pkg.crossplane.io/v1beta1","kind":"Lock","metadata":{"name":"lock"}}`)
-	if _, err := cluster.Resource(locks).Patch(ctx, "lock", types.MergePatchType, lock, metav1.PatchOptions{}); err != nil {
+	if _, err := cluster.Resource(locks).
+		Patch(ctx, "lock", types.MergePatchType, lock, metav1.PatchOptions{}); err != nil {
 		return err
 	}
-	_, err = cluster.Resource(configs).Create(ctx, object("pkg.crossplane.io/v1beta1", "DeploymentRuntimeConfig", "default"), metav1.CreateOptions{})
+	_, err = cluster.Resource(configs).
+		Create(ctx, object("pkg.crossplane.io/v1beta1", "DeploymentRuntimeConfig", "default"), metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
 		return nil
 	}
@@ -112,7 +121,8 @@ func start(ctx context.Context, cluster dynamic.Interface, args []string) error 
 	fmt.Println("arguments", args)
 	go serve("127.0.0.1:" + valueOf(args, "--health-probe-port"))
 	for {
-		_, err := cluster.Resource(providers).Create(ctx, object("pkg.crossplane.io/v1", "Provider", "of-core"), metav1.CreateOptions{})
+		_, err := cluster.Resource(providers).
+			Create(ctx, object("pkg.crossplane.io/v1", "Provider", "of-core"), metav1.CreateOptions{})
 		if err == nil || !strings.Contains(err.Error(), "xpkg manages the packages") {
 			fmt.Println("a write of packages is not denied:", err)
 		}
@@ -125,7 +135,9 @@ func start(ctx context.Context, cluster dynamic.Interface, args []string) error 
 
 // serve serves the readiness check.
 func serve(address string) {
-	server := &http.Server{Addr: address, ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})}
+	server := &http.Server{
+		Addr: address, ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}),
+	}
 	fmt.Println(server.ListenAndServe())
 	os.Exit(1)
 }
@@ -154,7 +166,10 @@ func establishOne(ctx context.Context, cluster dynamic.Interface, xrd unstructur
 	if _, err := cluster.Resource(resource).List(ctx, metav1.ListOptions{}); err != nil {
 		return err
 	}
-	condition := map[string]any{"type": "Established", "status": "True", "reason": "WatchingCompositeResource", "lastTransitionTime": time.Now().UTC().Format(time.RFC3339)}
+	condition := map[string]any{
+		"type": "Established", "status": "True", "reason": "WatchingCompositeResource",
+		"lastTransitionTime": time.Now().UTC().Format(time.RFC3339),
+	}
 	if err := unstructured.SetNestedSlice(xrd.Object, []any{condition}, "status", "conditions"); err != nil {
 		return err
 	}
@@ -163,7 +178,9 @@ func establishOne(ctx context.Context, cluster dynamic.Interface, xrd unstructur
 }
 
 // define creates the CRD of an XRD, and returns its resource.
-func define(ctx context.Context, cluster dynamic.Interface, xrd unstructured.Unstructured) (resource schema.GroupVersionResource, err error) {
+func define(
+	ctx context.Context, cluster dynamic.Interface, xrd unstructured.Unstructured,
+) (resource schema.GroupVersionResource, err error) {
 	spec, _, err := unstructured.NestedMap(xrd.Object, "spec")
 	if err != nil {
 		return resource, err
@@ -180,13 +197,18 @@ func define(ctx context.Context, cluster dynamic.Interface, xrd unstructured.Uns
 	}
 	resource.Resource, resource.Group, _ = strings.Cut(xrd.GetName(), ".")
 	crd := object("apiextensions.k8s.io/v1", "CustomResourceDefinition", xrd.GetName())
-	crd.Object["spec"] = map[string]any{"group": spec["group"], "names": spec["names"], "scope": spec["scope"], "versions": versions}
-	_, err = cluster.Resource(crds).Apply(ctx, crd.GetName(), crd, metav1.ApplyOptions{FieldManager: "stand-in", Force: true})
+	crd.Object["spec"] = map[string]any{
+		"group": spec["group"], "names": spec["names"], "scope": spec["scope"], "versions": versions,
+	}
+	_, err = cluster.Resource(crds).
+		Apply(ctx, crd.GetName(), crd, metav1.ApplyOptions{FieldManager: "stand-in", Force: true})
 	return resource, err
 }
 
 func object(apiVersion, kind, name string) *unstructured.Unstructured {
-	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": map[string]any{"name": name}}}
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": apiVersion, "kind": kind, "metadata": map[string]any{"name": name},
+	}}
 }
 
 // valueOf returns the value of a flag.

@@ -32,6 +32,6 @@ func Machine() (time.Duration, error) { return machine() }
 // Thread returns the processor time of the calling thread. The caller must be locked to its thread.
 func Thread() (time.Duration, error) { return thread() }
 
-// Run runs a command until it and the processes that it started have exited. It returns the combined output, and the processor time of
-// all of them. No other process of the caller may exit meanwhile.
+// Run runs a command until it and the processes that it started have exited. It returns the combined output, and the
+// processor time of all of them. No other process of the caller may exit meanwhile.
 func Run(cmd *exec.Cmd) ([]byte, time.Duration, error) { return run(cmd) }

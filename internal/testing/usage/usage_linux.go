@@ -61,7 +61,8 @@ func thread() (time.Duration, error) {
 	return time.Duration(t.Nano()), nil
 }
 
-// run is the parent of the processes that outlive their parents while the command runs (PR_SET_CHILD_SUBREAPER, prctl(2)).
+// run is the parent of the processes that outlive their parents while the command runs (PR_SET_CHILD_SUBREAPER,
+// prctl(2)).
 func run(cmd *exec.Cmd) ([]byte, time.Duration, error) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return nil, 0, err

@@ -14,7 +14,9 @@ func TestParse(t *testing.T) {
 	if want := 1750 * time.Millisecond; err != nil || cpu != want {
 		t.Errorf("got %s, %v, want %s", cpu, err, want)
 	}
-	for _, bad := range []string{"", "7 (a) S 1 2", "7 (a) S 1 2 3 4 5 6 7 8 9 10 x 25 0", "7 (a) S 1 2 3 4 5 6 7 8 9 10 1 x 0"} {
+	for _, bad := range []string{
+		"", "7 (a) S 1 2", "7 (a) S 1 2 3 4 5 6 7 8 9 10 x 25 0", "7 (a) S 1 2 3 4 5 6 7 8 9 10 1 x 0",
+	} {
 		if _, err := parseCPU([]byte(bad)); err == nil {
 			t.Errorf("%q was accepted", bad)
 		}

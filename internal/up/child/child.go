@@ -158,8 +158,8 @@ func isHealthy(content []byte) bool {
 }
 
 // Healthy returns a channel that is closed when all health checks of the API server have passed and the controllers
-// work, one or two seconds after Start returns. Only then a new data directory has the default roles and the ServiceAccounts
-// of its namespaces.
+// work, one or two seconds after Start returns. Only then a new data directory has the default roles and the
+// ServiceAccounts of its namespaces.
 func (p *Process) Healthy() <-chan struct{} { return p.healthy }
 
 // Done returns a channel that is closed when the child has exited.

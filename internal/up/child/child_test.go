@@ -32,9 +32,13 @@ func TestMain(m *testing.M) {
 }
 
 func TestStartAndStop(t *testing.T) {
-	t.Setenv(sayVariable, `{"server":"https://127.0.0.1:1","kubeconfig":"/k","kubernetes":"v1.37.1","pid":7,"later":"field"}`+"\n")
+	t.Setenv(
+		sayVariable, `{"server":"https://127.0.0.1:1","kubeconfig":"/k","kubernetes":"v1.37.1","pid":7,"later":"field"}`+"\n",
+	)
 	var log strings.Builder
-	p, err := Start(t.Context(), Options{Program: os.Args[0], DataDir: "/d", Port: 9, Throwaway: true, CRDOpenAPI: true, Log: &log})
+	p, err := Start(t.Context(), Options{
+		Program: os.Args[0], DataDir: "/d", Port: 9, Throwaway: true, CRDOpenAPI: true, Log: &log,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,9 +98,11 @@ func TestStartFails(t *testing.T) {
 		want errcode.Code
 		word string
 	}{
-		"port":            {`{"error":{"code":"PortInUse","message":"port 1 is used"}}` + "\n", ErrPortInUse, "port 1 is used"},
-		"directory":       {`{"error":{"code":"DataDirInUse","message":"held by 7"}}` + "\n", ErrDataDirInUse, "held by 7"},
-		"unusable":        {`{"error":{"code":"DataDirUnusable","message":"read-only"}}` + "\n", ErrDataDirUnusable, "read-only"},
+		"port": {`{"error":{"code":"PortInUse","message":"port 1 is used"}}` +
+			"\n", ErrPortInUse, "port 1 is used"},
+		"directory": {`{"error":{"code":"DataDirInUse","message":"held by 7"}}` + "\n", ErrDataDirInUse, "held by 7"},
+		"unusable": {`{"error":{"code":"DataDirUnusable","message":"read-only"}}` +
+			"\n", ErrDataDirUnusable, "read-only"},
 		"other code":      {`{"error":{"code":"StartFailed","message":"etcd gave up"}}` + "\n", ErrFailed, "etcd gave up"},
 		"nothing":         {"", ErrFailed, "before it was ready"},
 		"not JSON":        {"hello\n", ErrFailed, "wrote an invalid report"},

@@ -36,7 +36,8 @@ func Find(environment func(string) string, folders ...string) (string, error) {
 			return path, nil
 		}
 	}
-	return "", ErrMissing.New(nil, "cannot find the program %s in %s", Name(), strings.Join(slices.Compact(folders), " or "))
+	return "",
+		ErrMissing.New(nil, "cannot find the program %s in %s", Name(), strings.Join(slices.Compact(folders), " or "))
 }
 
 func executable(path string) error {

@@ -68,7 +68,8 @@ func Default() string {
 	return filepath.Join(base, "xpkg", "default")
 }
 
-// OfKubeconfig returns the directory of a kubeconfig, which can be a symbolic link. It is a data directory if `xpkg up` wrote the kubeconfig.
+// OfKubeconfig returns the directory of a kubeconfig, which can be a symbolic link. It is a data directory if `xpkg up`
+// wrote the kubeconfig.
 func OfKubeconfig(file string) string {
 	if target, err := filepath.EvalSymlinks(file); err == nil {
 		file = target
@@ -84,7 +85,8 @@ func Command(command, path string) string {
 	return command + " --data-dir " + wording.ShellWord(path)
 }
 
-// StartCommand returns the command that starts the control plane of a data directory, with flags. Those of its last start apply in any case.
+// StartCommand returns the command that starts the control plane of a data directory, with flags. Those of its last
+// start apply in any case.
 func StartCommand(path string, flags ...string) string {
 	command := "xpkg up"
 	for _, flag := range flags {
@@ -93,9 +95,9 @@ func StartCommand(path string, flags ...string) string {
 	return Command(command, path)
 }
 
-// LastFlags returns the flags of the last start of the control plane of a data directory, which apply to the next start, too: other runtimes,
-// permissions or policies would change its packages. There are none if the directory is new, or if the file with
-// the flags is damaged.
+// LastFlags returns the flags of the last start of the control plane of a data directory, which apply to the next
+// start, too: other runtimes, permissions or policies would change its packages. There are none if the directory is
+// new, or if the file with the flags is damaged.
 func LastFlags(path string) []string {
 	var last []string
 	if content, err := os.ReadFile(filepath.Join(path, flagsName)); err != nil || json.Unmarshal(content, &last) != nil {
@@ -141,8 +143,8 @@ func Open(path string, now time.Time) (*Dir, error) {
 	return d, nil
 }
 
-// create creates the directory if it is missing. It writes into a new directory before Open leaves lock files in it, which need
-// no space, and removes one that cannot be used.
+// create creates the directory if it is missing. It writes into a new directory before Open leaves lock files in it,
+// which need no space, and removes one that cannot be used.
 func create(path string) error {
 	entries, err := os.ReadDir(path)
 	missing := errors.Is(err, fs.ErrNotExist)
@@ -202,7 +204,10 @@ func lockDirectory(path string) (*flock.Flock, error) {
 		return nil, unusable(err, path, "cannot lock data directory %s", path)
 	}
 	return nil, ErrInUse.New(nil, "data directory %s is in use by process %s", path, holder(path)).
-		WithDo("See it with `%s`, stop it with `%s`, or choose another directory with --data-dir.", Command("xpkg status", path), Command("xpkg down", path))
+		WithDo(
+			"See it with `%s`, stop it with `%s`, or choose another directory with --data-dir.", Command("xpkg status", path),
+			Command("xpkg down", path),
+		)
 }
 
 // prepare removes the access of other users, and the state of the previous process. It writes the
@@ -211,7 +216,9 @@ func (d *Dir) prepare(now time.Time) error {
 	if err := os.Chmod(d.Path, 0o700); err != nil { // The owner must be able to enter the directory.
 		return err
 	}
-	if err := errors.Join(RemoveFile(d.File(pidName)), RemoveFile(d.File(RegistryName)), RemoveFile(d.File(StateName))); err != nil {
+	if err := errors.Join(
+		RemoveFile(d.File(pidName)), RemoveFile(d.File(RegistryName)), RemoveFile(d.File(StateName)),
+	); err != nil {
 		return err
 	}
 	if err := WriteFile(d.File(pidName), []byte(strconv.Itoa(os.Getpid())+"\n")); err != nil {
@@ -230,7 +237,10 @@ func (d *Dir) prepare(now time.Time) error {
 
 // Close releases the directory.
 func (d *Dir) Close() error {
-	return errors.Join(RemoveFile(d.File(StateName)), RemoveFile(d.File(RegistryName)), RemoveFile(d.File(pidName)), d.disown(), d.lock.Unlock())
+	return errors.Join(
+		RemoveFile(d.File(StateName)), RemoveFile(d.File(RegistryName)), RemoveFile(d.File(pidName)), d.disown(),
+		d.lock.Unlock(),
+	)
 }
 
 // File returns the path of a file in the directory.

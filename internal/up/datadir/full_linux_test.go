@@ -32,7 +32,9 @@ func TestNewDirectoryOnAFullDeviceIsRemoved(t *testing.T) {
 	if err := os.Mkdir(empty, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(device, "rest"), bytes.Repeat([]byte("x"), 1<<20), 0o600); !errors.Is(err, unix.ENOSPC) {
+	if err := os.WriteFile(
+		filepath.Join(device, "rest"), bytes.Repeat([]byte("x"), 1<<20), 0o600,
+	); !errors.Is(err, unix.ENOSPC) {
 		t.Fatalf("the device is not full: %v", err)
 	}
 	for _, dir := range []string{empty, missing} {

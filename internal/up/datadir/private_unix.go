@@ -32,7 +32,9 @@ func checkPrivate(path string) error {
 		return ErrUnsafe.New(nil, "data directory %s belongs to user %d, and this is user %d", path, owner, os.Geteuid())
 	}
 	if info.IsDir() && info.Mode()&othersWrite != 0 {
-		return ErrUnsafe.New(nil, "other users can write to data directory %s, which has mode %04o", path, fileutil.UnixMode(info)).
+		return ErrUnsafe.New(
+			nil, "other users can write to data directory %s, which has mode %04o", path, fileutil.UnixMode(info),
+		).
 			WithDo("Check that no other user has changed it, and run `chmod go-w %s`.", wording.ShellWord(path))
 	}
 	return nil
@@ -43,7 +45,8 @@ func checkPath(path string) error {
 	err := fileutil.CheckAncestors(path)
 	var replaceable *fileutil.ReplaceableError
 	if errors.As(err, &replaceable) {
-		return ErrUnsafe.New(err, "another user can replace data directory %s", path).WithDo("%s", replaceable.Do("--data-dir"))
+		return ErrUnsafe.New(err, "another user can replace data directory %s", path).
+			WithDo("%s", replaceable.Do("--data-dir"))
 	}
 	if err != nil {
 		return ErrUnusable.New(err, "cannot read data directory %s", path)

@@ -1,4 +1,5 @@
-// Package program builds the program of the control plane with the Go toolchain, from the source in the Go module proxy.
+// Package program builds the program of the control plane with the Go toolchain, from the source in the Go module
+// proxy.
 package program
 
 import (
@@ -34,7 +35,8 @@ func Codes() []errcode.Code { return []errcode.Code{ErrBuild} }
 // Module is the Go module of the control plane.
 const Module = "github.com/xpkg-dev/xpkg/controlplane"
 
-// Folder returns the folder of the control planes that Build has built for a version of xpkg, or "" without a home folder.
+// Folder returns the folder of the control planes that Build has built for a version of xpkg, or "" without a home
+// folder.
 func Folder(version string) string {
 	data := datadir.Default()
 	if data == "" || version == "" {
@@ -53,8 +55,9 @@ type Options struct {
 	Progress func(compiled int)
 }
 
-// Build downloads the source of the control plane with the go command and builds it. It returns the path of the program. The
-// go command verifies the source with the checksum database, as GOSUMDB configures it. It fails with ErrBuild.
+// Build downloads the source of the control plane with the go command and builds it. It returns the path of the
+// program. The go command verifies the source with the checksum database, as GOSUMDB configures it. It fails with
+// ErrBuild.
 func Build(ctx context.Context, o Options) (_ string, err error) {
 	toolchain, err := exec.LookPath("go")
 	if err != nil {
@@ -139,7 +142,8 @@ func versionFlags(pattern *regexp.Regexp, gomod string) string {
 		return ""
 	}
 	const variable = " -X k8s.io/component-base/version."
-	return variable + "gitVersion=" + m[1] + variable + "gitMajor=1" + variable + "gitMinor=" + m[2] + variable + "gitTreeState=clean"
+	return variable + "gitVersion=" + m[1] + variable + "gitMajor=1" + variable + "gitMinor=" + m[2] + variable +
+		"gitTreeState=clean"
 }
 
 // count reports the number of lines, one for each compiled package, and returns the last one.

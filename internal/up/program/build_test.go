@@ -24,7 +24,9 @@ func proxy(t *testing.T, source string) {
 	versions := filepath.Join(dir, Module, "@v")
 	gomod := "module " + Module + "\n\ngo 1.22\n"
 	write := func(name, content string) {
-		if err := errors.Join(os.MkdirAll(versions, 0o755), os.WriteFile(filepath.Join(versions, name), []byte(content), 0o600)); err != nil {
+		if err := errors.Join(
+			os.MkdirAll(versions, 0o755), os.WriteFile(filepath.Join(versions, name), []byte(content), 0o600),
+		); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -48,7 +50,8 @@ func proxy(t *testing.T, source string) {
 	}
 	write("v0.9.9.zip", archive.String())
 	cache := t.TempDir()
-	for name, value := range map[string]string{"GOPROXY": "file://" + dir, "GONOSUMDB": "*", "GOMODCACHE": cache, "GOTOOLCHAIN": "local"} {
+	for name, value := range map[string]string{"GOPROXY": "file://" +
+		dir, "GONOSUMDB": "*", "GOMODCACHE": cache, "GOTOOLCHAIN": "local"} {
 		t.Setenv(name, value)
 	}
 	// The module cache is read-only.
@@ -59,8 +62,8 @@ func proxy(t *testing.T, source string) {
 	})
 }
 
-// TestControlPlaneIsBuiltFromTheModuleProxy proves that a program with a version needs only Go to get its control plane, and that
-// the program is found afterwards.
+// TestControlPlaneIsBuiltFromTheModuleProxy proves that a program with a version needs only Go to get its control
+// plane, and that the program is found afterwards.
 func TestControlPlaneIsBuiltFromTheModuleProxy(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiles a program")
@@ -90,8 +93,11 @@ func TestFailedBuildsLeaveNothing(t *testing.T) {
 	}
 	proxy(t, "package main\n\nfunc main() { undefined() }\n")
 	folder := filepath.Join(t.TempDir(), "bin")
-	for version, want := range map[string]string{"v0.9.9": "cannot compile the control plane", "v1.0.0": "cannot download " + Module + " v1.0.0"} {
-		if _, err := Build(t.Context(), Options{Version: version, Folder: folder}); !errors.Is(err, ErrBuild) || !strings.Contains(err.Error(), want) {
+	for version, want := range map[string]string{
+		"v0.9.9": "cannot compile the control plane", "v1.0.0": "cannot download " + Module + " v1.0.0",
+	} {
+		if _, err := Build(t.Context(), Options{Version: version, Folder: folder}); !errors.Is(err, ErrBuild) ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", version, err)
 		}
 	}

@@ -118,7 +118,9 @@ func (o Options) report(r *http.Request, c change) []string {
 	uses, err := o.Uses(r.Context(), r.Host)
 	messages := messagesOf(r.Host, c, uses)
 	if err != nil {
-		messages = append(messages, fmt.Sprintf("cannot check whether an installed package refers to %s: %v", c.reference(r.Host), err))
+		messages = append(
+			messages, fmt.Sprintf("cannot check whether an installed package refers to %s: %v", c.reference(r.Host), err),
+		)
 	}
 	if o.Report != nil {
 		for _, m := range messages {
@@ -140,7 +142,9 @@ func messagesOf(host string, c change, uses []Use) []string {
 		case c.to == "":
 			message += "was deleted; push it again, or install another version"
 		case use.Follows:
-			message += fmt.Sprintf("moved from %s to %s; the package is updated, because its packagePullPolicy is Always", short(c.from), short(c.to))
+			message += fmt.Sprintf(
+				"moved from %s to %s; the package is updated, because its packagePullPolicy is Always", short(c.from), short(c.to),
+			)
 		default:
 			message += fmt.Sprintf("moved from %s to %s; the package keeps the old content until its spec changes. "+
 				"Push a new version under a new tag instead", short(c.from), short(c.to))

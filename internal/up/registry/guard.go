@@ -12,7 +12,9 @@ import (
 func guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Origin") != "" || !oci.IsLoopback(r.Host) {
-			writeError(w, http.StatusForbidden, codeDenied, "this registry serves only clients on its own machine, and no web pages")
+			writeError(
+				w, http.StatusForbidden, codeDenied, "this registry serves only clients on its own machine, and no web pages",
+			)
 			return
 		}
 		next.ServeHTTP(w, r)

@@ -72,7 +72,9 @@ func (s *server) do(t testing.TB, method, path, authorization string, body io.Re
 	if err != nil {
 		t.Fatal(err)
 	}
-	request.Header.Set("Accept", "application/vnd.oci.image.manifest.v1+json, application/vnd.docker.distribution.manifest.v2+json")
+	request.Header.Set(
+		"Accept", "application/vnd.oci.image.manifest.v1+json, application/vnd.docker.distribution.manifest.v2+json",
+	)
 	if authorization != "" {
 		request.Header.Set("Authorization", authorization)
 	}
@@ -154,7 +156,8 @@ func TestWritesNeedTheToken(t *testing.T) {
 		{"BREW", "/v2/a/b/manifests/v1"},
 	}
 	for _, authorization := range []string{
-		"", "Bearer anonymous", "Bearer wrong", "Bearer ", "Digest x", basic("wrong"), basic(""), "Basic !", basic(token + "x"), "Bearer " + token[1:],
+		"", "Bearer anonymous", "Bearer wrong", "Bearer ", "Digest x", basic("wrong"), basic(""), "Basic !",
+		basic(token + "x"), "Bearer " + token[1:],
 	} {
 		for _, w := range writes {
 			response, body := s.do(t, w.method, w.path, authorization, strings.NewReader("{}"))
@@ -164,7 +167,8 @@ func TestWritesNeedTheToken(t *testing.T) {
 			if !strings.Contains(body, "xpkg login 127.0.0.1:15000 --data-dir /data") {
 				t.Errorf("the message does not name the command: %s", body)
 			}
-			if got := response.Header.Get("WWW-Authenticate"); !strings.HasPrefix(got, `Bearer realm="http://`+s.host+`/token"`) {
+			if got := response.Header.Get("WWW-Authenticate"); !strings.HasPrefix(got, `Bearer realm="http://`+s.host+
+				`/token"`) {
 				t.Errorf("challenge %s", got)
 			}
 		}
@@ -173,7 +177,9 @@ func TestWritesNeedTheToken(t *testing.T) {
 		t.Errorf("refused requests changed the images: %s", diff)
 	}
 	for _, authorization := range []string{bearer, "bearer " + token, basic(token)} {
-		if response, _ := s.do(t, http.MethodPost, "/v2/a/b/blobs/uploads/", authorization, nil); response.StatusCode != http.StatusAccepted {
+		if response, _ := s.do(
+			t, http.MethodPost, "/v2/a/b/blobs/uploads/", authorization, nil,
+		); response.StatusCode != http.StatusAccepted {
 			t.Errorf("with %q: %s", authorization, response.Status)
 		}
 	}
@@ -184,7 +190,9 @@ func TestRegistryWithoutTokenIsReadOnly(t *testing.T) {
 	handler := registry.Handler(http.NotFoundHandler(), registry.Options{Limiter: limit.New(limit.OfProcess(), nil)})
 	s := &server{host: strings.TrimPrefix(port.Serve(t, handler).URL, "http://")}
 	for _, authorization := range []string{"", "Bearer ", basic(""), "Bearer x"} {
-		if response, _ := s.do(t, http.MethodPut, "/v2/a/manifests/v1", authorization, nil); response.StatusCode != http.StatusUnauthorized {
+		if response, _ := s.do(
+			t, http.MethodPut, "/v2/a/manifests/v1", authorization, nil,
+		); response.StatusCode != http.StatusUnauthorized {
 			t.Errorf("with %q: %s", authorization, response.Status)
 		}
 	}
@@ -217,7 +225,8 @@ func TestRepositoriesAreListedToEveryLocalClient(t *testing.T) {
 	}
 	for _, authorization := range []string{"", "Bearer anonymous", basic("stale"), bearer} {
 		response, body := s.do(t, http.MethodGet, "/v2/_catalog", authorization, nil)
-		if want := `{"repositories":["a/b","a/b/d","c"]}`; response.StatusCode != http.StatusOK || strings.TrimSpace(body) != want {
+		if want := `{"repositories":["a/b","a/b/d","c"]}`; response.StatusCode != http.StatusOK ||
+			strings.TrimSpace(body) != want {
 			t.Errorf("with %q: %s, %s", authorization, response.Status, body)
 		}
 	}
@@ -231,10 +240,13 @@ func TestRepositoriesAreListedToEveryLocalClient(t *testing.T) {
 	}
 	first, body := s.do(t, http.MethodGet, "/v2/_catalog?n=2", "", nil)
 	next, _, _ := strings.Cut(strings.TrimPrefix(first.Header.Get("Link"), "<"), ">")
-	if _, rest := s.do(t, http.MethodGet, next, "", nil); !strings.Contains(body, `["a/b","a/b/d"]`) || !strings.Contains(rest, `["c"]`) {
+	if _, rest := s.do(t, http.MethodGet, next, "", nil); !strings.Contains(body, `["a/b","a/b/d"]`) ||
+		!strings.Contains(rest, `["c"]`) {
 		t.Errorf("the pages are %s and %s", body, rest)
 	}
-	if response, _ := s.do(t, http.MethodPut, "/v2/_catalog", bearer, nil); response.StatusCode != http.StatusMethodNotAllowed {
+	if response, _ := s.do(
+		t, http.MethodPut, "/v2/_catalog", bearer, nil,
+	); response.StatusCode != http.StatusMethodNotAllowed {
 		t.Errorf("a write of the list: %s", response.Status)
 	}
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+s.host+"/v2/_catalog", nil)
@@ -283,13 +295,17 @@ func TestPingAndTokenServer(t *testing.T) {
 				t.Errorf("%s with %q: %s", path, authorization, response.Status)
 			}
 		}
-		response, body := s.do(t, http.MethodGet, "/token?service="+s.host+"&scope=repository:a/b:pull,push", authorization, nil)
+		response, body := s.do(t, http.MethodGet, "/token?service="+s.host+
+			"&scope=repository:a/b:pull,push", authorization, nil)
 		var got struct{ Token string }
-		if err := json.Unmarshal([]byte(body), &got); err != nil || response.StatusCode != want.token || got.Token != want.grants {
+		if err := json.Unmarshal([]byte(body), &got); err != nil || response.StatusCode != want.token ||
+			got.Token != want.grants {
 			t.Errorf("token with %q: %s %s", authorization, response.Status, body)
 		}
 	}
-	if response, _ := s.do(t, http.MethodPost, "/token", basic(token), nil); response.StatusCode != http.StatusMethodNotAllowed {
+	if response, _ := s.do(
+		t, http.MethodPost, "/token", basic(token), nil,
+	); response.StatusCode != http.StatusMethodNotAllowed {
 		t.Errorf("clients that try OAuth2 first must fall back: %s", response.Status)
 	}
 }
@@ -305,7 +321,9 @@ func TestClientsOfGoContainerRegistry(t *testing.T) {
 	if got, err := image.Digest(); err != nil || got != hash {
 		t.Errorf("got %s, %v", got, err)
 	}
-	for what, auth := range map[string]authn.Authenticator{"anonymous": authn.Anonymous, "wrong": &authn.Basic{Username: "x", Password: "y"}} {
+	for what, auth := range map[string]authn.Authenticator{"anonymous": authn.Anonymous, "wrong": &authn.Basic{
+		Username: "x", Password: "y",
+	}} {
 		if err := remote.Write(s.ref(t, "a/b:v2"), image, remote.WithAuth(auth)); err == nil {
 			t.Errorf("%s credentials push", what)
 		}
@@ -316,7 +334,9 @@ func TestClientsOfGoContainerRegistry(t *testing.T) {
 	if err := remote.Write(s.ref(t, "c/d:v1"), image, remote.WithAuth(user)); err != nil {
 		t.Errorf("a push with mounts: %v", err)
 	}
-	streamed, err := mutate.AppendLayers(image, stream.NewLayer(io.NopCloser(strings.NewReader(strings.Repeat("x", 100_000)))))
+	streamed, err := mutate.AppendLayers(
+		image, stream.NewLayer(io.NopCloser(strings.NewReader(strings.Repeat("x", 100_000)))),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -335,7 +355,8 @@ func TestXpkgClientPushesAndPulls(t *testing.T) {
 	for what, c := range map[string]struct {
 		auth authn.Authenticator
 		want bool
-	}{"right": {user, true}, "wrong": {&authn.Basic{Username: "x", Password: "y"}, false}, "none": {authn.Anonymous, false}} {
+	}{"right": {user, true}, "wrong": {&authn.Basic{Username: "x", Password: "y"}, false},
+		"none": {authn.Anonymous, false}} {
 		client := ociremote.New(ociremote.Options{Keychain: keychain{c.auth}})
 		defer client.Close()
 		if err := client.Ping(t.Context(), s.host); (err == nil) != (c.want || what == "none") {
@@ -376,7 +397,9 @@ func TestSkopeo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	folder, err := layout.Write(filepath.Join(work, "image"), mutate.AppendManifests(index(t), mutate.IndexAddendum{Add: image}))
+	folder, err := layout.Write(filepath.Join(work, "image"), mutate.AppendManifests(index(t), mutate.IndexAddendum{
+		Add: image,
+	}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -389,7 +412,9 @@ func TestSkopeo(t *testing.T) {
 		{true, []string{"login", "--tls-verify=false", "-u", "xpkg", "-p", "wrong", s.host}},
 		{false, []string{"login", "--tls-verify=false", "-u", "xpkg", "-p", token, s.host}},
 		{false, []string{"copy", "--dest-tls-verify=false", "oci:" + string(folder), "docker://" + s.host + "/a/b:v2"}},
-		{false, []string{"copy", "--src-tls-verify=false", "docker://" + s.host + "/a/b:v2", "dir:" + filepath.Join(work, "out")}},
+		{false, []string{
+			"copy", "--src-tls-verify=false", "docker://" + s.host + "/a/b:v2", "dir:" + filepath.Join(work, "out"),
+		}},
 		{false, []string{"delete", "--tls-verify=false", "docker://" + s.host + "/a/b@" + hash.String()}},
 	} {
 		cmd := exec.CommandContext(t.Context(), program, append([]string{"--insecure-policy"}, step.args...)...)
@@ -475,7 +500,8 @@ func TestUploadsHaveALimit(t *testing.T) {
 		},
 	} {
 		response, body := upload()
-		if response.StatusCode != http.StatusRequestEntityTooLarge || errorCode(t, body) != "DENIED" || !strings.Contains(body, "--max-upload-size") {
+		if response.StatusCode != http.StatusRequestEntityTooLarge || errorCode(t, body) != "DENIED" ||
+			!strings.Contains(body, "--max-upload-size") {
 			t.Errorf("%s: %s %s", what, response.Status, body)
 		}
 		if left := s.uploadFiles(t); len(left) != 0 {
@@ -483,11 +509,13 @@ func TestUploadsHaveALimit(t *testing.T) {
 		}
 	}
 	// The body of a single POST is not read; the client is asked for a PUT.
-	response, _ = s.do(t, http.MethodPost, "/v2/a/b/blobs/uploads/?digest="+oci.DigestOf(large).String(), bearer, bytes.NewReader(large))
+	response, _ = s.do(t, http.MethodPost, "/v2/a/b/blobs/uploads/?digest="+
+		oci.DigestOf(large).String(), bearer, bytes.NewReader(large))
 	if response.StatusCode != http.StatusAccepted || response.Header.Get("Location") == "" {
 		t.Errorf("a single POST: %s", response.Status)
 	}
-	response, _ = s.do(t, http.MethodPut, "http://"+s.host+response.Header.Get("Location")+sum, bearer, bytes.NewReader(content))
+	response, _ = s.do(t, http.MethodPut, "http://"+s.host+response.Header.Get("Location")+
+		sum, bearer, bytes.NewReader(content))
 	if response.StatusCode != http.StatusCreated {
 		t.Errorf("the PUT after it: %s", response.Status)
 	}
@@ -524,10 +552,13 @@ func TestMovedTagOfInstalledPackageIsReported(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	moved := fmt.Sprintf(" is installed from %s/a/b:v1, which moved from %s to %s; ", s.host, short(first.String()), second.Short())
+	moved := fmt.Sprintf(
+		" is installed from %s/a/b:v1, which moved from %s to %s; ", s.host, short(first.String()), second.Short(),
+	)
 	want := []string{
 		"provider/follows" + moved + "the package is updated, because its packagePullPolicy is Always",
-		"provider/stays" + moved + "the package keeps the old content until its spec changes. Push a new version under a new tag instead",
+		"provider/stays" + moved +
+			"the package keeps the old content until its spec changes. Push a new version under a new tag instead",
 	}
 	if diff := cmp.Diff(want, s.reports); diff != "" {
 		t.Errorf("reports: %s", diff)
@@ -537,19 +568,23 @@ func TestMovedTagOfInstalledPackageIsReported(t *testing.T) {
 	}
 	// The same content again is no move.
 	s.reports = nil
-	if _, err := client.Push(t.Context(), oci.MustParseReference(s.host+"/a/b:v1"), image); err != nil || len(s.reports) != 0 {
+	if _, err := client.Push(t.Context(), oci.MustParseReference(s.host+"/a/b:v1"), image); err != nil ||
+		len(s.reports) != 0 {
 		t.Errorf("got %v, %q", err, s.reports)
 	}
 	// A deletion by digest deletes the tags.
-	if response, _ := s.do(t, http.MethodDelete, "/v2/a/b/manifests/"+second.String(), bearer, nil); response.StatusCode != http.StatusAccepted {
+	if response, _ := s.do(t, http.MethodDelete, "/v2/a/b/manifests/"+
+		second.String(), bearer, nil); response.StatusCode != http.StatusAccepted {
 		t.Fatal(response.Status)
 	}
-	if len(s.reports) != 2 || !strings.Contains(s.reports[0], "provider/follows is installed from") || !strings.Contains(s.reports[1], "was deleted") {
+	if len(s.reports) != 2 || !strings.Contains(s.reports[0], "provider/follows is installed from") ||
+		!strings.Contains(s.reports[1], "was deleted") {
 		t.Errorf("deletion by digest: %q", s.reports)
 	}
 	s.reports = nil
 	response, _ := s.do(t, http.MethodDelete, "/v2/a/b/manifests/"+first.String(), bearer, nil)
-	if response.StatusCode != http.StatusAccepted || len(s.reports) != 1 || !strings.HasPrefix(s.reports[0], "function/pinned") {
+	if response.StatusCode != http.StatusAccepted || len(s.reports) != 1 ||
+		!strings.HasPrefix(s.reports[0], "function/pinned") {
 		t.Errorf("deletion of a pinned digest: %s, %q", response.Status, s.reports)
 	}
 	uses = append(uses, registry.Use{Package: "provider/third", Repository: "a/b", Tag: "v3"})
@@ -575,7 +610,8 @@ func TestPushWhileThePackagesAreUnknown(t *testing.T) {
 	}})
 	s.push(t, "a/b:v1")
 	s.push(t, "a/b:v1")
-	if len(s.reports) != 1 || !strings.HasPrefix(s.reports[0], "cannot check whether an installed package refers to "+s.host+"/a/b:v1") {
+	if len(s.reports) != 1 ||
+		!strings.HasPrefix(s.reports[0], "cannot check whether an installed package refers to "+s.host+"/a/b:v1") {
 		t.Errorf("reports %q", s.reports)
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
-// ParseExamples returns the examples in a stream of YAML documents, such as the one in the layer of the examples of a package; see
-// [oci.Examples]. It does not parse the documents.
+// ParseExamples returns the examples in a stream of YAML documents, such as the one in the layer of the examples of a
+// package; see [oci.Examples]. It does not parse the documents.
 func ParseExamples(stream []byte) ([]Example, error) {
 	documents, err := xpkg.Split(stream, "", xpkg.Limits{})
 	if err != nil {
@@ -43,11 +43,13 @@ func (p *Pack) Kind(group, kind string) (Kind, bool) {
 	return k, true
 }
 
-// isOf reports whether an example is a resource of a kind. Only text with both names is parsed, because a package can have a thousand examples.
+// isOf reports whether an example is a resource of a kind. Only text with both names is parsed, because a package can
+// have a thousand examples.
 func (e *Example) isOf(group, kind string) bool {
 	if !strings.Contains(e.YAML, kind) || !strings.Contains(e.YAML, group) {
 		return false
 	}
 	var head struct{ APIVersion, Kind string }
-	return yaml.Unmarshal([]byte(e.YAML), &head) == nil && head.Kind == kind && strings.HasPrefix(head.APIVersion, group+"/")
+	return yaml.Unmarshal([]byte(e.YAML), &head) == nil && head.Kind == kind &&
+		strings.HasPrefix(head.APIVersion, group+"/")
 }

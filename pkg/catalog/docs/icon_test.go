@@ -16,10 +16,12 @@ func TestIconComesFromTheAnnotations(t *testing.T) {
 		annotations map[string]string
 		want        *Icon
 	}{
-		"none":                        {nil, nil},
-		"of the first generation":     {map[string]string{xpkg.AnnotationIcon: png}, want},
-		"of the field":                {map[string]string{"meta.crossplane.io/iconURI": png}, want},
-		"not valid, then valid":       {map[string]string{xpkg.AnnotationIcon: "data:image/png;base64,?", "meta.crossplane.io/iconURI": png}, want},
+		"none":                    {nil, nil},
+		"of the first generation": {map[string]string{xpkg.AnnotationIcon: png}, want},
+		"of the field":            {map[string]string{"meta.crossplane.io/iconURI": png}, want},
+		"not valid, then valid": {
+			map[string]string{xpkg.AnnotationIcon: "data:image/png;base64,?", "meta.crossplane.io/iconURI": png}, want,
+		},
 		"not an image":                {map[string]string{xpkg.AnnotationIcon: "data:text/html;base64,iVBORw=="}, nil},
 		"the address of another site": {map[string]string{"meta.crossplane.io/iconURI": "https://example.org/icon.png"}, nil},
 	} {

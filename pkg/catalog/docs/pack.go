@@ -51,8 +51,8 @@ type Kind struct {
 	Role catalog.Role
 	// Composite is the kind of the composite resource of an XRD, also for its claim; empty for other kinds.
 	Composite string
-	// CRD is the canonical JSON of the CustomResourceDefinition of apiextensions.k8s.io/v1. For the kinds of an XRD it has the
-	// schemas of the author, without the fields that the composition engine adds.
+	// CRD is the canonical JSON of the CustomResourceDefinition of apiextensions.k8s.io/v1. For the kinds of an XRD it has
+	// the schemas of the author, without the fields that the composition engine adds.
 	CRD []byte
 	// Examples are only those of [Pack.Kind].
 	Examples []Example

@@ -18,8 +18,8 @@ import (
 // iconAnnotations are the annotations with the icon of a package as a data URI. The first one with a valid icon counts.
 var iconAnnotations = []string{xpkg.AnnotationIcon, "meta.crossplane.io/iconURI"}
 
-// FromPackage returns the documentation that is in a package itself: the schemas, the Compositions, and readme and icon of its annotations.
-// The error is the error of reading an object.
+// FromPackage returns the documentation that is in a package itself: the schemas, the Compositions, and readme and icon
+// of its annotations. The error is the error of reading an object.
 func FromPackage(pkg *xpkg.Package) (Pack, error) {
 	p := Pack{Readme: pkg.Meta.Annotations[xpkg.AnnotationReadme], Icon: icon(pkg.Meta.Annotations), Info: describe(pkg)}
 	for _, o := range pkg.Objects {
@@ -88,7 +88,8 @@ func kindsOf(in xpkg.Kind, o xpkg.Object) ([]Kind, error) {
 	}
 	var out []Kind
 	composite := ""
-	if i := slices.IndexFunc(definitions, func(d xpkg.Definition) bool { return !d.Claim }); i >= 0 && o.GVK.Kind == "CompositeResourceDefinition" {
+	if i := slices.IndexFunc(definitions, func(d xpkg.Definition) bool { return !d.Claim }); i >= 0 &&
+		o.GVK.Kind == "CompositeResourceDefinition" {
 		composite = definitions[i].Kind
 	}
 	for _, d := range definitions {
@@ -96,7 +97,9 @@ func kindsOf(in xpkg.Kind, o xpkg.Object) ([]Kind, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s %s: %w", o.GVK.Kind, o.Name, err)
 		}
-		out = append(out, Kind{Group: d.Group, Kind: d.Kind, Role: catalog.RoleOf(in, o, d), Composite: composite, CRD: schema})
+		out = append(out, Kind{
+			Group: d.Group, Kind: d.Kind, Role: catalog.RoleOf(in, o, d), Composite: composite, CRD: schema,
+		})
 	}
 	return out, nil
 }

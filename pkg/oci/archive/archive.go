@@ -183,7 +183,9 @@ func (a *Archive) Open(ctx context.Context, d oci.Descriptor) (io.ReadCloser, er
 		return nil, err
 	}
 	if size != d.Size {
-		return nil, errors.Join(oci.ErrSizeMismatch.New(nil, "%s has %d bytes in the archive and %d in its descriptor", d.Digest.Short(), size, d.Size), r.Close())
+		return nil, errors.Join(oci.ErrSizeMismatch.New(
+			nil, "%s has %d bytes in the archive and %d in its descriptor", d.Digest.Short(), size, d.Size,
+		), r.Close())
 	}
 	return r, nil
 }
@@ -196,7 +198,9 @@ func (a *Archive) readFile(name string, limits oci.Limits) (_ []byte, err error)
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
 	if size > limits.Manifest {
-		return nil, oci.ErrManifestTooLarge.New(nil, "%s has %d bytes, at most %d are allowed (--max-manifest-size)", text.Clip(name), size, limits.Manifest)
+		return nil, oci.ErrManifestTooLarge.New(
+			nil, "%s has %d bytes, at most %d are allowed (--max-manifest-size)", text.Clip(name), size, limits.Manifest,
+		)
 	}
 	data := bytes.NewBuffer(make([]byte, 0, size))
 	if _, err := data.ReadFrom(io.LimitReader(r, size)); err != nil {

@@ -94,7 +94,9 @@ func (c *Collection) load(index []byte) error {
 	for _, d := range doc.Manifests {
 		name := d.Annotations[refName]
 		if _, err := oci.ParseReference(name, oci.ParseOptions{}); err != nil {
-			return ErrNotAnArchive.New(err, "the name of the entry %s of the layout is not the full reference of a package", d.Digest.Short()).
+			return ErrNotAnArchive.New(
+				err, "the name of the entry %s of the layout is not the full reference of a package", d.Digest.Short(),
+			).
 				WithDo("Use a layout that was written by xpkg deps vendor.")
 		}
 		c.entries[name] = d
@@ -154,7 +156,8 @@ func (c *Collection) Add(ctx context.Context, ref oci.Reference, a oci.Artifact)
 	to := layoutFolder{dir: c.dir, limits: c.limits}
 	err := oci.Walk(ctx, a, c.limits, func(ctx context.Context, d oci.Descriptor, _ []byte) error {
 		// Files of the folder appear complete, under the verified digest.
-		if info, err := os.Lstat(filepath.Join(c.dir, filepath.FromSlash(blobName(d.Digest)))); err == nil && info.Mode().IsRegular() && info.Size() == d.Size {
+		if info, err := os.Lstat(filepath.Join(c.dir, filepath.FromSlash(blobName(d.Digest)))); err == nil &&
+			info.Mode().IsRegular() && info.Size() == d.Size {
 			return nil
 		}
 		return to.blob(ctx, a, d)

@@ -16,7 +16,9 @@ import (
 
 func testImage(t *testing.T, name string) *image.Image {
 	t.Helper()
-	image, err := image.Build(t.Context(), image.Input{PackageYAML: []byte("apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: " + name + "}\n")})
+	image, err := image.Build(t.Context(), image.Input{
+		PackageYAML: []byte("apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: " + name + "}\n"),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +38,9 @@ func (u unreadable) Open(ctx context.Context, d oci.Descriptor) (io.ReadCloser, 
 func TestCollection(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "layout")
 	a, b := testImage(t, "a"), testImage(t, "b")
-	refs := []oci.Reference{oci.MustParseReference("xpkg.test/x/a:v1"), oci.MustParseReference("xpkg.test/x/b@" + b.Digest().String())}
+	refs := []oci.Reference{
+		oci.MustParseReference("xpkg.test/x/a:v1"), oci.MustParseReference("xpkg.test/x/b@" + b.Digest().String()),
+	}
 	c, err := OpenCollection(dir, oci.Limits{})
 	if err != nil {
 		t.Fatal(err)
@@ -52,7 +56,9 @@ func TestCollection(t *testing.T) {
 	if err := c.Add(t.Context(), refs[1], unreadable{b}); err == nil {
 		t.Fatal("what cannot be read was added")
 	}
-	if err := errors.Join(c.Add(t.Context(), refs[0], unreadable{a}), c.Add(t.Context(), refs[1], b), c.Seal()); err != nil {
+	if err := errors.Join(
+		c.Add(t.Context(), refs[0], unreadable{a}), c.Add(t.Context(), refs[1], b), c.Seal(),
+	); err != nil {
 		t.Fatal(err)
 	}
 	first, err := os.ReadFile(filepath.Join(dir, indexFile))

@@ -67,14 +67,17 @@ func (d layoutFolder) Write(ctx context.Context, a oci.Artifact) (oci.Digest, er
 	if entries, err := os.ReadDir(d.dir); err == nil && len(entries) > 0 {
 		return oci.Digest{}, ErrLayoutExists.New(nil, "the folder %s is not empty", d.dir)
 	}
-	if err := os.MkdirAll(filepath.Join(d.dir, filepath.FromSlash(blobsFolder)), 0o755); err != nil { // The content is public.
+	// The content is public.
+	if err := os.MkdirAll(filepath.Join(d.dir, filepath.FromSlash(blobsFolder)), 0o755); err != nil {
 		return oci.Digest{}, folderError(err, d.dir)
 	}
 	index, err := layoutIndex(root, d.name)
 	if err != nil {
 		return oci.Digest{}, err
 	}
-	if err := oci.Walk(ctx, a, d.limits, func(ctx context.Context, desc oci.Descriptor, _ []byte) error { return d.blob(ctx, a, desc) }); err != nil {
+	if err := oci.Walk(
+		ctx, a, d.limits, func(ctx context.Context, desc oci.Descriptor, _ []byte) error { return d.blob(ctx, a, desc) },
+	); err != nil {
 		return oci.Digest{}, err
 	}
 	if err := d.file(layoutFile, []byte(layoutContent)); err != nil {

@@ -19,8 +19,11 @@ import (
 // loadDocker builds the manifest that a docker save archive lacks: Docker schema 2 media
 // types, gzip layers, and the annotations from the labels of the configuration.
 func (a *Archive) loadDocker(ctx context.Context, manifests []byte, limits oci.Limits) error {
-	if version, err := a.readFile("version", limits); err == nil && bytes.HasPrefix(version, []byte("Directory Transport Version")) {
-		return ErrNotAnArchive.New(nil, "the folder has the format of the transport dir: of skopeo, which xpkg does not support").
+	if version, err := a.readFile("version", limits); err == nil &&
+		bytes.HasPrefix(version, []byte("Directory Transport Version")) {
+		return ErrNotAnArchive.New(
+			nil, "the folder has the format of the transport dir: of skopeo, which xpkg does not support",
+		).
 			WithDo("Convert it to an OCI layout with `skopeo copy`, and use the layout as oci:FOLDER.")
 	}
 	var entries []dockerManifest
@@ -31,9 +34,12 @@ func (a *Archive) loadDocker(ctx context.Context, manifests []byte, limits oci.L
 	case len(entries) == 0:
 		return oci.ErrEmptyIndex.New(nil, "%s has no entry", dockerManifests)
 	case len(entries) > 1:
-		return oci.ErrAmbiguousPlatform.New(nil, "the archive has %d images", len(entries)).WithDo("Save each image in its own archive.")
+		return oci.ErrAmbiguousPlatform.New(nil, "the archive has %d images", len(entries)).
+			WithDo("Save each image in its own archive.")
 	case len(entries[0].Layers) > limits.Layers:
-		return oci.ErrManifestTooLarge.New(nil, "the archive has %d layers, at most %d are allowed (--max-layers)", len(entries[0].Layers), limits.Layers)
+		return oci.ErrManifestTooLarge.New(
+			nil, "the archive has %d layers, at most %d are allowed (--max-layers)", len(entries[0].Layers), limits.Layers,
+		)
 	}
 	raw, err := a.readFile(entries[0].Config, limits)
 	if err != nil {

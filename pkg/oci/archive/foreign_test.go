@@ -34,7 +34,11 @@ import (
 func upstreamImage(t *testing.T) v1.Image {
 	t.Helper()
 	data := ocitest.Tar(t, image.File{Path: oci.PackageFile, Data: []byte(ocitest.HelloYAML)})
-	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil })
+	layer, err := tarball.LayerFromOpener(func() (
+		io.ReadCloser, error,
+	) {
+		return io.NopCloser(bytes.NewReader(data)), nil
+	})
 	ocitest.Must(t, err)
 	img, err := mutate.AppendLayers(foreignRuntime(t), layer)
 	ocitest.Must(t, err)
@@ -52,7 +56,9 @@ func upstreamImage(t *testing.T) v1.Image {
 // foreignRuntime returns a runtime image with plain layers, as `docker save` writes them.
 func foreignRuntime(t *testing.T) v1.Image {
 	t.Helper()
-	bin := static.NewLayer(ocitest.Tar(t, image.File{Path: "bin/provider", Data: ocitest.Noise(20_000)}), oci.MediaTypeDockerLayer)
+	bin := static.NewLayer(
+		ocitest.Tar(t, image.File{Path: "bin/provider", Data: ocitest.Noise(20_000)}), oci.MediaTypeDockerLayer,
+	)
 	img, err := mutate.AppendLayers(empty.Image, bin)
 	ocitest.Must(t, err)
 	config, err := img.ConfigFile()
@@ -129,7 +135,8 @@ func TestEmbedRuntimeImage(t *testing.T) {
 	runtime := foreignRuntime(t)
 	gzipped, err := mutate.AppendLayers(empty.Image, func() v1.Layer {
 		l, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) {
-			return io.NopCloser(bytes.NewReader(ocitest.Tar(t, image.File{Path: "bin/provider", Data: ocitest.Noise(20_000)}))), nil
+			return io.NopCloser(bytes.NewReader(ocitest.Tar(t, image.File{Path: "bin/provider", Data: ocitest.Noise(20_000)}))),
+				nil
 		})
 		ocitest.Must(t, err)
 		return l
@@ -153,7 +160,8 @@ func TestEmbedRuntimeImage(t *testing.T) {
 			pulled := pullForeign(t, ref)
 			config, err := pulled.ConfigFile()
 			ocitest.Must(t, err)
-			if title == "Plain" && (config.Architecture != "arm64" || config.Config.User != "65532" || config.Config.Entrypoint[0] != "/bin/provider") {
+			if title == "Plain" && (config.Architecture != "arm64" || config.Config.User != "65532" ||
+				config.Config.Entrypoint[0] != "/bin/provider") {
 				t.Errorf("%+v", config)
 			}
 			manifest, err := pulled.Manifest()
@@ -184,7 +192,9 @@ func pullForeign(t *testing.T, ref oci.Reference) v1.Image {
 func TestEmbedForAnotherPlatform(t *testing.T) {
 	base, err := image.Load(t.Context(), openArchive(t, saveForeign(t, foreignRuntime(t))), oci.Platform{}, oci.Limits{})
 	ocitest.Must(t, err)
-	_, err = image.Build(t.Context(), image.Input{PackageYAML: []byte(ocitest.HelloYAML), Base: base, Platform: oci.DefaultPlatform()})
+	_, err = image.Build(t.Context(), image.Input{
+		PackageYAML: []byte(ocitest.HelloYAML), Base: base, Platform: oci.DefaultPlatform(),
+	})
 	ocitest.WantCode(t, err, image.ErrInvalidImageInput)
 }
 
@@ -303,7 +313,9 @@ func TestForeignToolCopiesOurLayout(t *testing.T) {
 	first, second := ocitest.MemoryRegistry(t)+"/acme/pkg:v1", ocitest.MemoryRegistry(t)+"/acme/copy:v1"
 	ocitest.Must(t, crane.Push(foreign, first))
 	ocitest.Must(t, crane.Copy(first, second))
-	got, m, err := clienttest.FetchYAML(t.Context(), clienttest.New(t, nil), storetest.New(t), oci.MustParseReference(second))
+	got, m, err := clienttest.FetchYAML(
+		t.Context(), clienttest.New(t, nil), storetest.New(t), oci.MustParseReference(second),
+	)
 	if err != nil || string(got) != ocitest.HelloYAML || m.Base == nil || m.Digest != img.Digest() {
 		t.Errorf("%q %+v %v", got, m, err)
 	}
@@ -349,7 +361,9 @@ func TestDockerArchiveWithLink(t *testing.T) {
 	} {
 		ocitest.Must(t, writeEntry(tw, f.Path, int64(len(f.Data)), bytes.NewReader(f.Data)))
 	}
-	ocitest.Must(t, tw.WriteHeader(&tar.Header{Typeflag: tar.TypeSymlink, Name: "b/layer.tar", Linkname: "../a/layer.tar"}))
+	ocitest.Must(t, tw.WriteHeader(&tar.Header{
+		Typeflag: tar.TypeSymlink, Name: "b/layer.tar", Linkname: "../a/layer.tar",
+	}))
 	ocitest.Must(t, tw.Close())
 	a, err := Read(t.Context(), &out, t.TempDir(), 1<<20, oci.Limits{})
 	ocitest.Must(t, err)

@@ -45,7 +45,9 @@ type Scratch func(ctx context.Context, size int64, write func(io.Writer) error) 
 // OpenInWithScratch is like OpenIn, but also opens archives that are compressed with
 // gzip. It unpacks such an archive into a file of scratch, which exists until the archive
 // is closed.
-func OpenInWithScratch(ctx context.Context, in *os.Root, name string, scratch Scratch, limits oci.Limits) (*Archive, error) {
+func OpenInWithScratch(
+	ctx context.Context, in *os.Root, name string, scratch Scratch, limits oci.Limits,
+) (*Archive, error) {
 	info, err := in.Stat(name)
 	if err != nil || info.IsDir() {
 		return OpenIn(ctx, in, name, limits)

@@ -96,8 +96,10 @@ func TestOpenForeignArchive(t *testing.T) {
 	ocitest.Must(t, os.WriteFile(filepath.Join(dir, "empty.xpkg"), nil, 0o600))
 	root, s := openRoot(t, dir), storetest.New(t)
 	for name, code := range map[string]errcode.Code{
-		"link.xpkg": ErrArchiveNotFound, "folder": ErrArchiveNotFound, "missing": ErrArchiveNotFound, "../x": ErrArchiveNotFound,
-		"pipe.xpkg": ErrNotAnArchive, "pipes": ErrNotAnArchive, "bad.gz": ErrNotAnArchive, "text.gz": ErrNotAnArchive, "empty.xpkg": ErrNotAnArchive,
+		"link.xpkg": ErrArchiveNotFound, "folder": ErrArchiveNotFound, "missing": ErrArchiveNotFound,
+		"../x":      ErrArchiveNotFound,
+		"pipe.xpkg": ErrNotAnArchive, "pipes": ErrNotAnArchive, "bad.gz": ErrNotAnArchive, "text.gz": ErrNotAnArchive,
+		"empty.xpkg": ErrNotAnArchive,
 	} {
 		if _, err := OpenInWithScratch(t.Context(), root, name, s.Scratch, oci.Limits{}); !errors.Is(err, code) {
 			t.Errorf("%s: got %v, want %v", name, err, code)

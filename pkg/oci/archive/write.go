@@ -65,7 +65,8 @@ func Write(ctx context.Context, w io.Writer, a oci.Artifact, opts WriteOptions, 
 	}
 	tw := tar.NewWriter(w)
 	for _, f := range []image.File{
-		{Path: layoutFile, Data: []byte(layoutContent)}, {Path: indexFile, Data: index}, {Path: dockerManifests, Data: manifests},
+		{Path: layoutFile, Data: []byte(layoutContent)}, {Path: indexFile, Data: index},
+		{Path: dockerManifests, Data: manifests},
 	} {
 		if err := writeEntry(tw, f.Path, int64(len(f.Data)), bytes.NewReader(f.Data)); err != nil {
 			return err
@@ -98,7 +99,9 @@ func layoutIndex(root oci.Descriptor, name string) ([]byte, error) {
 	if name != "" {
 		root.Annotations = map[string]string{refName: tagOf(name)}
 	}
-	data, err := json.Marshal(oci.Document{SchemaVersion: 2, MediaType: oci.MediaTypeOCIIndex, Manifests: []oci.Descriptor{root}})
+	data, err := json.Marshal(oci.Document{SchemaVersion: 2, MediaType: oci.MediaTypeOCIIndex, Manifests: []oci.Descriptor{
+		root,
+	}})
 	if err != nil {
 		return nil, fmt.Errorf("cannot write %s: %w", indexFile, err)
 	}
@@ -128,7 +131,8 @@ func dockerManifestOf(ctx context.Context, a oci.Artifact, opts WriteOptions, li
 			entry.Layers = append(entry.Layers, blobName(layer.Digest))
 		}
 		entries = append(entries, entry)
-	case !errors.Is(err, oci.ErrEmptyIndex) && !errors.Is(err, oci.ErrPlatformNotFound) && !errors.Is(err, oci.ErrNotAPackage):
+	case !errors.Is(err, oci.ErrEmptyIndex) && !errors.Is(err, oci.ErrPlatformNotFound) &&
+		!errors.Is(err, oci.ErrNotAPackage):
 		return nil, err
 	}
 	data, err := json.Marshal(entries)

@@ -141,7 +141,9 @@ func (in *Input) buildLayers() ([]builtLayer, error) {
 		wanted = []ExtraLayer{{Files: registryFiles(in.Registry)}}
 	}
 	if len(in.Examples) > 0 {
-		wanted = append(wanted, ExtraLayer{Annotation: oci.AnnotationExamples, Files: []File{{Path: oci.ExamplesFile, Data: in.Examples}}})
+		wanted = append(wanted, ExtraLayer{Annotation: oci.AnnotationExamples, Files: []File{{
+			Path: oci.ExamplesFile, Data: in.Examples,
+		}}})
 	}
 	for _, extra := range in.Extra {
 		if err := extra.check(); err != nil {

@@ -27,7 +27,9 @@ func TestBuildImageGolden(t *testing.T) {
 	img, err := image.Build(t.Context(), image.Input{
 		PackageYAML: []byte(strings.Repeat(ocitest.HelloYAML+"---\n", 1000)),
 		Examples:    []byte("kind: Example\n"),
-		Extra:       []image.ExtraLayer{{Annotation: "noise", Files: []image.File{{Path: "b/noise", Data: ocitest.Noise(100_000)}, {Path: "a", Data: []byte("a")}}}},
+		Extra: []image.ExtraLayer{{Annotation: "noise", Files: []image.File{
+			{Path: "b/noise", Data: ocitest.Noise(100_000)}, {Path: "a", Data: []byte("a")},
+		}}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -39,7 +41,9 @@ func TestBuildImageGolden(t *testing.T) {
 
 // hardening: C10
 func TestImageIsIndependentOfMachine(t *testing.T) {
-	layer, err := image.BuildLayer([]image.File{{Path: "b", Data: []byte("b")}, {Path: "a", Data: []byte("a")}}, oci.MediaTypeOCILayerGzip, "x")
+	layer, err := image.BuildLayer(
+		[]image.File{{Path: "b", Data: []byte("b")}, {Path: "a", Data: []byte("a")}}, oci.MediaTypeOCILayerGzip, "x",
+	)
 	ocitest.Must(t, err)
 	zr, err := gzip.NewReader(bytes.NewReader(layer))
 	ocitest.Must(t, err)
@@ -55,7 +59,8 @@ func TestImageIsIndependentOfMachine(t *testing.T) {
 		}
 		ocitest.Must(t, err)
 		names = append(names, h.Name)
-		if h.Uid != 0 || h.Gid != 0 || h.Uname != "" || h.Gname != "" || h.Mode != 0o644 || !h.ModTime.Equal(time.Unix(0, 0)) || len(h.PAXRecords) != 0 {
+		if h.Uid != 0 || h.Gid != 0 || h.Uname != "" || h.Gname != "" || h.Mode != 0o644 ||
+			!h.ModTime.Equal(time.Unix(0, 0)) || len(h.PAXRecords) != 0 {
 			t.Errorf("header %+v", h)
 		}
 	}
@@ -86,7 +91,9 @@ func TestBuiltStreamComesBack(t *testing.T) {
 func TestBuiltManifest(t *testing.T) {
 	img, err := image.Build(t.Context(), image.Input{
 		PackageYAML: []byte(ocitest.HelloYAML), Examples: []byte("kind: Example\n"),
-		Extra:       []image.ExtraLayer{{Annotation: "acme.index", Files: []image.File{{Path: ".acme/index", Data: []byte("x")}}}},
+		Extra: []image.ExtraLayer{{Annotation: "acme.index", Files: []image.File{{
+			Path: ".acme/index", Data: []byte("x"),
+		}}}},
 		Annotations: map[string]string{"org.opencontainers.source": "https://example.com"},
 	})
 	ocitest.Must(t, err)
@@ -117,10 +124,12 @@ func TestBuiltManifest(t *testing.T) {
 	if diff := cmp.Diff(labels, config.Config.Labels); diff != "" {
 		t.Error(diff)
 	}
-	if config.OS != "linux" || config.Architecture != "amd64" || config.Created != nil || len(config.RootFS.DiffIDs) != 3 || len(config.History) != 3 {
+	if config.OS != "linux" || config.Architecture != "amd64" || config.Created != nil ||
+		len(config.RootFS.DiffIDs) != 3 || len(config.History) != 3 {
 		t.Errorf("%s", img.RawConfig())
 	}
-	if m.MediaType != oci.MediaTypeOCIManifest || m.Config.MediaType != oci.MediaTypeOCIConfig || m.Annotations["org.opencontainers.source"] == "" {
+	if m.MediaType != oci.MediaTypeOCIManifest || m.Config.MediaType != oci.MediaTypeOCIConfig ||
+		m.Annotations["org.opencontainers.source"] == "" {
 		t.Errorf("%s", m.Raw)
 	}
 }

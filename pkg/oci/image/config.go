@@ -134,7 +134,8 @@ func (c Config) addLayers(layers []builtLayer, created time.Time) error {
 	}
 	for _, layer := range layers {
 		root.DiffIDs = append(root.DiffIDs, layer.diffID)
-		entry := history{CreatedBy: "xpkg build", Comment: oci.AnnotationKey + ": " + layer.desc.Annotations[oci.AnnotationKey]}
+		entry := history{CreatedBy: "xpkg build", Comment: oci.AnnotationKey + ": " +
+			layer.desc.Annotations[oci.AnnotationKey]}
 		if !created.IsZero() {
 			utc := created.UTC()
 			entry.Created = &utc

@@ -30,7 +30,10 @@ func TestFlattenAgreesWithForeignReader(t *testing.T) {
 			var files []image.File
 			switch rapid.SampledFrom([]string{"none", "file", "whiteout", "elsewhere"}).Draw(r, "kind") {
 			case "file":
-				files = []image.File{{Path: rapid.SampledFrom([]string{"package.yaml", "./package.yaml"}).Draw(r, "name"), Data: fmt.Appendf(nil, "layer %d", n)}}
+				files = []image.File{{
+					Path: rapid.SampledFrom([]string{"package.yaml", "./package.yaml"}).Draw(r, "name"),
+					Data: fmt.Appendf(nil, "layer %d", n),
+				}}
 			case "whiteout":
 				files = []image.File{{Path: ".wh.package.yaml"}}
 			case "elsewhere":

@@ -87,7 +87,9 @@ func newGzip(w io.Writer) (*gzip.Writer, error) {
 // GzipLayer returns the gzip form of a layer that is a plain tar. It reads the layer once
 // to compute the digest; opening the result compresses it again, so the compressed bytes
 // are never held in memory.
-func GzipLayer(ctx context.Context, open func(context.Context) (io.ReadCloser, error), mediaType oci.MediaType) (Layer, error) {
+func GzipLayer(
+	ctx context.Context, open func(context.Context) (io.ReadCloser, error), mediaType oci.MediaType,
+) (Layer, error) {
 	packed := func(ctx context.Context) (io.ReadCloser, error) {
 		plain, err := open(ctx)
 		if err != nil {

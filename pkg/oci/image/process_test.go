@@ -11,7 +11,9 @@ import (
 func TestProcessReplacesTheProgramOfTheImage(t *testing.T) {
 	base, err := image.Build(t.Context(), image.Input{
 		Registry: []image.File{{Path: "app.yaml", Data: []byte("title: A\n")}},
-		Process:  &image.Process{Command: []string{"/old"}, Args: []string{"a"}, Env: []string{"A=1", "B=1"}, WorkingDir: "/old"},
+		Process: &image.Process{
+			Command: []string{"/old"}, Args: []string{"a"}, Env: []string{"A=1", "B=1"}, WorkingDir: "/old",
+		},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -40,7 +42,8 @@ func TestProcessReplacesTheProgramOfTheImage(t *testing.T) {
 		if err := json.Unmarshal(built.RawConfig(), &got); err != nil {
 			t.Fatal(err)
 		}
-		if !slices.Equal(got.Config.Entrypoint, c.entrypoint) || !slices.Equal(got.Config.Cmd, c.cmd) || !slices.Equal(got.Config.Env, c.env) || got.Config.WorkingDir != c.dir {
+		if !slices.Equal(got.Config.Entrypoint, c.entrypoint) || !slices.Equal(got.Config.Cmd, c.cmd) ||
+			!slices.Equal(got.Config.Env, c.env) || got.Config.WorkingDir != c.dir {
 			t.Errorf("%s: %+v", name, got.Config)
 		}
 	}

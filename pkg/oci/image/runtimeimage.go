@@ -23,7 +23,9 @@ func (in *Input) startFromBase(ctx context.Context) (*Image, Config, error) {
 		return nil, Config{}, err
 	}
 	if !in.Platform.IsZero() && !base.platform.Satisfies(in.Platform) {
-		return nil, Config{}, ErrInvalidImageInput.New(nil, "the runtime image is for %s, but the package is built for %s", base.platform, in.Platform)
+		return nil, Config{}, ErrInvalidImageInput.New(
+			nil, "the runtime image is for %s, but the package is built for %s", base.platform, in.Platform,
+		)
 	}
 	img := &Image{platform: base.platform, manifest: base.manifest}
 	img.manifest.Config = &oci.Descriptor{MediaType: base.manifest.Config.MediaType}
@@ -60,7 +62,9 @@ func (i *Image) checkRuntime(config Config) error {
 	if err != nil {
 		return err
 	}
-	isPackage := slices.ContainsFunc(i.manifest.Layers, func(d oci.Descriptor) bool { return d.Annotations[oci.AnnotationKey] == oci.AnnotationBase })
+	isPackage := slices.ContainsFunc(
+		i.manifest.Layers, func(d oci.Descriptor) bool { return d.Annotations[oci.AnnotationKey] == oci.AnnotationBase },
+	)
 	for key, value := range labels {
 		isPackage = isPackage || (strings.HasPrefix(key, oci.AnnotationKey+":") && value == oci.AnnotationBase)
 	}

@@ -12,7 +12,9 @@ import (
 
 // A layer is a hostile input like any other.
 func FuzzUntar(f *testing.F) {
-	layer, err := Build([]byte("apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: x}\n"), xpkg.Limits{})
+	layer, err := Build(
+		[]byte("apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: x}\n"), xpkg.Limits{},
+	)
 	if err != nil {
 		f.Fatal(err)
 	}

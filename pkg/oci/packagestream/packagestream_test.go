@@ -78,7 +78,10 @@ func TestImagesOfBothGenerationsHaveAStream(t *testing.T) {
 
 // A store contains all layers that the stream needs.
 func TestStreamIsReadFromAStore(t *testing.T) {
-	a, _ := imageOf(t, []image.File{file(".registry/app.yaml", "title: Sample\n")}, []image.File{file(".registry/resources/crd.yaml", crd)}, []image.File{file("bin/manager", "program")})
+	a, _ := imageOf(
+		t, []image.File{file(".registry/app.yaml", "title: Sample\n")},
+		[]image.File{file(".registry/resources/crd.yaml", crd)}, []image.File{file("bin/manager", "program")},
+	)
 	s, err := store.Open(t.TempDir(), store.Options{})
 	ocitest.Must(t, err)
 	t.Cleanup(func() { ocitest.Must(t, s.Close()) })
@@ -108,7 +111,9 @@ func TestImagesWithoutAPackageAreRefused(t *testing.T) {
 }
 
 func TestMemoryIsReservedBeforeItIsAllocated(t *testing.T) {
-	a, m := imageOf(t, []image.File{file(".registry/app.yaml", "title: Sample\n"), file(".registry/resources/crd.yaml", crd)})
+	a, m := imageOf(t, []image.File{
+		file(".registry/app.yaml", "title: Sample\n"), file(".registry/resources/crd.yaml", crd),
+	})
 	refused := errors.New("no memory")
 	_, err := packagestream.Read(t.Context(), a, m, packagestream.Options{Reserve: func(int64) error { return refused }})
 	if !errors.Is(err, refused) {

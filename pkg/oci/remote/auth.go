@@ -140,7 +140,9 @@ func (s *session) challenged(req *http.Request, resp *http.Response) (*http.Resp
 	}
 	switch {
 	case unread != nil:
-		denied := s.denied(c, errors.Join(registryWords(resp), unread), "cannot %s: registry %s denies access", c.what, s.host)
+		denied := s.denied(
+			c, errors.Join(registryWords(resp), unread), "cannot %s: registry %s denies access", c.what, s.host,
+		)
 		return nil, closing(resp, denied.WithDo("%s", strings.Join(append(advice, denied.Do), " ")))
 	case failed != nil && last.authorization == "":
 		return nil, closing(resp, failed)
@@ -323,7 +325,9 @@ func (s *session) fetchToken(ctx context.Context, ch challenge, c call, creds *a
 
 // tokenRequest returns a token request: a GET, or a POST with a refresh token (CNCF
 // distribution, "Token Authentication").
-func tokenRequest(ctx context.Context, realm *url.URL, service, scope string, creds *authn.AuthConfig) (*http.Request, error) {
+func tokenRequest(
+	ctx context.Context, realm *url.URL, service, scope string, creds *authn.AuthConfig,
+) (*http.Request, error) {
 	params := url.Values{}
 	if service != "" {
 		params.Set("service", service)
@@ -381,11 +385,17 @@ func (s *session) tokenError(resp *http.Response, realm *url.URL, c call) error 
 		if err := s.tokensThrottled(realm, c); err != nil {
 			return err
 		}
-		return ErrThrottled.New(nil, "cannot %s: token server %s is throttled", c.what, realm.Host).WithDo(throttledWithoutTime)
+		return ErrThrottled.New(nil, "cannot %s: token server %s is throttled", c.what, realm.Host).
+			WithDo(throttledWithoutTime)
 	case resp.StatusCode >= http.StatusInternalServerError:
-		return ErrRegistryUnavailable.New(nil, "cannot %s: token server %s responded with %d", c.what, realm.Host, resp.StatusCode)
+		return ErrRegistryUnavailable.New(
+			nil, "cannot %s: token server %s responded with %d", c.what, realm.Host, resp.StatusCode,
+		)
 	}
-	return s.denied(c, errors.Join(registryWords(resp), s.skew(resp)), "cannot %s: token server %s responded with %d", c.what, realm.Host, resp.StatusCode)
+	return s.denied(
+		c, errors.Join(registryWords(resp), s.skew(resp)), "cannot %s: token server %s responded with %d", c.what, realm.Host,
+		resp.StatusCode,
+	)
 }
 
 // tokensThrottled returns an error while the token server's Retry-After is in the future.

@@ -101,7 +101,8 @@ func (b *blobReader) connect() error {
 	switch {
 	case resp.StatusCode == http.StatusOK:
 		return b.whole(resp)
-	case resp.StatusCode == http.StatusPartialContent && b.offset > 0 && strings.HasPrefix(resp.Header.Get("Content-Range"), fmt.Sprintf("bytes %d-", b.offset)):
+	case resp.StatusCode == http.StatusPartialContent && b.offset > 0 &&
+		strings.HasPrefix(resp.Header.Get("Content-Range"), fmt.Sprintf("bytes %d-", b.offset)):
 		return nil
 	}
 	defer drain(resp)
@@ -116,7 +117,9 @@ func (b *blobReader) connect() error {
 func (b *blobReader) whole(resp *http.Response) error {
 	if resp.ContentLength >= 0 && resp.ContentLength != b.desc.Size {
 		_ = resp.Body.Close()
-		return oci.ErrSizeMismatch.New(nil, "cannot %s: the registry announces %d bytes, the descriptor %d", b.call.what, resp.ContentLength, b.desc.Size)
+		return oci.ErrSizeMismatch.New(
+			nil, "cannot %s: the registry announces %d bytes, the descriptor %d", b.call.what, resp.ContentLength, b.desc.Size,
+		)
 	}
 	if t := contentType(resp.Header); t == "text/html" {
 		_ = resp.Body.Close()
@@ -137,7 +140,9 @@ func (s *session) progress(r io.ReadCloser, d oci.Descriptor, upload bool) io.Re
 	if s.opts.Progress == nil {
 		return r
 	}
-	return &progressReader{ReadCloser: r, report: s.opts.Progress, transfer: Transfer{Upload: upload, Digest: d.Digest, Total: d.Size}}
+	return &progressReader{ReadCloser: r, report: s.opts.Progress, transfer: Transfer{
+		Upload: upload, Digest: d.Digest, Total: d.Size,
+	}}
 }
 
 type progressReader struct {

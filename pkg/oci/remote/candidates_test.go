@@ -103,7 +103,8 @@ func tokenGuard(weak bool, status int) func(*testing.T, *[]string) func(http.Res
 func TestEveryMatchingCredentialIsTried(t *testing.T) {
 	for name, guard := range guards {
 		for _, list := range []string{
-			"good", "good late", "bad good", "bad worse good late", "! good", "bad ! good", "bad bad good", "bad", "bad !", "!", "",
+			"good", "good late", "bad good", "bad worse good late", "! good", "bad ! good", "bad bad good", "bad", "bad !", "!",
+			"",
 		} {
 			users := userList(strings.Fields(list))
 			target, f := registry.New(registry.Logger(ocitest.Quiet)), ocitest.NewRegistry(t)
@@ -169,7 +170,9 @@ func TestBrokenTokenServerEndsTheCredentials(t *testing.T) {
 	t.Cleanup(tokens.Close)
 	f.Fault = wantBearer("good", tokens.URL)
 	r := testRemote(t, func(o *Options) { o.Keychain = userList{"one", "two"} })
-	ocitest.WantCode(t, r.Exists(t.Context(), f.Ref("v1").WithDigest(oci.MustParseDigest(ocitest.EmptyDigest))), ErrThrottled)
+	ocitest.WantCode(
+		t, r.Exists(t.Context(), f.Ref("v1").WithDigest(oci.MustParseDigest(ocitest.EmptyDigest))), ErrThrottled,
+	)
 	if asked != 1 {
 		t.Errorf("%d tokens were asked for", asked)
 	}

@@ -8,7 +8,8 @@ import (
 
 func FuzzParseChallenges(f *testing.F) {
 	for _, s := range []string{
-		`Bearer realm="https://auth.example/token",service="x",scope="a:b:c"`, `Basic realm="x"`, `Basic`, `Bearer realm="a\"b", Basic realm=c`, `Negotiate abc==, Bearer realm=x`, `,,,=`, `a b c`, `x="`,
+		`Bearer realm="https://auth.example/token",service="x",scope="a:b:c"`, `Basic realm="x"`, `Basic`,
+		`Bearer realm="a\"b", Basic realm=c`, `Negotiate abc==, Bearer realm=x`, `,,,=`, `a b c`, `x="`,
 	} {
 		f.Add(s)
 	}
@@ -16,7 +17,9 @@ func FuzzParseChallenges(f *testing.F) {
 }
 
 func TestParseChallenges(t *testing.T) {
-	got := parseChallenges([]string{`Bearer realm="https://a/t",service="x y, z",scope=q`, `Basic realm="r\"s"`, `Negotiate, Digest nonce=1`})
+	got := parseChallenges([]string{
+		`Bearer realm="https://a/t",service="x y, z",scope=q`, `Basic realm="r\"s"`, `Negotiate, Digest nonce=1`,
+	})
 	want := []challenge{
 		{"bearer", map[string]string{"realm": "https://a/t", "service": "x y, z", "scope": "q"}},
 		{"basic", map[string]string{"realm": `r"s`}},

@@ -161,7 +161,10 @@ func TestBreakerTransport(t *testing.T) {
 			}
 		}
 		if sent != step.sent || closed != step.times-step.sent {
-			t.Errorf("%s: sent %d requests and closed %d bodies that were not sent; want %d and %d", step.name, sent, closed, step.sent, step.times-step.sent)
+			t.Errorf(
+				"%s: sent %d requests and closed %d bodies that were not sent; want %d and %d", step.name, sent, closed, step.sent,
+				step.times-step.sent,
+			)
 		}
 	}
 }

@@ -93,8 +93,8 @@ type HostOptions struct {
 	PlainHTTP bool
 	// RootCAs replaces the system's root CAs for this registry.
 	RootCAs *x509.CertPool
-	// CAAdvice tells users where RootCAs are configured, in the error of a certificate that another CA issued. The default names
-	// the flag --ca-file.
+	// CAAdvice tells users where RootCAs are configured, in the error of a certificate that another CA issued. The default
+	// names the flag --ca-file.
 	CAAdvice string
 	// SkipVerify accepts any certificate.
 	SkipVerify bool

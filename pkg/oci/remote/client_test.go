@@ -165,10 +165,12 @@ func TestTagNotFoundNamesNeighbors(t *testing.T) {
 	}
 }
 
-// Only versions and latest are neighbors: not tags of artifacts that refer to a version, and not those that a server sets for itself.
+// Only versions and latest are neighbors: not tags of artifacts that refer to a version, and not those that a server
+// sets for itself.
 func TestTagNotFoundNamesNoArtifacts(t *testing.T) {
 	f := ocitest.NewRegistry(t)
-	for _, tag := range []string{"v1.0.0", "sha256-" + strings.Repeat("a", 64) + ".status", "sha256-" + strings.Repeat("a", 64), "lease"} {
+	for _, tag := range []string{"v1.0.0", "sha256-" + strings.Repeat("a", 64) + ".status", "sha256-" +
+		strings.Repeat("a", 64), "lease"} {
 		f.Publish(t, ocitest.Hello(t), tag)
 	}
 	if do := errcode.From(read(t, testRemote(t, nil), f.Ref("leas"))).Do; do != "Use an existing tag, such as v1.0.0." {

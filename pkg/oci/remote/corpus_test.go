@@ -163,7 +163,9 @@ func TestMemoryIsBounded(t *testing.T) {
 		fmt.Fprintf(&yaml, "%s---\nline: %d\n", ocitest.HelloYAML, n*n)
 	}
 	data := yaml.Bytes()
-	img, err := image.Build(t.Context(), image.Input{PackageYAML: data, Extra: []image.ExtraLayer{{Annotation: "x", Files: []image.File{{Path: "noise", Data: ocitest.Noise(1 << 20)}}}}})
+	img, err := image.Build(t.Context(), image.Input{PackageYAML: data, Extra: []image.ExtraLayer{{
+		Annotation: "x", Files: []image.File{{Path: "noise", Data: ocitest.Noise(1 << 20)}},
+	}}})
 	ocitest.Must(t, err)
 	store := storetest.New(t)
 	ocitest.Must(t, store.Add(t.Context(), img, oci.Limits{}))

@@ -68,7 +68,9 @@ func TestRedirectDropsCredentials(t *testing.T) {
 		return false
 	}
 	r := testRemote(t, func(o *Options) {
-		o.Keychain = keychain{f.Host(): {Username: "me", Password: "secret"}, storage.Host(): {Username: "other", Password: "other"}}
+		o.Keychain = keychain{f.Host(): {Username: "me", Password: "secret"}, storage.Host(): {
+			Username: "other", Password: "other",
+		}}
 	})
 	if err := read(t, r, ref); err != nil {
 		t.Fatal(err)
@@ -220,7 +222,8 @@ func TestRefreshToken(t *testing.T) {
 	f := ocitest.NewRegistry(t)
 	ref := f.Publish(t, ocitest.Hello(t), "v1")
 	tokens := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != http.MethodPost || r.FormValue("grant_type") != "refresh_token" || r.FormValue("refresh_token") != "refresh" {
+		if r.Method != http.MethodPost || r.FormValue("grant_type") != "refresh_token" ||
+			r.FormValue("refresh_token") != "refresh" {
 			t.Errorf("%s %v", r.Method, r.Form)
 		}
 		_, _ = io.WriteString(w, `{"access_token":"good"}`)
@@ -282,7 +285,8 @@ func TestProxyThatDoesNotWorkIsNamed(t *testing.T) {
 		})
 		err := read(t, r, oci.MustParseReference("registry.acme.test:5000/acme/pkg:v1"))
 		ocitest.WantCode(t, err, ErrRegistryUnavailable)
-		if do := errcode.From(err).Do; !strings.Contains(err.Error(), "its proxy cannot be reached: ") || !strings.Contains(do, "add registry.acme.test to NO_PROXY") {
+		if do := errcode.From(err).Do; !strings.Contains(err.Error(), "its proxy cannot be reached: ") ||
+			!strings.Contains(do, "add registry.acme.test to NO_PROXY") {
 			t.Errorf("%s: got %v (%s)", proxy, err, do)
 		}
 	}
@@ -319,7 +323,8 @@ func TestCredentialsForARepository(t *testing.T) {
 		return true
 	}
 	r := testRemote(t, func(o *Options) {
-		o.Keychain = keychain{f.Host() + "/acme/pkg": {Username: "acme", Password: "x"}, f.Host(): {Username: "other", Password: "x"}}
+		o.Keychain = keychain{f.Host() +
+			"/acme/pkg": {Username: "acme", Password: "x"}, f.Host(): {Username: "other", Password: "x"}}
 	})
 	if err := read(t, r, ref); err != nil {
 		t.Error(err)
@@ -356,8 +361,10 @@ func TestRegistryThatRedirectsToAnother(t *testing.T) {
 func TestAdviceRepeatsNoLoginCommandOfTheRegistry(t *testing.T) {
 	f := ocitest.NewRegistry(t)
 	for words, want := range map[string]string{
-		"a push needs a token; run `xpkg login " + f.Host() + " --data-dir /data`":  "Check the repository's name, and log in as a user who may push to acme/pkg.",
-		"a push needs a token; run `xpkg login other.example.com --data-dir /data`": "Check the repository's name, and log in with `xpkg login " + f.Host() + "` as a user who may push to acme/pkg.",
+		"a push needs a token; run `xpkg login " + f.Host() +
+			" --data-dir /data`": "Check the repository's name, and log in as a user who may push to acme/pkg.",
+		"a push needs a token; run `xpkg login other.example.com --data-dir /data`": "Check the repository's name, and log in with `xpkg login " +
+			f.Host() + "` as a user who may push to acme/pkg.",
 	} {
 		f.Fault = func(w http.ResponseWriter, r *http.Request) bool {
 			if r.Method == http.MethodHead {
@@ -365,7 +372,8 @@ func TestAdviceRepeatsNoLoginCommandOfTheRegistry(t *testing.T) {
 			}
 			w.Header().Set("WWW-Authenticate", `Basic realm="registry"`)
 			w.WriteHeader(http.StatusUnauthorized)
-			_ = json.NewEncoder(w).Encode(map[string]any{"errors": []map[string]string{{"code": "UNAUTHORIZED", "message": words}}})
+			_ = json.NewEncoder(w).
+				Encode(map[string]any{"errors": []map[string]string{{"code": "UNAUTHORIZED", "message": words}}})
 			return true
 		}
 		_, err := testRemote(t, nil).Push(t.Context(), f.Ref("v1"), ocitest.Hello(t))
@@ -379,7 +387,9 @@ func TestAdviceRepeatsNoLoginCommandOfTheRegistry(t *testing.T) {
 // The error of a token server that refuses the credentials does not state that none were sent.
 func TestAdviceForRefusedCredentials(t *testing.T) {
 	f := ocitest.NewRegistry(t)
-	tokens := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
+	tokens := httptest.NewServer(
+		http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }),
+	)
 	t.Cleanup(tokens.Close)
 	f.Fault = func(w http.ResponseWriter, _ *http.Request) bool {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="`+tokens.URL+`"`)
@@ -421,7 +431,9 @@ func TestAdviceForARefusedCall(t *testing.T) {
 	}
 	for _, scheme := range []string{"Basic", "Bearer"} {
 		f := ocitest.NewRegistry(t)
-		tokens := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"token":"weak"}`) }))
+		tokens := httptest.NewServer(
+			http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"token":"weak"}`) }),
+		)
 		t.Cleanup(tokens.Close)
 		f.Fault = func(w http.ResponseWriter, r *http.Request) bool {
 			w.Header().Set("WWW-Authenticate", scheme+` realm="`+tokens.URL+`"`)
@@ -430,7 +442,9 @@ func TestAdviceForARefusedCall(t *testing.T) {
 		}
 		host, _, _ := net.SplitHostPort(f.Host())
 		for name, c := range calls {
-			for _, credentials := range []keychain{nil, {host: {Username: "me", Password: "secret"}, f.Host(): {Username: "me", Password: "secret"}}} {
+			for _, credentials := range []keychain{nil, {host: {Username: "me", Password: "secret"}, f.Host(): {
+				Username: "me", Password: "secret",
+			}}} {
 				err := c.call(t.Context(), testRemote(t, func(o *Options) { o.Keychain = credentials }), f.Ref("v1"))
 				ocitest.WantCode(t, err, ErrUnauthorized)
 				want := strings.ReplaceAll(c.advice, "HOST", f.Host())

@@ -27,7 +27,8 @@ func debianRegistry(t *testing.T) string {
 	}
 	dir := t.TempDir()
 	config := filepath.Join(dir, "config.yml")
-	ocitest.Must(t, os.WriteFile(config, []byte("version: 0.1\nlog: {level: info}\nstorage: {filesystem: {rootdirectory: "+dir+"/data}}\nhttp: {addr: 127.0.0.1:0}\n"), 0o600))
+	ocitest.Must(t, os.WriteFile(config, []byte("version: 0.1\nlog: {level: info}\nstorage: {filesystem: {rootdirectory: "+
+		dir+"/data}}\nhttp: {addr: 127.0.0.1:0}\n"), 0o600))
 	ctx, cancel := context.WithCancel(t.Context())
 	cmd := exec.CommandContext(ctx, binary, "serve", config)
 	logs, err := cmd.StderrPipe()

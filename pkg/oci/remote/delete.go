@@ -7,8 +7,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
-// Delete deletes the manifest with the digest of a reference, and with it all of its tags in the repository. It fails with
-// ErrManifestNotFound if there is none.
+// Delete deletes the manifest with the digest of a reference, and with it all of its tags in the repository. It fails
+// with ErrManifestNotFound if there is none.
 func (r *Client) Delete(ctx context.Context, ref oci.Reference) error {
 	if ref.Digest.IsZero() {
 		return oci.ErrInvalidReference.New(nil, "reference %s has no digest", ref)

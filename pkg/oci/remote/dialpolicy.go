@@ -214,7 +214,9 @@ func (g *dialPolicy) isProxy(address string) bool {
 }
 
 // dialAny connects to the first allowed address of a host that accepts a connection.
-func (g *dialPolicy) dialAny(ctx context.Context, netw, address string, allowed func(netip.Addr) bool) (net.Conn, error) {
+func (g *dialPolicy) dialAny(
+	ctx context.Context, netw, address string, allowed func(netip.Addr) bool,
+) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, err

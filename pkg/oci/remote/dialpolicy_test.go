@@ -67,7 +67,8 @@ func TestDialPolicyConnectsToCheckedAddress(t *testing.T) {
 func TestGuardHome(t *testing.T) {
 	for host, want := range map[string]network{
 		"registry.example.com": publicNetwork, "127.0.0.1:5000": loopbackNetwork, "localhost:5000": loopbackNetwork,
-		"[::1]:5000": loopbackNetwork, "10.0.0.1": privateNetwork, "registry.localhost": loopbackNetwork, "169.254.0.1": linkLocalNetwork,
+		"[::1]:5000": loopbackNetwork, "10.0.0.1": privateNetwork, "registry.localhost": loopbackNetwork,
+		"169.254.0.1": linkLocalNetwork,
 	} {
 		if got := newDialPolicy(&Options{}, host).home; got != want {
 			t.Errorf("%s is in network %d, want %d", host, got, want)
@@ -91,7 +92,8 @@ func TestConnectionWithoutTheCertificateKeepsTheRegistryPublic(t *testing.T) {
 	// What listens on this machine has another certificate.
 	local := httptest.NewUnstartedServer(http.NotFoundHandler())
 	local.Config.ErrorLog = ocitest.Quiet
-	local.TLS = &tls.Config{MaxVersion: tls.VersionTLS11, MinVersion: tls.VersionTLS10} // A server that the client refuses.
+	// A server that the client refuses.
+	local.TLS = &tls.Config{MaxVersion: tls.VersionTLS11, MinVersion: tls.VersionTLS10}
 	local.StartTLS()
 	t.Cleanup(local.Close)
 	rebound := false
@@ -122,7 +124,8 @@ func TestConnectionWithoutTheCertificateKeepsTheRegistryPublic(t *testing.T) {
 func TestNetworkOnlyBecomesMorePublic(t *testing.T) {
 	g := newDialPolicy(&Options{}, "registry.example.com")
 	for _, step := range []struct{ seen, want network }{
-		{privateNetwork, privateNetwork}, {loopbackNetwork, privateNetwork}, {publicNetwork, publicNetwork}, {privateNetwork, publicNetwork},
+		{privateNetwork, privateNetwork}, {loopbackNetwork, privateNetwork}, {publicNetwork, publicNetwork},
+		{privateNetwork, publicNetwork},
 	} {
 		g.learn(step.seen)
 		if g.home != step.want {

@@ -65,7 +65,8 @@ func (s *session) networkError(ctx context.Context, err error, what string) erro
 		return ErrTLSUntrusted.New(nil, "cannot %s: registry %s does not use TLS", what, s.host).
 			WithDo("If plain HTTP is intended, pass --insecure %s.", s.host)
 	case isTLS(err):
-		return ErrTLSUntrusted.New(s.tlsReason(err), "cannot %s: registry %s is not trusted", what, s.host).WithDo("%s", s.tlsAdvice(err))
+		return ErrTLSUntrusted.New(s.tlsReason(err), "cannot %s: registry %s is not trusted", what, s.host).
+			WithDo("%s", s.tlsAdvice(err))
 	case errors.Is(err, context.DeadlineExceeded):
 		return ErrRegistryUnavailable.New(nil, "cannot %s: registry %s is too slow", what, s.host)
 	}
@@ -161,7 +162,8 @@ func withoutTLS(err error) bool {
 func (s *session) tlsReason(err error) error {
 	if invalid, ok := isExpired(err); ok && invalid.Cert != nil {
 		return fmt.Errorf("its certificate is valid from %s to %s, and the time of this machine is %s",
-			invalid.Cert.NotBefore.UTC().Format(time.RFC3339), invalid.Cert.NotAfter.UTC().Format(time.RFC3339), s.opts.Now().UTC().Format(time.RFC3339))
+			invalid.Cert.NotBefore.UTC().Format(time.RFC3339), invalid.Cert.NotAfter.UTC().Format(time.RFC3339),
+			s.opts.Now().UTC().Format(time.RFC3339))
 	}
 	return err
 }
@@ -174,11 +176,15 @@ func (s *session) tlsAdvice(err error) string {
 	case expired:
 		return "Renew the certificate of the registry, or correct the clock of this machine."
 	case errors.As(err, &host):
-		return "Use a name of the registry that its certificate contains, or issue a certificate for " + hostname(s.host) + "."
+		return "Use a name of the registry that its certificate contains, or issue a certificate for " + hostname(s.host) +
+			"."
 	case s.opts.Hosts[s.host].CAAdvice != "":
 		return s.opts.Hosts[s.host].CAAdvice
 	}
-	return fmt.Sprintf("Pass the certificate of its CA, such as --ca-file %s=ca.pem; only for a registry of your own, skip the check with --insecure-skip-tls-verify.", s.host)
+	return fmt.Sprintf(
+		"Pass the certificate of its CA, such as --ca-file %s=ca.pem; only for a registry of your own, skip the check with --insecure-skip-tls-verify.",
+		s.host,
+	)
 }
 
 // isExpired returns the error about a certificate that is not valid now.
@@ -236,7 +242,9 @@ func (s *session) tlsHint() error {
 }
 
 // errSpeaksTLS is the cause if a TLS server received a plain HTTP request.
-var errSpeaksTLS = errors.New("it was contacted with plain HTTP, the default for loopback registries, but seems to use TLS")
+var errSpeaksTLS = errors.New(
+	"it was contacted with plain HTTP, the default for loopback registries, but seems to use TLS",
+)
 
 // registryWords returns the errors in a registry's response (OCI distribution
 // specification, "Error Codes"), without characters that could affect a terminal.
@@ -256,7 +264,9 @@ func registryWords(resp *http.Response) error {
 		return nil
 	}
 	first := body.Errors[0]
-	return &responseError{first.Code, text.ClipTo(printable(strings.Trim(first.Code+": "+first.Message, ": ")), maxMessage)}
+	return &responseError{
+		first.Code, text.ClipTo(printable(strings.Trim(first.Code+": "+first.Message, ": ")), maxMessage),
+	}
 }
 
 // responseError is the first error in a response of a registry.
@@ -265,11 +275,12 @@ type responseError struct{ code, text string }
 // Error returns the code and the message, without characters that could affect a terminal.
 func (e *responseError) Error() string { return e.text }
 
-// CodeDamaged is the error code in the responses of a registry server of xpkg for a repository whose files are damaged. It serves all others.
+// CodeDamaged is the error code in the responses of a registry server of xpkg for a repository whose files are damaged.
+// It serves all others.
 const CodeDamaged = "REPOSITORY_DAMAGED"
 
-// ResponseCode returns the error code in the response of a registry (OCI distribution specification, "Error Codes"), such as DENIED, or "" if err has
-// none. Registries can define codes of their own.
+// ResponseCode returns the error code in the response of a registry (OCI distribution specification, "Error Codes"),
+// such as DENIED, or "" if err has none. Registries can define codes of their own.
 func ResponseCode(err error) string {
 	var e *responseError
 	if errors.As(err, &e) {

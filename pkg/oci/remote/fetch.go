@@ -24,7 +24,9 @@ type FetchOptions struct {
 //
 // Fetch makes no request for content that is in the store. The store verifies all content
 // as a whole before it is read.
-func (r *Client) Fetch(ctx context.Context, ref oci.Reference, store *store.Store, opts FetchOptions) (oci.Manifest, error) {
+func (r *Client) Fetch(
+	ctx context.Context, ref oci.Reference, store *store.Store, opts FetchOptions,
+) (oci.Manifest, error) {
 	if ref.Digest.IsZero() {
 		return oci.Manifest{}, oci.ErrInvalidReference.New(nil, "reference %s has no digest to fetch", ref)
 	}
@@ -40,7 +42,9 @@ func (r *Client) Fetch(ctx context.Context, ref oci.Reference, store *store.Stor
 // layers. For a reference with only a tag, the request for the manifest also resolves the
 // tag: one request for an image, instead of the two of [Client.Resolve] and
 // [Client.Fetch].
-func (r *Client) FetchManifest(ctx context.Context, ref oci.Reference, store *store.Store, opts FetchOptions) (oci.Manifest, error) {
+func (r *Client) FetchManifest(
+	ctx context.Context, ref oci.Reference, store *store.Store, opts FetchOptions,
+) (oci.Manifest, error) {
 	a, err := r.into(ctx, ref, store)
 	if err != nil {
 		return oci.Manifest{}, err
@@ -50,7 +54,9 @@ func (r *Client) FetchManifest(ctx context.Context, ref oci.Reference, store *st
 
 // FetchLayer stores one layer of a manifest unless it is in the store. The layer has the
 // same size limit as the annotated layer of a package.
-func (r *Client) FetchLayer(ctx context.Context, ref oci.Reference, m oci.Manifest, layer oci.Descriptor, store *store.Store) error {
+func (r *Client) FetchLayer(
+	ctx context.Context, ref oci.Reference, m oci.Manifest, layer oci.Descriptor, store *store.Store,
+) error {
 	if err := oci.CheckLayerSize(m, layer, r.opts.Limits); err != nil {
 		return err
 	}
@@ -159,7 +165,10 @@ func (a *fetched) fetch(ctx context.Context, d oci.Descriptor) error {
 			return err
 		}
 		if got.MediaType != d.MediaType {
-			return oci.ErrUnexpectedMediaType.New(nil, "manifest %s is %q in its index, but %q at registry %s", d.Digest.Short(), d.MediaType, got.MediaType, a.ref.Registry)
+			return oci.ErrUnexpectedMediaType.New(
+				nil, "manifest %s is %q in its index, but %q at registry %s", d.Digest.Short(), d.MediaType, got.MediaType,
+				a.ref.Registry,
+			)
 		}
 		_, err = a.store.PutBytes(ctx, raw)
 		return err

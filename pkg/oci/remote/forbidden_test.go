@@ -114,7 +114,10 @@ func TestForbiddenRealm(t *testing.T) {
 // hardening: A7
 func TestForbiddenRedirect(t *testing.T) {
 	names := map[string][]string{"cdn.acme.test": {"192.168.1.1"}}
-	for _, location := range []string{"https://cdn.acme.test/x", "https://10.1.2.3/x", "https://127.0.0.1:1/x", "http://cdn.acme.test/x", "ftp://cdn.acme.test/x", "https:///x"} {
+	for _, location := range []string{
+		"https://cdn.acme.test/x", "https://10.1.2.3/x", "https://127.0.0.1:1/x", "http://cdn.acme.test/x",
+		"ftp://cdn.acme.test/x", "https:///x",
+	} {
 		t.Run(location, func(t *testing.T) {
 			p, r := startPublic(t, names)
 			p.Publish(t, ocitest.Hello(t), "v1")

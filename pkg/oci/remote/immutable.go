@@ -19,8 +19,8 @@ var ErrImmutable = errcode.Code{
 	Fix:   "Publish the content under a new version.",
 }
 
-// tagDigest returns the digest of the tag that is pushed, or zero if the registry has none or does not state it: the push
-// itself then shows whether it is allowed. With doubt, a HEAD that finds no tag is repeated as GET.
+// tagDigest returns the digest of the tag that is pushed, or zero if the registry has none or does not state it: the
+// push itself then shows whether it is allowed. With doubt, a HEAD that finds no tag is repeated as GET.
 func (p *pusher) tagDigest(ctx context.Context, doubt bool) oci.Digest {
 	if p.ref.Tag == "" {
 		return oci.Digest{}

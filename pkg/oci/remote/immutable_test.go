@@ -25,11 +25,22 @@ type refusal struct {
 
 // refusals are the responses of registries that do not change tags.
 var refusals = map[string]refusal{
-	"ECR":     {400, `{"errors":[{"code":"TAG_INVALID","message":"tag already exists and the repository is immutable"}]}`, true},
-	"Harbor":  {412, `{"errors":[{"code":"PRECONDITION","message":"Failed to process request due to 'a:v1' configured as immutable."}]}`, true},
-	"ACR":     {405, `{"errors":[{"code":"UNSUPPORTED","message":"The operation is not allowed as tag 'v1' is write-locked."}]}`, true},
-	"Hub":     {403, `{"errors":[{"code":"DENIED","message":"tag v1 cannot be overwritten"}]}`, true},
-	"xpkg":    {409, `{"errors":[{"code":"DENIED","message":"a:v1 is 1 and cannot become 2: versions never change"}]}`, true},
+	"ECR": {
+		400, `{"errors":[{"code":"TAG_INVALID","message":"tag already exists and the repository is immutable"}]}`, true,
+	},
+	"Harbor": {
+		412,
+		`{"errors":[{"code":"PRECONDITION","message":"Failed to process request due to 'a:v1' configured as immutable."}]}`,
+		true,
+	},
+	"ACR": {
+		405, `{"errors":[{"code":"UNSUPPORTED","message":"The operation is not allowed as tag 'v1' is write-locked."}]}`,
+		true,
+	},
+	"Hub": {403, `{"errors":[{"code":"DENIED","message":"tag v1 cannot be overwritten"}]}`, true},
+	"xpkg": {
+		409, `{"errors":[{"code":"DENIED","message":"a:v1 is 1 and cannot become 2: versions never change"}]}`, true,
+	},
 	"silent":  {409, ``, false},
 	"silent2": {412, `immutable`, false},
 }

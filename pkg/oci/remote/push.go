@@ -138,7 +138,8 @@ func (p *pusher) upload(ctx context.Context, d oci.Descriptor, what string) erro
 	ctx, cancel := p.s.deadline(ctx, d.Size)
 	defer cancel()
 	put := call{
-		method: http.MethodPut, url: withDigest(location, d.Digest), repository: p.ref.RepositoryPath(), actions: pushActions, what: what,
+		method: http.MethodPut, url: withDigest(location, d.Digest), repository: p.ref.RepositoryPath(), actions: pushActions,
+		what:   what,
 		header: http.Header{"Content-Type": {"application/octet-stream"}}, size: d.Size,
 		body: func(ctx context.Context) (io.ReadCloser, error) { return p.open(ctx, d) },
 	}

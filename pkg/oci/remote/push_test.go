@@ -55,7 +55,8 @@ func TestPushRetriesUploads(t *testing.T) {
 	}
 }
 
-// TestPushReplacesADamagedBlob pushes to a registry that responds with an error to the HEAD of a blob until it is uploaded again, as one does whose disk was full.
+// TestPushReplacesADamagedBlob pushes to a registry that responds with an error to the HEAD of a blob until it is
+// uploaded again, as one does whose disk was full.
 func TestPushReplacesADamagedBlob(t *testing.T) {
 	var uploaded atomic.Bool
 	f := faultyTarget(t, func(w http.ResponseWriter, r *http.Request) bool {
@@ -88,7 +89,9 @@ func TestPushFailures(t *testing.T) {
 		words string
 	}{
 		"Refused": {func(w http.ResponseWriter, r *http.Request) bool {
-			return manifests(w, r, http.StatusBadRequest, `{"errors":[{"code":"MANIFEST_INVALID","message":"too \u001b[31mred"}]}`)
+			return manifests(
+				w, r, http.StatusBadRequest, `{"errors":[{"code":"MANIFEST_INVALID","message":"too \u001b[31mred"}]}`,
+			)
 		}, ErrRefused, "MANIFEST_INVALID: too [31mred"},
 		"Denied": {func(w http.ResponseWriter, r *http.Request) bool {
 			return manifests(w, r, http.StatusForbidden, `{}`)

@@ -21,9 +21,9 @@ const (
 	maxReferrerPages = 100
 )
 
-// Referrers returns the descriptors of the artifacts whose subject is the manifest with the digest of a reference, ordered
-// by digest. An empty artifactType returns artifacts of all types. Without the referrers API of a registry, it reads
-// the index under the tag that the OCI distribution specification prescribes ("Referrers Tag Schema").
+// Referrers returns the descriptors of the artifacts whose subject is the manifest with the digest of a reference,
+// ordered by digest. An empty artifactType returns artifacts of all types. Without the referrers API of a registry, it
+// reads the index under the tag that the OCI distribution specification prescribes ("Referrers Tag Schema").
 //
 // The descriptors are claims: a reader of an artifact verifies that its subject is the manifest.
 func (r *Client) Referrers(ctx context.Context, ref oci.Reference, artifactType string) ([]oci.Descriptor, error) {
@@ -45,12 +45,15 @@ func (r *Client) Referrers(ctx context.Context, ref oci.Reference, artifactType 
 }
 
 // listReferrers reads the referrers API. It returns false if the registry does not provide it.
-func (r *Client) listReferrers(ctx context.Context, ref oci.Reference) (found []oci.Descriptor, provided bool, err error) {
+func (r *Client) listReferrers(
+	ctx context.Context, ref oci.Reference,
+) (found []oci.Descriptor, provided bool, err error) {
 	s := r.session(ref.Host())
 	next, pages := s.url("/v2/"+ref.RepositoryPath()+"/referrers/"+ref.Digest.String()), 0
 	for next != nil {
 		if pages++; pages > maxReferrerPages || len(found) > maxReferrers {
-			return nil, true, ErrTagList.New(nil, "the list of the referrers of %s does not end after %d entries", ref, len(found))
+			return nil, true,
+				ErrTagList.New(nil, "the list of the referrers of %s does not end after %d entries", ref, len(found))
 		}
 		ans, err := s.read(ctx, call{
 			method: http.MethodGet, url: next, repository: ref.RepositoryPath(), actions: pullActions,
@@ -115,21 +118,23 @@ func (r *Client) taggedReferrers(ctx context.Context, ref oci.Reference) ([]oci.
 // fallbackTag returns the tag of the index of referrers.
 func fallbackTag(d oci.Digest) string { return strings.Replace(d.String(), ":", "-", 1) }
 
-// ParseFallbackTag returns the digest of the manifest whose referrers are listed in the index under a tag, in a registry without the referrers API, and
-// false for any other tag.
+// ParseFallbackTag returns the digest of the manifest whose referrers are listed in the index under a tag, in a
+// registry without the referrers API, and false for any other tag.
 func ParseFallbackTag(tag string) (oci.Digest, bool) {
 	d, err := oci.ParseDigest(strings.Replace(tag, "-", ":", 1))
 	return d, err == nil && fallbackTag(d) == tag
 }
 
-// parseReferrers returns the entries of an index. It omits entries that this package cannot read, such as digests of other
-// algorithms, because any client can add them.
+// parseReferrers returns the entries of an index. It omits entries that this package cannot read, such as digests of
+// other algorithms, because any client can add them.
 func parseReferrers(ref oci.Reference, body []byte) ([]oci.Descriptor, error) {
 	var index struct {
 		Manifests []json.RawMessage `json:"manifests"`
 	}
 	if err := json.Unmarshal(body, &index); err != nil || len(index.Manifests) > maxReferrers {
-		return nil, oci.ErrInvalidManifest.New(err, "the list of the referrers of %s is malformed, or has more than %d entries", ref, maxReferrers)
+		return nil, oci.ErrInvalidManifest.New(
+			err, "the list of the referrers of %s is malformed, or has more than %d entries", ref, maxReferrers,
+		)
 	}
 	var found []oci.Descriptor
 	for _, raw := range index.Manifests {
@@ -157,11 +162,13 @@ func (r *Client) Attach(ctx context.Context, ref oci.Reference, a oci.Artifact) 
 		return digest, err
 	}
 	subject := repository.WithDigest(doc.Subject.Digest)
-	if found, provided, err := r.listReferrers(ctx, subject); err != nil || provided && slices.ContainsFunc(found, func(d oci.Descriptor) bool { return d.Digest == digest }) {
+	if found, provided, err := r.listReferrers(ctx, subject); err != nil ||
+		provided && slices.ContainsFunc(found, func(d oci.Descriptor) bool { return d.Digest == digest }) {
 		return digest, err
 	}
 	entry := oci.Descriptor{
-		MediaType: a.Root().MediaType, ArtifactType: doc.ArtifactType, Digest: digest, Size: int64(len(raw)), Annotations: maps.Clone(doc.Annotations),
+		MediaType: a.Root().MediaType, ArtifactType: doc.ArtifactType, Digest: digest, Size: int64(len(raw)),
+		Annotations: maps.Clone(doc.Annotations),
 	}
 	if entry.ArtifactType == "" && doc.Config != nil {
 		entry.ArtifactType = string(doc.Config.MediaType)
@@ -169,8 +176,8 @@ func (r *Client) Attach(ctx context.Context, ref oci.Reference, a oci.Artifact) 
 	return digest, r.tagReferrer(ctx, subject, entry)
 }
 
-// tagReferrer adds an entry to the index under the fallback tag, and repeats that if another client changes the index at the
-// same time.
+// tagReferrer adds an entry to the index under the fallback tag, and repeats that if another client changes the index
+// at the same time.
 func (r *Client) tagReferrer(ctx context.Context, subject oci.Reference, entry oci.Descriptor) error {
 	tagged := subject.WithTag(fallbackTag(subject.Digest))
 	for range r.opts.Attempts {
@@ -181,7 +188,9 @@ func (r *Client) tagReferrer(ctx context.Context, subject oci.Reference, entry o
 		if slices.ContainsFunc(found, func(d oci.Descriptor) bool { return d.Digest == entry.Digest }) {
 			return nil
 		}
-		raw, err := json.Marshal(oci.Document{SchemaVersion: 2, MediaType: oci.MediaTypeOCIIndex, Manifests: append(found, entry)})
+		raw, err := json.Marshal(oci.Document{
+			SchemaVersion: 2, MediaType: oci.MediaTypeOCIIndex, Manifests: append(found, entry),
+		})
 		if err != nil {
 			return err
 		}
@@ -199,7 +208,10 @@ func (r *Client) tagReferrer(ctx context.Context, subject oci.Reference, entry o
 	}
 	found, err := r.taggedReferrers(ctx, subject)
 	if err == nil && !slices.ContainsFunc(found, func(d oci.Descriptor) bool { return d.Digest == entry.Digest }) {
-		err = ErrRefused.New(nil, "registry %s loses entries of the referrers of %s, at tag %q", subject.Host(), subject.Digest.Short(), text.Clip(tagged.Tag))
+		err = ErrRefused.New(
+			nil, "registry %s loses entries of the referrers of %s, at tag %q", subject.Host(), subject.Digest.Short(),
+			text.Clip(tagged.Tag),
+		)
 	}
 	return err
 }
@@ -269,7 +281,9 @@ func (r *Client) FindAttached(ctx context.Context, from oci.Reference, content o
 
 // taggedArtifacts returns the artifacts that belong to a subject by their tags, among the tags of the repository or,
 // if these are unknown, those of cosign.
-func (r *Client) taggedArtifacts(ctx context.Context, from oci.Reference, subject oci.Digest, tags []string, isListed bool) ([]Attached, error) {
+func (r *Client) taggedArtifacts(
+	ctx context.Context, from oci.Reference, subject oci.Digest, tags []string, isListed bool,
+) ([]Attached, error) {
 	if !isListed {
 		for _, suffix := range attachedSuffixes {
 			tags = append(tags, oci.ArtifactTag(subject, suffix))

@@ -36,10 +36,14 @@ func (n note) Open(_ context.Context, d oci.Descriptor) (io.ReadCloser, error) {
 func newNote(t testing.TB, subject oci.Descriptor, artifactType, text string) note {
 	t.Helper()
 	const empty = "{}"
-	config := oci.Descriptor{MediaType: "application/vnd.oci.empty.v1+json", Digest: oci.DigestOf([]byte(empty)), Size: int64(len(empty))}
+	config := oci.Descriptor{
+		MediaType: "application/vnd.oci.empty.v1+json", Digest: oci.DigestOf([]byte(empty)), Size: int64(len(empty)),
+	}
 	raw, err := json.Marshal(oci.Document{
-		SchemaVersion: 2, MediaType: oci.MediaTypeOCIManifest, ArtifactType: artifactType, Config: &config, Layers: []oci.Descriptor{config},
-		Subject: &oci.Descriptor{MediaType: subject.MediaType, Digest: subject.Digest, Size: subject.Size}, Annotations: map[string]string{"text": text},
+		SchemaVersion: 2, MediaType: oci.MediaTypeOCIManifest, ArtifactType: artifactType, Config: &config,
+		Layers:      []oci.Descriptor{config},
+		Subject:     &oci.Descriptor{MediaType: subject.MediaType, Digest: subject.Digest, Size: subject.Size},
+		Annotations: map[string]string{"text": text},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -91,7 +95,9 @@ func TestAttachedArtifactsAreReferrersInEveryRegistry(t *testing.T) {
 				}
 				want[digest] = true
 			}
-			if _, err := client.Attach(t.Context(), ref, newNote(t, subject.Root(), "application/vnd.test.other", "other")); err != nil {
+			if _, err := client.Attach(
+				t.Context(), ref, newNote(t, subject.Root(), "application/vnd.test.other", "other"),
+			); err != nil {
 				t.Fatal(err)
 			}
 			found, err := client.Referrers(t.Context(), target, "application/vnd.test.note")
@@ -126,13 +132,16 @@ func TestConcurrentAttachmentsAreNotLost(t *testing.T) {
 	var writers sync.WaitGroup
 	for i := range count {
 		writers.Go(func() {
-			if _, err := client.Attach(t.Context(), ref, newNote(t, subject.Root(), "application/vnd.test.note", fmt.Sprint(i))); err != nil {
+			if _, err := client.Attach(
+				t.Context(), ref, newNote(t, subject.Root(), "application/vnd.test.note", fmt.Sprint(i)),
+			); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	writers.Wait()
-	if found, err := client.Referrers(t.Context(), ref.WithDigest(subject.Root().Digest), ""); err != nil || len(found) != count {
+	if found, err := client.Referrers(t.Context(), ref.WithDigest(subject.Root().Digest), ""); err != nil ||
+		len(found) != count {
 		t.Errorf("got %d, %v; want %d", len(found), err, count)
 	}
 }

@@ -20,12 +20,13 @@ var ErrNoRepositoryList = errcode.Code{
 
 // Repositories returns the repositories of a registry whose names have a prefix, in byte order, without duplicates (OCI
 // distribution specification, "_catalog", which is optional). An empty prefix selects all of them. It omits invalid
-// names, and reads at most 100 pages, from the registry's own host only. Credentials for the host are sent with the first request,
-// because a registry can list fewer repositories to anonymous clients instead of asking for credentials.
+// names, and reads at most 100 pages, from the registry's own host only. Credentials for the host are sent with the
+// first request, because a registry can list fewer repositories to anonymous clients instead of asking for credentials.
 func (r *Client) Repositories(ctx context.Context, registry, prefix string) ([]string, error) {
 	s := r.session(oci.Reference{Registry: registry}.Host())
 	c := call{
-		method: http.MethodGet, url: s.url("/v2/_catalog"), actions: catalogActions, what: "list the repositories of " + registry,
+		method: http.MethodGet, url: s.url("/v2/_catalog"), actions: catalogActions,
+		what: "list the repositories of " + registry,
 	}
 	s.sendFirst(ctx, c)
 	var out []string
@@ -55,7 +56,9 @@ func isRepository(registry, name string) bool {
 
 // repositoryNames returns the repositories of a page.
 func repositoryNames(registry string, ans answer, err error) ([]string, error) {
-	if ans.Response != nil && slices.Contains([]int{http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusForbidden, http.StatusUnauthorized}, ans.StatusCode) {
+	if ans.Response != nil && slices.Contains([]int{
+		http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusForbidden, http.StatusUnauthorized,
+	}, ans.StatusCode) {
 		return nil, ErrNoRepositoryList.New(err, "registry %s does not list its repositories", registry)
 	}
 	if err != nil {
@@ -65,7 +68,8 @@ func repositoryNames(registry string, ans answer, err error) ([]string, error) {
 		Repositories []string `json:"repositories"`
 	}
 	if err := json.Unmarshal(ans.body, &list); err != nil {
-		return nil, ErrNoRepositoryList.New(err, "registry %s responded with other content than a list of repositories", registry)
+		return nil,
+			ErrNoRepositoryList.New(err, "registry %s responded with other content than a list of repositories", registry)
 	}
 	return list.Repositories, nil
 }

@@ -136,12 +136,15 @@ func (s *session) follow(req *http.Request) (*http.Response, error) {
 		next, err := req.URL.Parse(resp.Header.Get("Location"))
 		drain(resp)
 		if err != nil || resp.Header.Get("Location") == "" {
-			return nil, ErrRegistryUnavailable.New(nil, "cannot %s: registry %s sent a redirect without a location", what, s.host)
+			return nil,
+				ErrRegistryUnavailable.New(nil, "cannot %s: registry %s sent a redirect without a location", what, s.host)
 		}
 		next = s.homeURL(next)
 		seen[req.URL.String()] = true
 		if seen[next.String()] || len(seen) > maxRedirects {
-			return nil, ErrRegistryUnavailable.New(nil, "cannot %s: registry %s redirects in a cycle or more than %d times", what, s.host, maxRedirects)
+			return nil, ErrRegistryUnavailable.New(
+				nil, "cannot %s: registry %s redirects in a cycle or more than %d times", what, s.host, maxRedirects,
+			)
 		}
 		req = req.Clone(req.Context())
 		req.URL, req.Host = next, next.Host
@@ -155,7 +158,8 @@ func isRedirect(resp *http.Response, method string) bool {
 		return false
 	}
 	switch resp.StatusCode {
-	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect,
+		http.StatusPermanentRedirect:
 		return true
 	}
 	return false

@@ -100,10 +100,12 @@ func (r *Client) getManifest(ctx context.Context, ref oci.Reference) ([]byte, oc
 	}
 	d := oci.Descriptor{MediaType: r.manifestType(ans), Digest: oci.DigestOf(ans.body), Size: int64(len(ans.body))}
 	if !ref.Digest.IsZero() && d.Digest != ref.Digest {
-		return nil, oci.Descriptor{}, oci.ErrDigestMismatch.New(nil, "registry %s returned %s instead of %s", ref.Registry, d.Digest, ref.Digest)
+		return nil, oci.Descriptor{},
+			oci.ErrDigestMismatch.New(nil, "registry %s returned %s instead of %s", ref.Registry, d.Digest, ref.Digest)
 	}
 	if claimed := contentDigest(ans.Header); ref.Digest.IsZero() && !claimed.IsZero() && claimed != d.Digest {
-		return nil, oci.Descriptor{}, oci.ErrDigestMismatch.New(nil, "registry %s sent %s as %s", ref.Registry, d.Digest, claimed)
+		return nil, oci.Descriptor{},
+			oci.ErrDigestMismatch.New(nil, "registry %s sent %s as %s", ref.Registry, d.Digest, claimed)
 	}
 	return ans.body, d, checkManifestType(ref, d.MediaType)
 }
@@ -119,7 +121,9 @@ func checkManifestType(ref oci.Reference, t oci.MediaType) error {
 	case strings.HasPrefix(string(t), "application/vnd."):
 		return oci.ErrNotAPackage.New(nil, "%s is %q, which is not an image", ref, text.Clip(string(t)))
 	}
-	return oci.ErrUnexpectedMediaType.New(nil, "registry %s responded with %q instead of a manifest", ref.Registry, text.Clip(string(t)))
+	return oci.ErrUnexpectedMediaType.New(
+		nil, "registry %s responded with %q instead of a manifest", ref.Registry, text.Clip(string(t)),
+	)
 }
 
 func (s *session) manifestCall(ref oci.Reference, method string) call {
@@ -166,8 +170,8 @@ func contentDigest(h http.Header) oci.Digest {
 	return d
 }
 
-// notFound returns an error that names the missing content: the repository if it has no tags, and for a tag similar tags. The error of a
-// repository wraps that of the tag.
+// notFound returns an error that names the missing content: the repository if it has no tags, and for a tag similar
+// tags. The error of a repository wraps that of the tag.
 func (r *Client) notFound(ctx context.Context, ref oci.Reference) error {
 	if !ref.Digest.IsZero() {
 		return oci.ErrManifestNotFound.New(nil, "%s does not exist in %s", ref.Digest, ref.Name())
@@ -176,10 +180,15 @@ func (r *Client) notFound(ctx context.Context, ref oci.Reference) error {
 	tags, err := r.tagPage(ctx, ref)
 	if errors.Is(err, ErrRepositoryNotFound) || err == nil && len(tags) == 0 {
 		// Many registries return an empty list for a missing repository.
-		return ErrRepositoryNotFound.New(ErrTagNotFound.New(nil, "the tag %q was not found", ref.Tag), "the repository %s does not exist or has no tags", ref.Name())
+		return ErrRepositoryNotFound.New(
+			ErrTagNotFound.New(nil, "the tag %q was not found", ref.Tag), "the repository %s does not exist or has no tags",
+			ref.Name(),
+		)
 	}
 	if slices.Contains(tags, ref.Tag) {
-		return failed.WithDo("The registry lists the tag and does not serve its content, which is deleted or damaged: see the log of the registry, and push the version again.")
+		return failed.WithDo(
+			"The registry lists the tag and does not serve its content, which is deleted or damaged: see the log of the registry, and push the version again.",
+		)
 	}
 	if near := nearest(ref.Tag, tags); err == nil && len(near) > 0 {
 		return failed.WithDo("Use an existing tag, such as %s.", strings.Join(near, ", "))
@@ -187,8 +196,8 @@ func (r *Client) notFound(ctx context.Context, ref oci.Reference) error {
 	return failed
 }
 
-// nearest returns a few versions, the newest first: those with a similar spelling, and then the newest ones. Other tags, such as those of
-// statuses and signatures, are none that a user selects, except for latest.
+// nearest returns a few versions, the newest first: those with a similar spelling, and then the newest ones. Other
+// tags, such as those of statuses and signatures, are none that a user selects, except for latest.
 func nearest(tag string, tags []string) []string {
 	const most, similar = 3, 2 // similar is a number of typing errors.
 	type candidate struct {

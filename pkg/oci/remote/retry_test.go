@@ -40,7 +40,9 @@ func replies(bodies *[]string, list ...reply) http.RoundTripper {
 		if r.err != nil {
 			return nil, r.err
 		}
-		return &http.Response{StatusCode: r.status, Header: http.Header{"Retry-After": {r.retryAfter}}, Body: io.NopCloser(strings.NewReader(""))}, nil
+		return &http.Response{
+			StatusCode: r.status, Header: http.Header{"Retry-After": {r.retryAfter}}, Body: io.NopCloser(strings.NewReader("")),
+		}, nil
 	})
 }
 
@@ -63,27 +65,29 @@ func TestRetriesOnlyFailuresThatMayPass(t *testing.T) {
 		waits   []time.Duration
 		status  int
 	}{
-		"success":            {[]reply{{status: 200}}, nil, 200},
-		"401":                {[]reply{{status: 401}}, nil, 401},
-		"403":                {[]reply{{status: 403}}, nil, 403},
-		"404":                {[]reply{{status: 404}}, nil, 404},
-		"501":                {[]reply{{status: 501}}, nil, 501},
-		"408":                {[]reply{{status: 408}}, backoff, 408},
-		"429":                {[]reply{{status: 429}}, backoff, 429},
-		"500":                {[]reply{{status: 500}}, backoff, 500},
-		"502":                {[]reply{{status: 502}}, backoff, 502},
-		"503":                {[]reply{{status: 503}}, backoff, 503},
-		"504":                {[]reply{{status: 504}}, backoff, 504},
-		"503 that passes":    {[]reply{{status: 503}, {status: 200}}, backoff[:1], 200},
-		"broken, then 200":   {[]reply{{err: io.ErrUnexpectedEOF}, {err: io.EOF}, {status: 200}}, backoff[:2], 200},
-		"always broken":      {[]reply{{err: io.ErrUnexpectedEOF}}, backoff, 0},
-		"canceled":           {[]reply{{err: context.Canceled}}, nil, 0},
-		"too slow":           {[]reply{{err: context.DeadlineExceeded}}, nil, 0},
-		"not trusted":        {[]reply{{err: errors.New("tls: bad certificate")}}, nil, 0},
-		"breaker is open":    {[]reply{{err: &retryAfterError{}}}, nil, 0},
-		"short Retry-After":  {[]reply{{status: 429, retryAfter: "7"}, {status: 200}}, []time.Duration{7 * time.Second}, 200},
-		"500 ignores it":     {[]reply{{status: 500, retryAfter: "7"}, {status: 200}}, backoff[:1], 200},
-		"dated Retry-After":  {[]reply{{status: 503, retryAfter: clock.New().Now().Add(9 * time.Second).UTC().Format(http.TimeFormat)}, {status: 200}}, []time.Duration{9 * time.Second}, 200},
+		"success":           {[]reply{{status: 200}}, nil, 200},
+		"401":               {[]reply{{status: 401}}, nil, 401},
+		"403":               {[]reply{{status: 403}}, nil, 403},
+		"404":               {[]reply{{status: 404}}, nil, 404},
+		"501":               {[]reply{{status: 501}}, nil, 501},
+		"408":               {[]reply{{status: 408}}, backoff, 408},
+		"429":               {[]reply{{status: 429}}, backoff, 429},
+		"500":               {[]reply{{status: 500}}, backoff, 500},
+		"502":               {[]reply{{status: 502}}, backoff, 502},
+		"503":               {[]reply{{status: 503}}, backoff, 503},
+		"504":               {[]reply{{status: 504}}, backoff, 504},
+		"503 that passes":   {[]reply{{status: 503}, {status: 200}}, backoff[:1], 200},
+		"broken, then 200":  {[]reply{{err: io.ErrUnexpectedEOF}, {err: io.EOF}, {status: 200}}, backoff[:2], 200},
+		"always broken":     {[]reply{{err: io.ErrUnexpectedEOF}}, backoff, 0},
+		"canceled":          {[]reply{{err: context.Canceled}}, nil, 0},
+		"too slow":          {[]reply{{err: context.DeadlineExceeded}}, nil, 0},
+		"not trusted":       {[]reply{{err: errors.New("tls: bad certificate")}}, nil, 0},
+		"breaker is open":   {[]reply{{err: &retryAfterError{}}}, nil, 0},
+		"short Retry-After": {[]reply{{status: 429, retryAfter: "7"}, {status: 200}}, []time.Duration{7 * time.Second}, 200},
+		"500 ignores it":    {[]reply{{status: 500, retryAfter: "7"}, {status: 200}}, backoff[:1], 200},
+		"dated Retry-After": {[]reply{
+			{status: 503, retryAfter: clock.New().Now().Add(9 * time.Second).UTC().Format(http.TimeFormat)}, {status: 200},
+		}, []time.Duration{9 * time.Second}, 200},
 		"Retry-After passed": {[]reply{{status: 429, retryAfter: "-5"}, {status: 200}}, backoff[:1], 200},
 		"long Retry-After":   {[]reply{{status: 429, retryAfter: "600"}}, nil, 429},
 	} {
@@ -101,7 +105,10 @@ func TestRetriesOnlyFailuresThatMayPass(t *testing.T) {
 				_ = resp.Body.Close()
 			}
 			if status != tc.status || !slices.Equal(waits, tc.waits) || len(bodies) != len(tc.waits)+1 {
-				t.Errorf("got %d (%v) after %d requests with the waits %v; want %d after %v", status, err, len(bodies), waits, tc.status, tc.waits)
+				t.Errorf(
+					"got %d (%v) after %d requests with the waits %v; want %d after %v", status, err, len(bodies), waits, tc.status,
+					tc.waits,
+				)
 			}
 		})
 	}
@@ -141,7 +148,9 @@ func TestLongRetryAfterBlocksUntilItHasPassed(t *testing.T) {
 func TestEveryAttemptSendsTheWholeBody(t *testing.T) {
 	var bodies []string
 	var waits []time.Duration
-	transport := retrying(clock.New(), &waits, replies(&bodies, reply{status: 500}, reply{err: io.EOF}, reply{status: 201}))
+	transport := retrying(clock.New(), &waits, replies(&bodies, reply{status: 500}, reply{err: io.EOF}, reply{
+		status: 201,
+	}))
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, "https://registry.example.com/v2/", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -158,7 +167,8 @@ func TestEveryAttemptSendsTheWholeBody(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = resp.Body.Close()
-	if want := []string{"content", "content", "content"}; resp.StatusCode != 201 || !slices.Equal(bodies, want) || len(waits) != 3 {
+	if want := []string{"content", "content", "content"}; resp.StatusCode != 201 || !slices.Equal(bodies, want) ||
+		len(waits) != 3 {
 		t.Errorf("got %d after the bodies %q and %d waits", resp.StatusCode, bodies, len(waits))
 	}
 }

@@ -37,7 +37,10 @@ type session struct {
 }
 
 func newSession(opts *Options, host string, named func(string) *session) *session {
-	s := &session{opts: opts, host: host, scheme: schemeOf(opts, host), guard: newDialPolicy(opts, host), named: named, tokens: map[string]accepted{}, sent: map[string]bool{}}
+	s := &session{
+		opts: opts, host: host, scheme: schemeOf(opts, host), guard: newDialPolicy(opts, host), named: named,
+		tokens: map[string]accepted{}, sent: map[string]bool{},
+	}
 	own, other := s.transports()
 	s.own, s.other = opts.Health.transport(own), opts.Health.transport(other)
 	s.retries = &retryTransport{next: roundTripperFunc(s.follow), opts: opts}
@@ -136,8 +139,9 @@ func (s *session) transportFor(u *url.URL) (http.RoundTripper, error) {
 		return s.own, nil
 	}
 	if u.Scheme != "https" && !(u.Scheme == "http" && s.scheme == "http") {
-		return nil, ErrForbiddenAddress.New(nil, "registry %s referred its client to %q without TLS", s.host, u.Scheme+"://"+u.Host).
-			WithDo("Do not trust the registry, or the network: a response was modified.")
+		return nil,
+			ErrForbiddenAddress.New(nil, "registry %s referred its client to %q without TLS", s.host, u.Scheme+"://"+u.Host).
+				WithDo("Do not trust the registry, or the network: a response was modified.")
 	}
 	if u.User != nil || u.Host == "" {
 		return nil, ErrForbiddenAddress.New(nil, "registry %s referred its client to a malformed address", s.host)
@@ -184,7 +188,9 @@ func (s *session) read(ctx context.Context, c call, most int64) (answer, error) 
 		return answer{}, s.networkError(ctx, err, c.what)
 	}
 	if int64(len(body)) > most {
-		return answer{}, oci.ErrManifestTooLarge.New(nil, "cannot %s: the response has more than %d bytes (--max-manifest-size)", c.what, most)
+		return answer{}, oci.ErrManifestTooLarge.New(
+			nil, "cannot %s: the response has more than %d bytes (--max-manifest-size)", c.what, most,
+		)
 	}
 	return answer{resp, body}, nil
 }

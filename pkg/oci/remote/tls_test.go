@@ -24,12 +24,18 @@ func TestTLS(t *testing.T) {
 		want   string
 		advice string
 	}{
-		"SelfSigned": {host: func(*httptest.Server) HostOptions { return HostOptions{} }, want: "unknown authority", advice: "--ca-file"},
+		"SelfSigned": {
+			host: func(*httptest.Server) HostOptions { return HostOptions{} }, want: "unknown authority", advice: "--ca-file",
+		},
 		"OtherCA": {host: func(*httptest.Server) HostOptions {
 			return HostOptions{RootCAs: x509.NewCertPool(), CAAdvice: "Change the file."}
 		}, want: "unknown authority", advice: "Change the file."},
-		"Expired": {host: trusted, now: now.AddDate(100, 0, 0), want: "the time of this machine is", advice: "Renew the certificate"},
-		"NotYet":  {host: trusted, now: now.AddDate(-100, 0, 0), want: "the time of this machine is", advice: "the clock of this machine"},
+		"Expired": {
+			host: trusted, now: now.AddDate(100, 0, 0), want: "the time of this machine is", advice: "Renew the certificate",
+		},
+		"NotYet": {host: trusted, now: now.AddDate(
+			-100, 0, 0,
+		), want: "the time of this machine is", advice: "the clock of this machine"},
 		"OldProtocol": {
 			server: func(c *tls.Config) { c.MinVersion, c.MaxVersion = tls.VersionTLS10, tls.VersionTLS10 },
 			host:   trusted, want: "protocol version",

@@ -186,7 +186,12 @@ func TestEndlessManifest(t *testing.T) {
 
 // hardening: A15
 func TestBrokenDownloadIsResumed(t *testing.T) {
-	big, err := image.Build(t.Context(), image.Input{PackageYAML: []byte(strings.Repeat(ocitest.HelloYAML, 10)), Extra: []image.ExtraLayer{{Annotation: "noise", Files: []image.File{{Path: "x", Data: ocitest.Noise(1 << 16)}}}}})
+	big, err := image.Build(t.Context(), image.Input{
+		PackageYAML: []byte(strings.Repeat(ocitest.HelloYAML, 10)),
+		Extra: []image.ExtraLayer{{Annotation: "noise", Files: []image.File{{
+			Path: "x", Data: ocitest.Noise(1 << 16),
+		}}}},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,8 @@ import (
 
 func TestWarningsOfRegistries(t *testing.T) {
 	h := http.Header{"Warning": {
-		`299 - "the tag moved: \"v1\" (C:\\x)"`, `110 cache "Response is Stale"`, `299 - unquoted`, `299 - ""`, "299 - \"bell \\a and escape \x1b\"",
+		`299 - "the tag moved: \"v1\" (C:\\x)"`, `110 cache "Response is Stale"`, `299 - unquoted`, `299 - ""`,
+		"299 - \"bell \\a and escape \x1b\"",
 	}}
 	want := []string{`the tag moved: "v1" (C:\x)`, "bell  and escape "}
 	if diff := cmp.Diff(want, warnings(h)); diff != "" {

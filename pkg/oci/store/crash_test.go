@@ -92,7 +92,9 @@ func TestKillDuringWriteLeavesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	if files := append(ocitest.FilesUnder(t, s.Dir(), tempDir), ocitest.FilesUnder(t, s.Dir(), blobsDir)...); len(files) != 0 {
+	if files := append(
+		ocitest.FilesUnder(t, s.Dir(), tempDir), ocitest.FilesUnder(t, s.Dir(), blobsDir)...,
+	); len(files) != 0 {
 		t.Errorf("left behind: %v", files)
 	}
 }
@@ -116,7 +118,9 @@ func TestFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	if files := append(ocitest.FilesUnder(t, s.Dir(), tempDir), ocitest.FilesUnder(t, s.Dir(), blobsDir)...); len(files) != 0 {
+	if files := append(
+		ocitest.FilesUnder(t, s.Dir(), tempDir), ocitest.FilesUnder(t, s.Dir(), blobsDir)...,
+	); len(files) != 0 {
 		t.Errorf("left behind: %v", files)
 	}
 }

@@ -44,8 +44,8 @@ func (s *Store) PutDerived(ctx context.Context, key DerivedKey, parts ...[]byte)
 	return s.write(ctx, s.derivedPath(key), need, io.MultiReader(readers...))
 }
 
-// A DerivedWriter writes a derived value that is not in memory at once. What is written can be read at its offset before
-// it is stored. Use [Store.NewDerived] to create one. Only ReadAt is safe for concurrent use.
+// A DerivedWriter writes a derived value that is not in memory at once. What is written can be read at its offset
+// before it is stored. Use [Store.NewDerived] to create one. Only ReadAt is safe for concurrent use.
 type DerivedWriter struct {
 	store   *Store
 	path    string
@@ -54,8 +54,8 @@ type DerivedWriter struct {
 	written int64
 }
 
-// NewDerived returns a writer for a value of about a number of bytes, for which it reserves space. The value is stored by
-// Commit. Call Discard after use.
+// NewDerived returns a writer for a value of about a number of bytes, for which it reserves space. The value is stored
+// by Commit. Call Discard after use.
 func (s *Store) NewDerived(ctx context.Context, key DerivedKey, size int64) (*DerivedWriter, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -135,7 +135,8 @@ func (s *Store) GetDerived(ctx context.Context, key DerivedKey) ([]byte, error) 
 		}
 	}
 	s.quarantine(path, filepath.Base(path))
-	return nil, oci.ErrDigestMismatch.New(nil, "the %s of %s in the store is damaged and was quarantined", key.Name, key.Digest)
+	return nil,
+		oci.ErrDigestMismatch.New(nil, "the %s of %s in the store is damaged and was quarantined", key.Name, key.Digest)
 }
 
 // Derived is an open derived value, for reads at an offset. It is not evicted while it is

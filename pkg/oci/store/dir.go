@@ -160,7 +160,8 @@ func beginning(path string, d fs.DirEntry) bool {
 	if d.IsDir() {
 		return path == "." || slices.Contains(folders, path)
 	}
-	return path == lockFile || path == changesFile || d.Type().IsRegular() && filepath.Dir(path) == tempDir && strings.HasPrefix(d.Name(), tempPrefix)
+	return path == lockFile || path == changesFile ||
+		d.Type().IsRegular() && filepath.Dir(path) == tempDir && strings.HasPrefix(d.Name(), tempPrefix)
 }
 
 func (s *Store) clean(current string) error {

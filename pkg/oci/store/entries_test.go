@@ -41,7 +41,8 @@ func TestEntries(t *testing.T) {
 	ocitest.Must(t, s.PutDerived(t.Context(), key, []byte("value")))
 	now = now.Add(time.Hour)
 	other := put(t, s, "other")
-	for _, stray := range []string{"blobs/xx", "blobs/ab/" + d.Hex(), "derived/none-1", "derived/" + d.Hex() + "-index-x"} {
+	for _, stray := range []string{"blobs/xx", "blobs/ab/" + d.Hex(), "derived/none-1", "derived/" + d.Hex() +
+		"-index-x"} {
 		ocitest.Must(t, os.MkdirAll(filepath.Dir(filepath.Join(s.dir, stray)), 0o700))
 		ocitest.Must(t, os.WriteFile(filepath.Join(s.dir, stray), nil, 0o600))
 	}
@@ -338,7 +339,9 @@ func TestBytesCountsFilesThatMove(t *testing.T) {
 			moved := 0
 			for at := 1; ; at++ {
 				s := newStore(t)
-				for _, file := range []string{filepath.Join(tempDir, "a"), filepath.Join(blobsDir, "b"), filepath.Join(c.from, "moves")} {
+				for _, file := range []string{
+					filepath.Join(tempDir, "a"), filepath.Join(blobsDir, "b"), filepath.Join(c.from, "moves"),
+				} {
 					ocitest.Must(t, os.MkdirAll(filepath.Dir(filepath.Join(s.dir, file)), 0o700))
 					ocitest.Must(t, os.WriteFile(filepath.Join(s.dir, file), make([]byte, size), 0o600))
 				}

@@ -20,7 +20,9 @@ type changes struct {
 }
 
 func newChanges(dir string) *changes {
-	return &changes{turn: make(chan struct{}, 1), lock: flock.New(filepath.Join(dir, changesFile), flock.SetPermissions(fileMode))}
+	return &changes{
+		turn: make(chan struct{}, 1), lock: flock.New(filepath.Join(dir, changesFile), flock.SetPermissions(fileMode)),
+	}
 }
 
 func (c *changes) close() error { return c.lock.Close() }

@@ -121,7 +121,8 @@ func (s *Store) Open(ctx context.Context, digest oci.Digest) (io.ReadSeekCloser,
 	if got != digest {
 		_ = f.Close()
 		s.quarantine(path, digest.Hex())
-		return nil, oci.ErrDigestMismatch.New(nil, "the entry of the store for %s has digest %s and was quarantined", digest, got)
+		return nil,
+			oci.ErrDigestMismatch.New(nil, "the entry of the store for %s has digest %s and was quarantined", digest, got)
 	}
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return nil, errors.Join(err, f.Close())
@@ -143,7 +144,8 @@ func (s *Store) Get(ctx context.Context, digest oci.Digest, most int64) ([]byte,
 	}
 	if got := oci.DigestOf(data); got != digest {
 		s.quarantine(path, digest.Hex())
-		return nil, oci.ErrDigestMismatch.New(nil, "the entry of the store for %s has digest %s and was quarantined", digest, got)
+		return nil,
+			oci.ErrDigestMismatch.New(nil, "the entry of the store for %s has digest %s and was quarantined", digest, got)
 	}
 	s.touch(path)
 	return data, nil
@@ -169,7 +171,8 @@ func (s *Store) Artifact(ctx context.Context, root oci.Digest, limits oci.Limits
 	if err != nil {
 		return nil, err
 	}
-	return storeArtifact{store: s, root: oci.Descriptor{MediaType: doc.MediaType, Digest: root, Size: int64(len(raw))}}, nil
+	return storeArtifact{store: s, root: oci.Descriptor{MediaType: doc.MediaType, Digest: root, Size: int64(len(raw))}},
+		nil
 }
 
 // Add stores an artifact with all of its content, for example from a file on a machine

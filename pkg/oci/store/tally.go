@@ -10,8 +10,8 @@ import (
 // tallyAge is the longest time for which a tally is used, because a process without a limit does not count its writes.
 const tallyAge = time.Second
 
-// A Tally is an upper bound of [Store.Bytes], which all processes share. It is kept in the file of the lock of [Store.Exclusive],
-// and only valid within it.
+// A Tally is an upper bound of [Store.Bytes], which all processes share. It is kept in the file of the lock of
+// [Store.Exclusive], and only valid within it.
 type Tally struct {
 	// Bytes is the bound: the size at the time Measured, and what was reserved since.
 	Bytes    int64

@@ -34,7 +34,8 @@ func (u *unpacker) entry(h *tar.Header, r io.Reader) error {
 		return u.whiteout(path.Dir(name), base)
 	}
 	switch kind := tarfile.Irregular(h); {
-	case kind == "", h.Typeflag == tar.TypeDir, h.Typeflag == tar.TypeSymlink, h.Typeflag == tar.TypeLink && !strings.HasPrefix(kind, "sparse"):
+	case kind == "", h.Typeflag == tar.TypeDir, h.Typeflag == tar.TypeSymlink,
+		h.Typeflag == tar.TypeLink && !strings.HasPrefix(kind, "sparse"):
 	default:
 		return ErrUnsafeImage.New(nil, "the entry %q is a %s", text.Clip(h.Name), kind)
 	}
@@ -166,7 +167,9 @@ func (u *unpacker) hardlink(at, target string) error {
 // missingLink distinguishes a hard link without a target from a disk failure.
 func missingLink(err error, at, target string) error {
 	if errors.Is(err, fs.ErrNotExist) {
-		return oci.ErrBrokenLayer.New(nil, "the hard link %q leads to %q, which does not exist", text.Clip(at), text.Clip(target))
+		return oci.ErrBrokenLayer.New(
+			nil, "the hard link %q leads to %q, which does not exist", text.Clip(at), text.Clip(target),
+		)
 	}
 	return err
 }

@@ -49,7 +49,9 @@ type RuntimeConfig struct {
 // Fetch stores a runtime image with all of its layers, unlike [remote.Client.Fetch],
 // which stores only the layer of the package. The reference needs a digest. It fails with
 // ErrWrongPlatform if the image is not for the platform.
-func Fetch(ctx context.Context, r *remote.Client, ref oci.Reference, store *store.Store, platform oci.Platform, limits Limits) (RuntimeImage, error) {
+func Fetch(
+	ctx context.Context, r *remote.Client, ref oci.Reference, store *store.Store, platform oci.Platform, limits Limits,
+) (RuntimeImage, error) {
 	if ref.Digest.IsZero() {
 		return RuntimeImage{}, oci.ErrInvalidReference.New(nil, "reference %s has no digest to fetch", ref)
 	}
@@ -61,7 +63,9 @@ func Fetch(ctx context.Context, r *remote.Client, ref oci.Reference, store *stor
 }
 
 // Describe is like Fetch, but does not fetch layers.
-func Describe(ctx context.Context, r *remote.Client, ref oci.Reference, store *store.Store, platform oci.Platform, limits Limits) (RuntimeImage, error) {
+func Describe(
+	ctx context.Context, r *remote.Client, ref oci.Reference, store *store.Store, platform oci.Platform, limits Limits,
+) (RuntimeImage, error) {
 	a, err := r.Cached(ctx, ref, store)
 	if err != nil {
 		return RuntimeImage{}, err
@@ -70,7 +74,9 @@ func Describe(ctx context.Context, r *remote.Client, ref oci.Reference, store *s
 }
 
 // Find returns the runtime image of an artifact. It neither opens nor fetches layers.
-func Find(ctx context.Context, a oci.Artifact, platform oci.Platform, limits oci.Limits, unpack Limits) (RuntimeImage, error) {
+func Find(
+	ctx context.Context, a oci.Artifact, platform oci.Platform, limits oci.Limits, unpack Limits,
+) (RuntimeImage, error) {
 	limits = limits.WithDefaults()
 	desc, _, doc, err := oci.FindImage(ctx, a, platform, limits)
 	if errors.Is(err, oci.ErrPlatformNotFound) {
@@ -97,7 +103,9 @@ func (p *RuntimeImage) checkLayers(limits Limits) error {
 			return oci.ErrForeignLayer.New(nil, "layer %s is of type %q", layer.Digest.Short(), layer.MediaType)
 		}
 		if _, ok := oci.LayerCompression(layer.MediaType); !ok {
-			return oci.ErrNotAPackage.New(nil, "layer %s is of type %q, which is not a tar", layer.Digest.Short(), text.Clip(string(layer.MediaType)))
+			return oci.ErrNotAPackage.New(
+				nil, "layer %s is of type %q, which is not a tar", layer.Digest.Short(), text.Clip(string(layer.MediaType)),
+			)
 		}
 		if layer.Size > left {
 			return ErrImageTooLarge.New(nil, "the layers of image %s have more than %d bytes", p.Digest.Short(), limits.Download)
@@ -109,7 +117,9 @@ func (p *RuntimeImage) checkLayers(limits Limits) error {
 
 // readConfig reads the configuration of the process and the platform. An image without a
 // platform is accepted for every platform.
-func (p *RuntimeImage) readConfig(ctx context.Context, a oci.Artifact, d oci.Descriptor, platform oci.Platform, limits oci.Limits) error {
+func (p *RuntimeImage) readConfig(
+	ctx context.Context, a oci.Artifact, d oci.Descriptor, platform oci.Platform, limits oci.Limits,
+) error {
 	raw, err := oci.ReadSmall(ctx, a, d, limits)
 	if err != nil {
 		return err
@@ -121,8 +131,11 @@ func (p *RuntimeImage) readConfig(ctx context.Context, a oci.Artifact, d oci.Des
 	if p.Platform, err = config.Platform(); err != nil {
 		return err
 	}
-	if !p.Platform.IsZero() && !(oci.Platform{OS: p.Platform.OS, Architecture: p.Platform.Architecture}).Satisfies(oci.Platform{OS: platform.OS, Architecture: platform.Architecture}) {
-		return ErrWrongPlatform.New(nil, "image %s is for %s, and this machine is %s", p.Digest.Short(), text.Clip(p.Platform.String()), platform)
+	if !p.Platform.IsZero() && !(oci.Platform{OS: p.Platform.OS, Architecture: p.Platform.Architecture}).
+		Satisfies(oci.Platform{OS: platform.OS, Architecture: platform.Architecture}) {
+		return ErrWrongPlatform.New(
+			nil, "image %s is for %s, and this machine is %s", p.Digest.Short(), text.Clip(p.Platform.String()), platform,
+		)
 	}
 	return config.Get("config", &p.Config)
 }

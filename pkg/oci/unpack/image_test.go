@@ -23,7 +23,8 @@ func programImage(t *testing.T, p oci.Platform, config RuntimeConfig) *image.Ima
 	t.Helper()
 	layer, data := ocitest.GzipLayer(t, image.File{Path: "bin/program", Data: []byte("program for " + p.String())})
 	raw, err := json.Marshal(map[string]any{
-		"architecture": p.Architecture, "os": p.OS, "config": config, "rootfs": map[string]any{"type": "layers", "diff_ids": []string{}},
+		"architecture": p.Architecture, "os": p.OS, "config": config,
+		"rootfs": map[string]any{"type": "layers", "diff_ids": []string{}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -52,7 +53,10 @@ func pushTo(t *testing.T, r *remote.Client, host string, a oci.Artifact) oci.Ref
 func TestFetchAndUnpackProgram(t *testing.T) {
 	host, remote, store := ocitest.MemoryRegistry(t), clienttest.New(t, nil), storetest.New(t)
 	here, other := oci.Platform{OS: "linux", Architecture: "amd64"}, oci.Platform{OS: "linux", Architecture: "arm64"}
-	config := RuntimeConfig{Entrypoint: []string{"/bin/program"}, Cmd: []string{"--x"}, Env: []string{"A=b"}, WorkingDir: "/w", User: "65532", StopSignal: "SIGINT"}
+	config := RuntimeConfig{
+		Entrypoint: []string{"/bin/program"}, Cmd: []string{"--x"}, Env: []string{"A=b"}, WorkingDir: "/w", User: "65532",
+		StopSignal: "SIGINT",
+	}
 	mine := programImage(t, here, config)
 	index, err := image.NewIndex(mine, programImage(t, other, config))
 	if err != nil {
@@ -63,7 +67,8 @@ func TestFetchAndUnpackProgram(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if image.Root != ref.Digest || image.Digest != mine.Digest() || image.Platform.String() != here.String() || len(image.Layers) != 2 {
+	if image.Root != ref.Digest || image.Digest != mine.Digest() || image.Platform.String() != here.String() ||
+		len(image.Layers) != 2 {
 		t.Errorf("got %+v", image)
 	}
 	if len(image.Config.Labels) != 1 {
@@ -125,9 +130,11 @@ func TestFindProgramRefusesFilesThatCannotRun(t *testing.T) {
 		config, layer oci.MediaType
 		want          errcode.Code
 	}{
-		"chart":   {"application/vnd.cncf.helm.config.v1+json", oci.MediaTypeOCILayerGzip, oci.ErrNotAPackage},
-		"foreign": {oci.MediaTypeOCIConfig, "application/vnd.oci.image.layer.nondistributable.v1.tar+gzip", oci.ErrForeignLayer},
-		"no tar":  {oci.MediaTypeOCIConfig, "application/octet-stream", oci.ErrNotAPackage},
+		"chart": {"application/vnd.cncf.helm.config.v1+json", oci.MediaTypeOCILayerGzip, oci.ErrNotAPackage},
+		"foreign": {
+			oci.MediaTypeOCIConfig, "application/vnd.oci.image.layer.nondistributable.v1.tar+gzip", oci.ErrForeignLayer,
+		},
+		"no tar": {oci.MediaTypeOCIConfig, "application/octet-stream", oci.ErrNotAPackage},
 	} {
 		t.Run(name, func(t *testing.T) {
 			doc := oci.Document{
@@ -139,7 +146,9 @@ func TestFindProgramRefusesFilesThatCannotRun(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			a := &assembly.Assembly{Desc: oci.Descriptor{MediaType: doc.MediaType, Digest: oci.DigestOf(raw), Size: int64(len(raw))}}
+			a := &assembly.Assembly{Desc: oci.Descriptor{
+				MediaType: doc.MediaType, Digest: oci.DigestOf(raw), Size: int64(len(raw)),
+			}}
 			a.Add(a.Desc.Digest, assembly.BytesSource(raw))
 			a.Add(doc.Config.Digest, assembly.BytesSource(config))
 			_, err = Find(context.Background(), a, oci.DefaultPlatform(), oci.Limits{}, Limits{})

@@ -100,7 +100,9 @@ func unpackLayers(t testing.TB, store *store.Store, limits Limits, layers ...[]b
 		if err != nil {
 			t.Fatal(err)
 		}
-		image.Layers = append(image.Layers, oci.Descriptor{MediaType: oci.MediaTypeOCILayer, Digest: d, Size: int64(len(layer))})
+		image.Layers = append(image.Layers, oci.Descriptor{
+			MediaType: oci.MediaTypeOCILayer, Digest: d, Size: int64(len(layer)),
+		})
 	}
 	_, err := RootFS(t.Context(), store, image, p.root, limits)
 	p.check(t)

@@ -31,7 +31,9 @@ func (u *unpacker) entryName(name string) (string, error) {
 		return ".", nil
 	}
 	if depth := strings.Count(clean, "/"); depth > u.limits.Depth {
-		return "", ErrImageTooLarge.New(nil, "the entry %q is below %d folders, at most %d are allowed", text.Clip(name), depth, u.limits.Depth)
+		return "", ErrImageTooLarge.New(
+			nil, "the entry %q is below %d folders, at most %d are allowed", text.Clip(name), depth, u.limits.Depth,
+		)
 	}
 	for _, part := range strings.Split(path.Dir(clean), "/") {
 		if strings.HasPrefix(part, tarfile.WhiteoutPrefix) && !strings.HasPrefix(part, whiteoutMeta) {

@@ -15,7 +15,9 @@ import (
 // hardening: C5
 func TestUnpackIsConfined(t *testing.T) {
 	part := rapid.SampledFrom([]string{"a", "b", "c", "dev", ".wh.a", ".wh.b", ".wh..wh..opq"})
-	target := rapid.SampledFrom([]string{"a", "b", "..", "../..", "/", "/a/b", "a/../..", "b/../../c", "../neighbor", "/tmp", "./", "a/b/../../../neighbor"})
+	target := rapid.SampledFrom([]string{
+		"a", "b", "..", "../..", "/", "/a/b", "a/../..", "b/../../c", "../neighbor", "/tmp", "./", "a/b/../../../neighbor",
+	})
 	rapid.Check(t, func(rt *rapid.T) {
 		p := newPlace(t)
 		root, err := os.OpenRoot(p.root)
@@ -32,7 +34,8 @@ func TestUnpackIsConfined(t *testing.T) {
 					name += "/" + part.Draw(rt, "part")
 				}
 				e := layerEntry{name: name, mode: rapid.SampledFrom([]int64{0o4755, 0o600, 0}).Draw(rt, "mode")}
-				switch e.kind = rapid.SampledFrom([]byte{tar.TypeReg, tar.TypeDir, tar.TypeSymlink, tar.TypeLink}).Draw(rt, "kind"); e.kind {
+				switch e.kind = rapid.SampledFrom([]byte{tar.TypeReg, tar.TypeDir, tar.TypeSymlink, tar.TypeLink}).
+					Draw(rt, "kind"); e.kind {
 				case tar.TypeReg:
 					e.data = "data"
 				case tar.TypeSymlink, tar.TypeLink:

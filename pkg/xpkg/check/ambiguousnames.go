@@ -6,8 +6,8 @@ import (
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// builtinNames has the names that kubectl accepts for the kinds of Crossplane, and the short names of the kinds of Kubernetes. The plural
-// and singular names of Kubernetes are missing: kubectl prefers them to those of every CRD.
+// builtinNames has the names that kubectl accepts for the kinds of Crossplane, and the short names of the kinds of
+// Kubernetes. The plural and singular names of Kubernetes are missing: kubectl prefers them to those of every CRD.
 var builtinNames = []builtin{
 	kubernetesKind("componentstatuses", "", "cs"),
 	kubernetesKind("configmaps", "", "cm"),
@@ -75,12 +75,15 @@ func kubernetesKind(plural, group string, shortNames ...string) builtin {
 }
 
 func crossplaneKind(plural, singular, group string, shortNames ...string) builtin {
-	return builtin{apischema.GroupResource{Group: group + ".crossplane.io", Resource: plural}, []string{plural, singular}, shortNames}
+	return builtin{
+		apischema.GroupResource{Group: group + ".crossplane.io", Resource: plural}, []string{plural, singular}, shortNames,
+	}
 }
 
-// ambiguity returns the kind of Kubernetes or Crossplane that has a name of a CRD in a group, and whether kubectl prefers the CRD: kubectl
-// prefers plural and singular names to short names, kinds of Kubernetes to CRDs, and otherwise the first group in the order of the alphabet.
-// A plural or singular name that kubectl finds only in the other kind is usual, and none: users write it with the group.
+// ambiguity returns the kind of Kubernetes or Crossplane that has a name of a CRD in a group, and whether kubectl
+// prefers the CRD: kubectl prefers plural and singular names to short names, kinds of Kubernetes to CRDs, and otherwise
+// the first group in the order of the alphabet. A plural or singular name that kubectl finds only in the other kind is
+// usual, and none: users write it with the group.
 func ambiguity(group, name string, isShort bool) (of apischema.GroupResource, hides, ok bool) {
 	for _, b := range builtinNames {
 		isKubernetes := b.full == nil
@@ -109,9 +112,15 @@ func (c *objectChecker) checkAmbiguousNames() {
 				continue
 			}
 			if hides {
-				c.finding(ErrHiddenName, field.path, "%s %q hides %s: `kubectl get %s` no longer finds them", field.path, field.value, of, field.value)
+				c.finding(
+					ErrHiddenName, field.path, "%s %q hides %s: `kubectl get %s` no longer finds them", field.path, field.value, of,
+					field.value,
+				)
 			} else {
-				c.finding(ErrHiddenName, field.path, "%s %q is a name of %s, which `kubectl get %s` finds instead", field.path, field.value, of, field.value)
+				c.finding(
+					ErrHiddenName, field.path, "%s %q is a name of %s, which `kubectl get %s` finds instead", field.path, field.value,
+					of, field.value,
+				)
 			}
 			break
 		}

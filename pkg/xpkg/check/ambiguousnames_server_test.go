@@ -25,8 +25,8 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
 
-// TestAmbiguousNamesAreThoseOfKubectl compares the table with the kinds of a real API server and of every release of Crossplane, and the
-// preferences with those of kubectl.
+// TestAmbiguousNamesAreThoseOfKubectl compares the table with the kinds of a real API server and of every release of
+// Crossplane, and the preferences with those of kubectl.
 func TestAmbiguousNamesAreThoseOfKubectl(t *testing.T) {
 	config := cluster.Start(t)
 	d := discovery.NewDiscoveryClientForConfigOrDie(config)
@@ -65,19 +65,24 @@ func TestAmbiguousNamesAreThoseOfKubectl(t *testing.T) {
 	}
 	// Stand-ins for the kinds of Crossplane.
 	standIns := []crd{
-		{group: "pkg.crossplane.io", plural: "providers", singular: "provider"}, {group: "pkg.crossplane.io", plural: "functions", singular: "function"},
+		{group: "pkg.crossplane.io", plural: "providers", singular: "provider"},
+		{group: "pkg.crossplane.io", plural: "functions", singular: "function"},
 		{group: "apiextensions.crossplane.io", plural: "compositeresourcedefinitions", singular: "compositeresourcedefinition", short: "xrds"},
 		{group: "apiextensions.crossplane.io", plural: "managedresourcedefinitions", singular: "managedresourcedefinition", short: "mrds"},
 	}
 	for i, x := range slices.Concat(crds, standIns) {
 		o := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: x.plural + "." + x.group}}
 		o.Spec.Group, o.Spec.Scope = x.group, apiextensionsv1.ClusterScoped
-		o.Spec.Names = apiextensionsv1.CustomResourceDefinitionNames{Kind: fmt.Sprintf("Kind%d", i), Plural: x.plural, Singular: x.singular}
+		o.Spec.Names = apiextensionsv1.CustomResourceDefinitionNames{
+			Kind: fmt.Sprintf("Kind%d", i), Plural: x.plural, Singular: x.singular,
+		}
 		if x.short != "" {
 			o.Spec.Names.ShortNames = []string{x.short}
 		}
 		schema := &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object"}}
-		o.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1", Served: true, Storage: true, Schema: schema}}
+		o.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{{
+			Name: "v1", Served: true, Storage: true, Schema: schema,
+		}}
 		if err := c.Create(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}
@@ -91,7 +96,8 @@ func TestAmbiguousNamesAreThoseOfKubectl(t *testing.T) {
 	for _, x := range slices.Concat(crds, standIns) {
 		wait.Until(t, time.Minute, x.plural+"."+x.group+" is served", func() (string, bool) {
 			cached := memory.NewMemCacheClient(d)
-			_, err := restmapper.NewDeferredDiscoveryRESTMapper(cached).ResourceFor(apischema.GroupVersionResource{Group: x.group, Resource: x.plural})
+			_, err := restmapper.NewDeferredDiscoveryRESTMapper(cached).
+				ResourceFor(apischema.GroupVersionResource{Group: x.group, Resource: x.plural})
 			return fmt.Sprint(err), err == nil
 		})
 	}
@@ -100,7 +106,9 @@ func TestAmbiguousNamesAreThoseOfKubectl(t *testing.T) {
 		if err != nil && !apimeta.IsAmbiguousError(err) {
 			t.Fatal(err)
 		}
-		if _, hides, _ := ambiguity(x.group, x.asked, x.short == x.asked); hides != (got.GroupResource() == apischema.GroupResource{Group: x.group, Resource: x.plural}) {
+		if _, hides, _ := ambiguity(
+			x.group, x.asked, x.short == x.asked,
+		); hides != (got.GroupResource() == apischema.GroupResource{Group: x.group, Resource: x.plural}) {
 			t.Errorf("%s of %s.%s: kubectl finds %s, and ambiguity returns %v", x.asked, x.plural, x.group, got, hides)
 		}
 	}
@@ -117,7 +125,9 @@ func (d orderedDiscovery) ServerGroupsAndResources() ([]*metav1.APIGroup, []*met
 
 // TestAmbiguousNamesHaveEveryKindOfCrossplane compares the table with the kinds of each release of Crossplane 1 and 2.
 func TestAmbiguousNamesHaveEveryKindOfCrossplane(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join(corpus.Dir(t), "core-crds", "crossplane__crossplane@*", "cluster", "crds", "*.yaml"))
+	files, err := filepath.Glob(filepath.Join(
+		corpus.Dir(t), "core-crds", "crossplane__crossplane@*", "cluster", "crds", "*.yaml",
+	))
 	if err != nil || len(files) == 0 {
 		t.Fatal(len(files), err)
 	}
@@ -147,7 +157,8 @@ func checkKnown(t *testing.T, name, group, plural string) {
 		group = ""
 	}
 	if !slices.ContainsFunc(builtinNames, func(b builtin) bool {
-		return b.resource == apischema.GroupResource{Group: group, Resource: plural} && (slices.Contains(b.full, name) || slices.Contains(b.shortNames, name))
+		return b.resource == apischema.GroupResource{Group: group, Resource: plural} &&
+			(slices.Contains(b.full, name) || slices.Contains(b.shortNames, name))
 	}) && group != "events.k8s.io" && !strings.Contains(plural, "/") {
 		t.Errorf("%s of %s.%s is missing", name, plural, group)
 	}

@@ -67,7 +67,10 @@ func (c *checker) checkMetaAnnotations() {
 		c.metaFinding(catalog.ErrInvalidStatus, annotationPath(catalog.AnnotationRetract), "%s", err)
 	}
 	var missing []string
-	for _, key := range []string{xpkg.AnnotationMaintainer, xpkg.AnnotationSource, xpkg.AnnotationLicense, xpkg.AnnotationDescription, xpkg.AnnotationReadme} {
+	for _, key := range []string{
+		xpkg.AnnotationMaintainer, xpkg.AnnotationSource, xpkg.AnnotationLicense, xpkg.AnnotationDescription,
+		xpkg.AnnotationReadme,
+	} {
 		if strings.TrimSpace(m.Annotations[key]) == "" {
 			missing = append(missing, key)
 		}
@@ -77,11 +80,16 @@ func (c *checker) checkMetaAnnotations() {
 	}
 	if text := m.Annotations[xpkg.AnnotationLicense]; text != "" {
 		if why := licenseFault(text); why != "" {
-			c.metaFinding(ErrInvalidLicense, annotationPath(xpkg.AnnotationLicense), "%s is %.80q: %s", xpkg.AnnotationLicense, text, why)
+			c.metaFinding(
+				ErrInvalidLicense, annotationPath(xpkg.AnnotationLicense), "%s is %.80q: %s", xpkg.AnnotationLicense, text, why,
+			)
 		}
 	}
 	if text := m.Annotations[xpkg.AnnotationSource]; text != "" && !isURL(text) {
-		c.metaFinding(ErrInvalidSource, annotationPath(xpkg.AnnotationSource), "%s is %.80q, which is not a URL", xpkg.AnnotationSource, text)
+		c.metaFinding(
+			ErrInvalidSource, annotationPath(xpkg.AnnotationSource), "%s is %.80q, which is not a URL", xpkg.AnnotationSource,
+			text,
+		)
 	}
 	for _, p := range Labels(m.Labels, m.Annotations) {
 		c.metaFinding(ErrInvalidMetaLabels, p.Path, "%s: %s", yamldoc.Printable(p.Path), p.Message)

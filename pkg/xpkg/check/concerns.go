@@ -77,7 +77,8 @@ func Concerns(objects []xpkg.Object) []xpkg.Finding {
 
 // isDefinition reports whether an object is a CRD, an XRD or an MRD.
 func isDefinition(of gvk) bool {
-	return of.Group == kinds.GroupCRD || of.Group == kinds.GroupComposition && (of.Kind == kinds.XRD || of.Kind == kinds.MRD)
+	return of.Group == kinds.GroupCRD ||
+		of.Group == kinds.GroupComposition && (of.Kind == kinds.XRD || of.Kind == kinds.MRD)
 }
 
 // checkConcerns reports the concerns about an object. The CRDs of a Function are never installed.
@@ -160,7 +161,10 @@ func (c *objectChecker) checkReach() {
 	_ = json.Unmarshal(c.text, &object) // Fields of the wrong type are reported by the check of the schema.
 	spec := object.Spec
 	if n := runsPerHour(spec.Schedule); c.object.GVK.Kind == kinds.CronOperation && n > maxRunsPerHour {
-		c.finding(ErrFarReaching, "spec.schedule", "spec.schedule %.60q runs the operation up to %s in an hour", spec.Schedule, wording.Count(n, "time"))
+		c.finding(
+			ErrFarReaching, "spec.schedule", "spec.schedule %.60q runs the operation up to %s in an hour", spec.Schedule,
+			wording.Count(n, "time"),
+		)
 	}
 	for i, pattern := range spec.Activate {
 		if c.object.GVK.Kind == kinds.MRAP && pattern == "*" {
@@ -178,13 +182,15 @@ func (c *objectChecker) checkCredentials(path string, of steps) {
 		for j, credentials := range step.Credentials {
 			if ref := credentials.SecretRef; strings.HasPrefix(ref.Namespace, "kube-") {
 				at := fmt.Sprintf("%s.pipeline[%d].credentials[%d].secretRef", path, i, j)
-				c.finding(ErrFarReaching, at+".namespace", "%s passes the Secret %.100q in the namespace %.100q to a Function", at, ref.Name, ref.Namespace)
+				c.finding(ErrFarReaching, at+
+					".namespace", "%s passes the Secret %.100q in the namespace %.100q to a Function", at, ref.Name, ref.Namespace)
 			}
 		}
 	}
 }
 
-// runsPerHour returns how often a schedule of a CronOperation runs in an hour at most; 0 for a schedule that is not valid.
+// runsPerHour returns how often a schedule of a CronOperation runs in an hour at most; 0 for a schedule that is not
+// valid.
 func runsPerHour(schedule string) int {
 	fields := strings.Fields(schedule)
 	if len(fields) > 0 && strings.Contains(fields[0], "TZ=") {

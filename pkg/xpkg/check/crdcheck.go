@@ -166,7 +166,11 @@ func (c *objectChecker) checkBooleanProperties() {
 					at = path + "[" + key + "]"
 				}
 				if inside && (key == "true" || key == "false") {
-					c.finding(ErrBooleanProperty, strings.TrimPrefix(at, "."), "the schema has a property with the name %s, which an author has probably written as another word: %.300s", key, strings.TrimPrefix(at, "."))
+					c.finding(
+						ErrBooleanProperty, strings.TrimPrefix(at, "."),
+						"the schema has a property with the name %s, which an author has probably written as another word: %.300s", key,
+						strings.TrimPrefix(at, "."),
+					)
 				}
 				walk(at, key == "properties" && !inside)
 				return true
@@ -186,7 +190,10 @@ func (c *objectChecker) checkGroup(spec *partialCRD) (refused bool) {
 	if c.pkg.Meta.Kind == xpkg.Function || spec.Group == "" || !rbac.Reserved(defined) {
 		return false
 	}
-	c.finding(rbac.ErrReservedDefinition, "spec.group", "%.300s is in the group %.100s, which is reserved for Kubernetes, Crossplane and xpkg", defined, spec.Group)
+	c.finding(
+		rbac.ErrReservedDefinition, "spec.group",
+		"%.300s is in the group %.100s, which is reserved for Kubernetes, Crossplane and xpkg", defined, spec.Group,
+	)
 	return true
 }
 
@@ -221,7 +228,8 @@ func (c *objectChecker) checkVersions(spec *partialCRD, code errcode.Code) (repo
 		}
 		seen[v.Name] = true
 	}
-	if c.pkg.Meta.Kind != xpkg.Function && len(spec.Versions) > 0 && !slices.ContainsFunc(spec.Versions, func(v partialVersion) bool { return isSet(v.Served) }) {
+	if c.pkg.Meta.Kind != xpkg.Function && len(spec.Versions) > 0 &&
+		!slices.ContainsFunc(spec.Versions, func(v partialVersion) bool { return isSet(v.Served) }) {
 		c.finding(ErrUnserved, "spec.versions", "no version is served")
 	}
 	return reported
@@ -235,8 +243,8 @@ func (c *objectChecker) invalidCRD() errcode.Code {
 	return ErrInvalidCRD
 }
 
-// checkByServer reports values of the wrong type and unknown fields. Then it runs the API server's validation of the other
-// values, and skips problems at paths that were already reported.
+// checkByServer reports values of the wrong type and unknown fields. Then it runs the API server's validation of the
+// other values, and skips problems at paths that were already reported.
 func (c *objectChecker) checkByServer(reported []string) {
 	shape := typed.ShapeOf[crdv1.CustomResourceDefinition]()
 	switch c.object.GVK.Version {
@@ -260,10 +268,12 @@ func (c *objectChecker) checkByServer(reported []string) {
 	c.report(c.invalidCRD(), append(problems, c.validate(text, reported, problems)...))
 }
 
-// checkTypes compares the JSON of a CRD with the type of an API server. It returns the values of the wrong type at paths
-// for which a condition holds, and the JSON without them. It reports the unknown fields at these paths, and required fields
-// without a property.
-func (c *objectChecker) checkTypes(text []byte, shape *typed.Shape, at func(path string) bool) (wrong []Problem, corrected []byte) {
+// checkTypes compares the JSON of a CRD with the type of an API server. It returns the values of the wrong type at
+// paths for which a condition holds, and the JSON without them. It reports the unknown fields at these paths, and
+// required fields without a property.
+func (c *objectChecker) checkTypes(
+	text []byte, shape *typed.Shape, at func(path string) bool,
+) (wrong []Problem, corrected []byte) {
 	found := typed.Check(text, shape)
 	var unknown []Problem
 	for _, f := range found {
@@ -287,7 +297,8 @@ func (c *objectChecker) validate(text []byte, reported []string, wrong []Problem
 		return nil
 	}
 	return slices.DeleteFunc(c.opts.CRDs(text), func(p Problem) bool {
-		return wasReported(p.Path, reported) || slices.ContainsFunc(wrong, func(w Problem) bool { return isWithin(p.Path, w.Path) })
+		return wasReported(p.Path, reported) ||
+			slices.ContainsFunc(wrong, func(w Problem) bool { return isWithin(p.Path, w.Path) })
 	})
 }
 

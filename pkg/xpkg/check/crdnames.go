@@ -39,8 +39,10 @@ func (n crdNames) fields(path string) []crdName {
 		return nil
 	}
 	out := []crdName{
-		{path: path + ".kind", value: n.Kind, isKind: true}, {path: path + ".listKind", value: cmp.Or(n.ListKind, n.Kind+"List"), isKind: true},
-		{path: path + ".plural", value: n.Plural}, {path: path + ".singular", value: cmp.Or(n.Singular, strings.ToLower(n.Kind))},
+		{path: path + ".kind", value: n.Kind, isKind: true},
+		{path: path + ".listKind", value: cmp.Or(n.ListKind, n.Kind+"List"), isKind: true},
+		{path: path + ".plural", value: n.Plural},
+		{path: path + ".singular", value: cmp.Or(n.Singular, strings.ToLower(n.Kind))},
 	}
 	for i, short := range n.ShortNames {
 		out = append(out, crdName{path: fmt.Sprintf("%s.shortNames[%d]", path, i), value: short, isShort: true})
@@ -67,7 +69,9 @@ func checkCRDNames(objects []*objectChecker) {
 			if owner == nil {
 				owners[key] = c
 			} else if owner != c && field.value != "" {
-				c.finding(ErrDuplicateCRDName, field.path, "%s %.100q is also defined by %.300s", field.path, field.value, owner.object.Name)
+				c.finding(
+					ErrDuplicateCRDName, field.path, "%s %.100q is also defined by %.300s", field.path, field.value, owner.object.Name,
+				)
 			}
 		}
 	}

@@ -46,7 +46,8 @@ var mutations = map[string]mutation{
 			keyword string
 			value   any
 		}{
-			{"minLength", "one"}, {"required", "message"}, {"description", []any{"a"}}, {"enum", "a"}, {"maximum", "big"}, {"type", 5},
+			{"minLength", "one"}, {"required", "message"}, {"description", []any{"a"}}, {"enum", "a"}, {"maximum", "big"},
+			{"type", 5},
 			{"x-kubernetes-preserve-unknown-fields", "sure"}, {"format", true}, {"allOf", map[string]any{}}, {"minItems", 1.5},
 			{"x-kubernetes-validations", "self == 1"}, {"nullable", "no"},
 		}
@@ -111,8 +112,8 @@ type schemaNode struct {
 	node map[string]any
 }
 
-// schemaNodes returns the schemas of a definition in a fixed order, without the roots and the types of spec and status, which
-// Crossplane sets.
+// schemaNodes returns the schemas of a definition in a fixed order, without the roots and the types of spec and status,
+// which Crossplane sets.
 func schemaNodes(d map[string]any) []schemaNode {
 	var out []schemaNode
 	var walk func(path string, node map[string]any, depth int)
@@ -165,7 +166,9 @@ func TestEachMistakeInADefinitionIsFoundInItsLine(t *testing.T) {
 						found, line := checkDefinition(t, d)
 						for _, path := range paths {
 							if !slices.ContainsFunc(found, func(f xpkg.Finding) bool { return f.Line == line(path) }) {
-								t.Fatalf("%s and %q: no finding at %s in line %d:\n%v\n%s", first, second, path, line(path), found, encode(t, d))
+								t.Fatalf(
+									"%s and %q: no finding at %s in line %d:\n%v\n%s", first, second, path, line(path), found, encode(t, d),
+								)
 							}
 						}
 					}
@@ -175,7 +178,8 @@ func TestEachMistakeInADefinitionIsFoundInItsLine(t *testing.T) {
 	}
 }
 
-// A definition that serves no version is an error: the manager refuses it. The CRD of the input of a Function is never installed.
+// A definition that serves no version is an error: the manager refuses it. The CRD of the input of a Function is never
+// installed.
 func TestADefinitionThatServesNoVersionIsAnError(t *testing.T) {
 	for kind, text := range validDefinitions {
 		d := decode(t, text)
@@ -183,13 +187,16 @@ func TestADefinitionThatServesNoVersionIsAnError(t *testing.T) {
 			v.(map[string]any)["served"] = false
 		}
 		found, line := checkDefinition(t, d)
-		if len(found) != 1 || found[0].Code.Name != check.ErrUnserved.Name || found[0].Severity != xpkg.Error || found[0].Line != line("spec.versions") {
+		if len(found) != 1 || found[0].Code.Name != check.ErrUnserved.Name || found[0].Severity != xpkg.Error ||
+			found[0].Line != line("spec.versions") {
 			t.Errorf("%s: got %v", kind, found)
 		}
 		if kind != "CRD" {
 			continue
 		}
-		pkg, err := xpkg.Read([]byte(strings.Replace(completeMeta, "kind: Provider", "kind: Function", 1)+encode(t, d)), xpkg.ReadOptions{})
+		pkg, err := xpkg.Read(
+			[]byte(strings.Replace(completeMeta, "kind: Provider", "kind: Function", 1)+encode(t, d)), xpkg.ReadOptions{},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -208,7 +215,8 @@ func TestUnknownFieldsNameTheRightOne(t *testing.T) {
 		nodes[0].node["minLenght"] = 1
 		d["spec"].(map[string]any)["versions"].([]any)[0].(map[string]any)["schemas"] = map[string]any{}
 		found, _ := checkDefinition(t, d)
-		if text := fmt.Sprint(found); !strings.Contains(text, `minLenght: is unknown, did you mean "minLength"`) || !strings.Contains(text, `schemas: is unknown, did you mean "schema"`) {
+		if text := fmt.Sprint(found); !strings.Contains(text, `minLenght: is unknown, did you mean "minLength"`) ||
+			!strings.Contains(text, `schemas: is unknown, did you mean "schema"`) {
 			t.Errorf("got %s", text)
 		}
 	}
@@ -239,7 +247,9 @@ func checkDefinition(t *testing.T, d map[string]any) ([]xpkg.Finding, func(path 
 	if d["kind"] != "CompositeResourceDefinition" {
 		kind = "Provider"
 	}
-	pkg, err := xpkg.Read([]byte(strings.Replace(completeMeta, "kind: Provider", "kind: "+kind, 1)+encode(t, d)), xpkg.ReadOptions{})
+	pkg, err := xpkg.Read(
+		[]byte(strings.Replace(completeMeta, "kind: Provider", "kind: "+kind, 1)+encode(t, d)), xpkg.ReadOptions{},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,7 +33,8 @@ type objectChecker struct {
 	*checker
 	object xpkg.Object
 	lines  yamldoc.Locator
-	// text is the JSON of the object. It is nil after the check, so that the checks of a large package do not hold all texts.
+	// text is the JSON of the object. It is nil after the check, so that the checks of a large package do not hold all
+	// texts.
 	text     []byte
 	crd      partialCRD // of a CRD, an XRD or an MRD
 	findings []xpkg.Finding
@@ -118,12 +119,17 @@ func (c *objectChecker) checkSchema() {
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(c.text, &value); err != nil {
 		return // It was read before.
 	}
-	root := mappingOf("", fields{"apiVersion": aString, "kind": aString, "metadata": anyValue, "spec": s.spec, "status": anyValue})
+	root := mappingOf("", fields{
+		"apiVersion": aString, "kind": aString, "metadata": anyValue, "spec": s.spec, "status": anyValue,
+	})
 	if s.spec == nil {
 		root.fields["webhooks"] = s.webhooks
 		delete(root.fields, "spec")
 	}
-	c.report(ErrInvalidPackageObject, slices.Concat(root.check("", value), webhookNames(value["webhooks"]), problems(s.extra, value["spec"])))
+	c.report(
+		ErrInvalidPackageObject,
+		slices.Concat(root.check("", value), webhookNames(value["webhooks"]), problems(s.extra, value["spec"])),
+	)
 	c.report(ErrNotForCrossplane2, problems(s.crossplane2, value["spec"]))
 	c.report(ErrUnknownField, root.unknown("", value))
 }

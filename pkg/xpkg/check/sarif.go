@@ -15,7 +15,9 @@ import (
 // deterministic.
 func SARIF(findings []xpkg.Finding) ([]byte, error) {
 	run := sarifRun{
-		Tool:    sarifTool{Driver: sarifDriver{Name: "xpkg", InformationURI: "https://github.com/xpkg-dev/xpkg", Rules: sarifRules(findings)}},
+		Tool: sarifTool{Driver: sarifDriver{
+			Name: "xpkg", InformationURI: "https://github.com/xpkg-dev/xpkg", Rules: sarifRules(findings),
+		}},
 		Results: make([]sarifResult, 0, len(findings)),
 	}
 	for _, f := range findings {

@@ -16,7 +16,9 @@ var update = flag.Bool("update", false, "write the golden files")
 
 func TestSARIF(t *testing.T) {
 	f, err := xpkg.ReadFolder(fstest.MapFS{
-		"crossplane.yaml":  {Data: []byte("apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: p}\nspec: {dependOn: []}\n")},
+		"crossplane.yaml": {
+			Data: []byte("apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: p}\nspec: {dependOn: []}\n"),
+		},
 		"a b/secret#.yaml": {Data: []byte("apiVersion: v1\nkind: Secret\nmetadata: {name: s}\n")},
 	}, xpkg.FolderOptions{})
 	if err != nil {

@@ -143,7 +143,9 @@ func (s *schema) checkFields(path string, value map[string]any) []Problem {
 func (s *schema) checkItems(path string, value []any) []Problem {
 	var out []Problem
 	if n := int64(len(value)); s.limited && (n < s.least || n > s.most) {
-		out = append(out, Problem{Path: path, Message: fmt.Sprintf("has %d elements, not between %d and %d", n, s.least, s.most)})
+		out = append(out, Problem{
+			Path: path, Message: fmt.Sprintf("has %d elements, not between %d and %d", n, s.least, s.most),
+		})
 	}
 	seen := map[string]bool{}
 	for i, item := range value {

@@ -48,7 +48,10 @@ func releases(t *testing.T) []release {
 	}
 	var out []release
 	for _, dir := range dirs {
-		r := release{name: filepath.Base(dir), kinds: map[gvk]func(map[string]any) bool{}, schemas: map[gvk]*apiextensionsv1.JSONSchemaProps{}}
+		r := release{
+			name: filepath.Base(dir), kinds: map[gvk]func(map[string]any) bool{},
+			schemas: map[gvk]*apiextensionsv1.JSONSchemaProps{},
+		}
 		files, err := filepath.Glob(filepath.Join(dir, "cluster", "crds", "*.yaml"))
 		if err != nil {
 			t.Fatal(err)
@@ -117,7 +120,9 @@ func unknownProperties(root *schema, path string, props apiextensionsv1.JSONSche
 func acceptor(t *testing.T, v apiextensionsv1.CustomResourceDefinitionVersion) func(map[string]any) bool {
 	t.Helper()
 	var props apiextensions.JSONSchemaProps
-	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(v.Schema.OpenAPIV3Schema, &props, nil); err != nil {
+	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(
+		v.Schema.OpenAPIV3Schema, &props, nil,
+	); err != nil {
 		t.Fatal(err)
 	}
 	structural, err := structuralschema.NewStructural(&props)
@@ -276,7 +281,9 @@ func TestObjectSchemasAgreeWithTheReleasesOfCrossplane(t *testing.T) {
 
 // byWebhook lists the changes of Compositions that releases before 2.0 reject in a webhook
 // instead of the CRD.
-var byWebhook = map[string]bool{"without spec.pipeline": true, "twice spec.pipeline": true, "spec.pipeline replaced": true}
+var byWebhook = map[string]bool{
+	"without spec.pipeline": true, "twice spec.pipeline": true, "spec.pipeline replaced": true,
+}
 
 // mutate changes one part of a value and describes the change.
 func mutate(r *rand.Rand, path string, value any, set func(any)) string {
@@ -312,29 +319,30 @@ func mutate(r *rand.Rand, path string, value any, set func(any)) string {
 // configuration.
 func TestWebhookConfigurationsOfTheCorpusAreValid(t *testing.T) {
 	n := 0
-	err := filepath.WalkDir(filepath.Join(corpus.Dir(t), "providers"), func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || filepath.Ext(path) != ".yaml" || !strings.Contains(path, "webhook") {
-			return err
-		}
-		text, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		docs, err := xpkg.Split(text, path, xpkg.Limits{})
-		if err != nil {
-			return nil
-		}
-		for _, d := range docs {
-			object, err := d.JSON()
-			if id := identify(object); err == nil && id.Group == kinds.GroupAdmission {
-				n++
-				if !accepts(t, object) {
-					t.Errorf("%s is rejected", path)
+	err := filepath.WalkDir(filepath.Join(corpus.Dir(t), "providers"),
+		func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || filepath.Ext(path) != ".yaml" || !strings.Contains(path, "webhook") {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			docs, err := xpkg.Split(text, path, xpkg.Limits{})
+			if err != nil {
+				return nil
+			}
+			for _, d := range docs {
+				object, err := d.JSON()
+				if id := identify(object); err == nil && id.Group == kinds.GroupAdmission {
+					n++
+					if !accepts(t, object) {
+						t.Errorf("%s is rejected", path)
+					}
 				}
 			}
-		}
-		return nil
-	})
+			return nil
+		})
 	if err != nil {
 		t.Fatal(err)
 	}

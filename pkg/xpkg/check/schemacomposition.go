@@ -3,12 +3,14 @@ package check
 // compositionSpec is the spec of a Composition: a pipeline of functions or, before Crossplane
 // 2, resources with patches.
 var compositionSpec = mappingOf("compositeTypeRef", fields{
-	"compositeTypeRef":                  mappingOf("apiVersion kind", fields{"apiVersion": aString, "kind": aString}),
-	"mode":                              oneOf("Resources", "Pipeline"),
-	"pipeline":                          pipeline,
-	"environment":                       anyValue, // before Crossplane 1.18
-	"patchSets":                         listOf(mappingOf("name patches", fields{"name": aString, "patches": listOf(patch)})),
-	"writeConnectionSecretsToNamespace": aString,
+	"compositeTypeRef": mappingOf("apiVersion kind", fields{"apiVersion": aString, "kind": aString}),
+	"mode":             oneOf("Resources", "Pipeline"),
+	"pipeline":         pipeline,
+	"environment":      anyValue, // before Crossplane 1.18
+	"patchSets": listOf(mappingOf("name patches", fields{
+		"name": aString, "patches": listOf(patch),
+	})),
+	"writeConnectionSecretsToNamespace":          aString,
 	"publishConnectionDetailsWithStoreConfigRef": mappingOf("name", fields{"name": aString}),
 	"resources": listOf(mappingOf("base", fields{
 		"name": aString, "base": anObject, "patches": listOf(patch),
@@ -25,7 +27,8 @@ var compositionSpec = mappingOf("compositeTypeRef", fields{
 })
 
 var patch = mappingOf("", fields{
-	"type": oneOf("FromCompositeFieldPath", "PatchSet", "ToCompositeFieldPath", "CombineFromComposite", "CombineToComposite",
+	"type": oneOf("FromCompositeFieldPath",
+		"PatchSet", "ToCompositeFieldPath", "CombineFromComposite", "CombineToComposite",
 		"FromEnvironmentFieldPath", "ToEnvironmentFieldPath", "CombineFromEnvironment", "CombineToEnvironment"),
 	"fromFieldPath": aString, "toFieldPath": aString, "patchSetName": aString, "transforms": listOf(transform),
 	"combine": mappingOf("strategy variables", fields{
@@ -49,12 +52,15 @@ var transform = mappingOf("type", fields{
 		})),
 	}),
 	"math": mappingOf("", fields{
-		"type": oneOf("Multiply", "ClampMin", "ClampMax"), "multiply": anInteger, "clampMin": anInteger, "clampMax": anInteger,
+		"type": oneOf("Multiply", "ClampMin", "ClampMax"), "multiply": anInteger, "clampMin": anInteger,
+		"clampMax": anInteger,
 	}),
 	"string": mappingOf("", fields{
-		"type":    oneOf("Format", "Convert", "TrimPrefix", "TrimSuffix", "Regexp", "Join", "Replace"),
-		"convert": oneOf("ToUpper", "ToLower", "ToBase64", "FromBase64", "ToJson", "ToSha1", "ToSha256", "ToSha512", "ToAdler32"),
-		"fmt":     aString, "trim": aString,
+		"type": oneOf("Format", "Convert", "TrimPrefix", "TrimSuffix", "Regexp", "Join", "Replace"),
+		"convert": oneOf(
+			"ToUpper", "ToLower", "ToBase64", "FromBase64", "ToJson", "ToSha1", "ToSha256", "ToSha512", "ToAdler32",
+		),
+		"fmt": aString, "trim": aString,
 		"join":   mappingOf("separator", fields{"separator": aString}),
 		"regexp": mappingOf("match", fields{"match": aString, "group": anInteger}),
 	}),

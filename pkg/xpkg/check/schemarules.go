@@ -35,13 +35,18 @@ func checkCompositionOf2(spec map[string]any) []Problem {
 	case isList && len(steps) == 0 && spec["mode"] != "Pipeline":
 		out = append(out, Problem{Path: "spec.pipeline", Message: "has no steps"})
 	case len(steps) > maxSteps:
-		out = append(out, Problem{Path: "spec.pipeline", Message: fmt.Sprintf("has %d steps, more than %d", len(steps), maxSteps)})
+		out = append(out, Problem{
+			Path: "spec.pipeline", Message: fmt.Sprintf("has %d steps, more than %d", len(steps), maxSteps),
+		})
 	}
 	for i, step := range elements(steps) {
 		list, _ := step["credentials"].([]any)
 		for j, c := range elements(list) {
 			if c["source"] == "Secret" && c["secretRef"] == nil {
-				out = append(out, Problem{Path: fmt.Sprintf("spec.pipeline[%d].credentials[%d].secretRef", i, j), Message: "is required for the source Secret"})
+				out = append(out, Problem{
+					Path:    fmt.Sprintf("spec.pipeline[%d].credentials[%d].secretRef", i, j),
+					Message: "is required for the source Secret",
+				})
 			}
 		}
 	}
@@ -68,7 +73,10 @@ func checkRequirements(spec map[string]any) []Problem {
 		list, _ := requirements["requiredResources"].([]any)
 		for j, r := range elements(list) {
 			if r["name"] != nil && r["matchLabels"] != nil {
-				out = append(out, Problem{Path: fmt.Sprintf("spec.pipeline[%d].requirements.requiredResources[%d]", i, j), Message: "name and matchLabels exclude each other"})
+				out = append(out, Problem{
+					Path:    fmt.Sprintf("spec.pipeline[%d].requirements.requiredResources[%d]", i, j),
+					Message: "name and matchLabels exclude each other",
+				})
 			}
 		}
 	}
@@ -93,7 +101,9 @@ func checkLegacyFields(spec map[string]any) []Problem {
 		out = append(out, Problem{Path: "spec.claimNames", Message: "an XRD of apiextensions.crossplane.io/v2 has no claims"})
 	}
 	if spec["connectionSecretKeys"] != nil {
-		out = append(out, Problem{Path: "spec.connectionSecretKeys", Message: "an XRD of apiextensions.crossplane.io/v2 has no connection secrets"})
+		out = append(out, Problem{
+			Path: "spec.connectionSecretKeys", Message: "an XRD of apiextensions.crossplane.io/v2 has no connection secrets",
+		})
 	}
 	return out
 }
@@ -104,12 +114,16 @@ func checkXRDOf2(spec map[string]any) []Problem {
 	if scope := spec["scope"]; scope != nil && scope != "LegacyCluster" {
 		for field, what := range map[string]string{"claimNames": "claims", "connectionSecretKeys": "connection secrets"} {
 			if spec[field] != nil {
-				out = append(out, Problem{Path: "spec." + field, Message: fmt.Sprintf("only the scope LegacyCluster has %s, not %.60v", what, scope)})
+				out = append(out, Problem{
+					Path: "spec." + field, Message: fmt.Sprintf("only the scope LegacyCluster has %s, not %.60v", what, scope),
+				})
 			}
 		}
 	}
 	if c, ok := spec["conversion"].(map[string]any); ok && c["strategy"] != "Webhook" {
-		out = append(out, Problem{Path: "spec.conversion.strategy", Message: "Webhook is the only strategy; remove the conversion"})
+		out = append(out, Problem{
+			Path: "spec.conversion.strategy", Message: "Webhook is the only strategy; remove the conversion",
+		})
 	}
 	return out
 }

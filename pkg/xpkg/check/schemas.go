@@ -13,16 +13,32 @@ import (
 //
 // Objects of other versions are not checked.
 var schemas = map[gvk]*objectSchema{
-	{Group: kinds.GroupComposition, Version: "v1", Kind: kinds.Composition}:        {spec: compositionSpec, extra: checkPipelineMode, crossplane2: checkCompositionOf2},
-	{Group: kinds.GroupComposition, Version: "v1", Kind: kinds.XRD}:                {spec: xrdSpec(anyValue), crossplane2: checkXRDOf2},
-	{Group: kinds.GroupComposition, Version: "v2", Kind: kinds.XRD}:                {spec: xrdSpec(oneOf("Namespaced", "Cluster")), extra: checkLegacyFields},
-	{Group: kinds.GroupComposition, Version: "v1alpha1", Kind: kinds.MRD}:          {spec: mrdSpec, extra: checkLowerNames},
-	{Group: kinds.GroupComposition, Version: "v1alpha1", Kind: kinds.MRAP}:         {spec: mrapSpec},
-	{Group: kinds.GroupOperation, Version: "v1alpha1", Kind: kinds.Operation}:      {spec: operationSpec, extra: checkRequirements},
-	{Group: kinds.GroupOperation, Version: "v1alpha1", Kind: kinds.CronOperation}:  {spec: cronOperationSpec, extra: checkTemplateRequirements},
-	{Group: kinds.GroupOperation, Version: "v1alpha1", Kind: kinds.WatchOperation}: {spec: watchOperationSpec, extra: checkTemplateRequirements},
-	{Group: kinds.GroupAdmission, Version: "v1", Kind: kinds.ValidatingWebhook}:    {webhooks: webhookList(fields{})},
-	{Group: kinds.GroupAdmission, Version: "v1", Kind: kinds.MutatingWebhook}:      {webhooks: webhookList(fields{"reinvocationPolicy": oneOf("Never", "IfNeeded")})},
+	{Group: kinds.GroupComposition, Version: "v1", Kind: kinds.Composition}: {
+		spec: compositionSpec, extra: checkPipelineMode, crossplane2: checkCompositionOf2,
+	},
+	{Group: kinds.GroupComposition, Version: "v1", Kind: kinds.XRD}: {
+		spec: xrdSpec(anyValue), crossplane2: checkXRDOf2,
+	},
+	{Group: kinds.GroupComposition, Version: "v2", Kind: kinds.XRD}: {
+		spec: xrdSpec(oneOf("Namespaced", "Cluster")), extra: checkLegacyFields,
+	},
+	{Group: kinds.GroupComposition, Version: "v1alpha1", Kind: kinds.MRD}: {
+		spec: mrdSpec, extra: checkLowerNames,
+	},
+	{Group: kinds.GroupComposition, Version: "v1alpha1", Kind: kinds.MRAP}: {spec: mrapSpec},
+	{Group: kinds.GroupOperation, Version: "v1alpha1", Kind: kinds.Operation}: {
+		spec: operationSpec, extra: checkRequirements,
+	},
+	{Group: kinds.GroupOperation, Version: "v1alpha1", Kind: kinds.CronOperation}: {
+		spec: cronOperationSpec, extra: checkTemplateRequirements,
+	},
+	{Group: kinds.GroupOperation, Version: "v1alpha1", Kind: kinds.WatchOperation}: {
+		spec: watchOperationSpec, extra: checkTemplateRequirements,
+	},
+	{Group: kinds.GroupAdmission, Version: "v1", Kind: kinds.ValidatingWebhook}: {webhooks: webhookList(fields{})},
+	{Group: kinds.GroupAdmission, Version: "v1", Kind: kinds.MutatingWebhook}: {webhooks: webhookList(fields{
+		"reinvocationPolicy": oneOf("Never", "IfNeeded"),
+	})},
 }
 
 type gvk = apischema.GroupVersionKind
@@ -71,11 +87,14 @@ var (
 
 	clientConfig = mappingOf("", fields{
 		"url": aString, "caBundle": aString,
-		"service": mappingOf("name namespace", fields{"name": aString, "namespace": aString, "path": aString, "port": anInteger}),
+		"service": mappingOf("name namespace", fields{
+			"name": aString, "namespace": aString, "path": aString, "port": anInteger,
+		}),
 	})
 
 	printerColumns = listOf(mappingOf("jsonPath name type", fields{
-		"name": aString, "type": aString, "jsonPath": aString, "description": aString, "format": aString, "priority": anInteger,
+		"name": aString, "type": aString, "jsonPath": aString, "description": aString, "format": aString,
+		"priority": anInteger,
 	}))
 
 	subresources = mappingOf("", fields{
@@ -101,8 +120,9 @@ func xrdSpec(scope *schema) *schema {
 		"defaultCompositionRevisionSelector": labelSelector,
 		"metadata":                           mappingOf("", fields{"labels": stringMap, "annotations": stringMap}),
 		"versions": listOf(mappingOf("name referenceable served", fields{
-			"name": aString, "referenceable": aBoolean, "served": aBoolean, "deprecated": aBoolean, "deprecationWarning": aString,
-			"schema": versionSchema, "additionalPrinterColumns": printerColumns, "subresources": subresources,
+			"name": aString, "referenceable": aBoolean, "served": aBoolean, "deprecated": aBoolean,
+			"deprecationWarning": aString,
+			"schema":             versionSchema, "additionalPrinterColumns": printerColumns, "subresources": subresources,
 		})),
 	})
 }
@@ -129,7 +149,8 @@ var pipeline = uniqueListOf("step", mappingOf("step functionRef", fields{
 	})),
 	"requirements": mappingOf("", fields{
 		"requiredResources": uniqueListOf("requirementName", mappingOf("requirementName apiVersion kind", fields{
-			"requirementName": aString, "apiVersion": aString, "kind": aString, "name": aString, "namespace": aString, "matchLabels": stringMap,
+			"requirementName": aString, "apiVersion": aString, "kind": aString, "name": aString, "namespace": aString,
+			"matchLabels": stringMap,
 		})),
 		"requiredSchemas": uniqueListOf("requirementName", mappingOf("requirementName apiVersion kind", fields{
 			"requirementName": aString, "apiVersion": aString, "kind": aString,

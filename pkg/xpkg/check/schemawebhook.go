@@ -11,8 +11,9 @@ import (
 // v1. The package manager sets the clientConfig, so that it is not required.
 func webhookList(extra fields) *schema {
 	webhook := fields{
-		"name": aString, "sideEffects": oneOf("None", "NoneOnDryRun"), "admissionReviewVersions": listOf(aString).within(1, 1<<10),
-		"failurePolicy": oneOf("Ignore", "Fail"), "matchPolicy": oneOf("Exact", "Equivalent"),
+		"name": aString, "sideEffects": oneOf("None", "NoneOnDryRun"),
+		"admissionReviewVersions": listOf(aString).within(1, 1<<10),
+		"failurePolicy":           oneOf("Ignore", "Fail"), "matchPolicy": oneOf("Exact", "Equivalent"),
 		"timeoutSeconds":    anInteger.within(1, 30),
 		"namespaceSelector": labelSelector, "objectSelector": labelSelector,
 		"clientConfig": mappingOf("", fields{"url": aString, "caBundle": aString, "service": mappingOf("", fields{
@@ -23,7 +24,8 @@ func webhookList(extra fields) *schema {
 			"operations": listOf(oneOf("CREATE", "UPDATE", "DELETE", "CONNECT", "*")).within(1, 1<<10),
 			"scope":      oneOf("*", "Cluster", "Namespaced"),
 		})),
-		"matchConditions": uniqueListOf("name", mappingOf("name expression", fields{"name": aString, "expression": aString})).within(0, 64),
+		"matchConditions": uniqueListOf("name", mappingOf("name expression", fields{"name": aString, "expression": aString})).
+			within(0, 64),
 	}
 	for name, s := range extra {
 		webhook[name] = s
@@ -42,7 +44,10 @@ func webhookNames(webhooks any) []Problem {
 		fields, _ := w.(map[string]any)
 		name, ok := fields["name"].(string)
 		if ok && (len(validation.IsDNS1123Subdomain(name)) > 0 || strings.Count(name, ".") < 2) {
-			out = append(out, Problem{Path: fmt.Sprintf("webhooks[%d].name", i), Message: fmt.Sprintf("%.80q is not a domain name with at least three parts", name)})
+			out = append(out, Problem{
+				Path:    fmt.Sprintf("webhooks[%d].name", i),
+				Message: fmt.Sprintf("%.80q is not a domain name with at least three parts", name),
+			})
 		}
 	}
 	return out

@@ -50,7 +50,8 @@ func (s *schema) unknown(path string, value any) []Problem {
 }
 
 // requiredWithoutProperty returns the required fields in the schemas of a CRD that are not among the properties: an API
-// server drops them, so that every resource lacks them. The composition engine adds properties to the schemas of an XRD.
+// server drops them, so that every resource lacks them. The composition engine adds properties to the schemas of an
+// XRD.
 func requiredWithoutProperty(text []byte, composite bool) []Problem {
 	r := requiredReader{at: canonical.Cursor{Text: text}, composite: composite}
 	r.walk()

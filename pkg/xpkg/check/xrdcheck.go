@@ -21,8 +21,8 @@ var ErrInvalidXRD = errcode.Code{
 }
 
 // checkXRD checks an XRD or MRD for problems that keep Crossplane from creating its CRD: a name other than plural and
-// group, duplicate versions, not exactly one storage version, and values that an API server rejects. It does nothing for the
-// objects of versions without a schema in this package.
+// group, duplicate versions, not exactly one storage version, and values that an API server rejects. It does nothing
+// for the objects of versions without a schema in this package.
 func (c *objectChecker) checkXRD(spec *partialCRD) {
 	if schemas[c.object.GVK] == nil {
 		return
@@ -70,17 +70,18 @@ func (c *objectChecker) serverProblems(text []byte, reported []string) []Problem
 // isInSchema reports whether a path is in a schema, whose fields the schema of the XRD does not describe.
 func isInSchema(path string) bool { return strings.Contains(path, ".openAPIV3Schema") }
 
-// isOfDefinition reports whether a problem of a CRD is in a value that Crossplane takes from an XRD or MRD, and that the
-// schema of the XRD does not report: it reports missing fields.
+// isOfDefinition reports whether a problem of a CRD is in a value that Crossplane takes from an XRD or MRD, and that
+// the schema of the XRD does not report: it reports missing fields.
 func isOfDefinition(p Problem) bool {
 	if strings.HasPrefix(p.Path, "metadata") || strings.HasPrefix(p.Path, "status") {
 		return false
 	}
-	return isInSchema(p.Path) || strings.HasPrefix(p.Path, "spec.conversion") || !strings.HasPrefix(p.Message, "Required value")
+	return isInSchema(p.Path) || strings.HasPrefix(p.Path, "spec.conversion") ||
+		!strings.HasPrefix(p.Message, "Required value")
 }
 
-// isTaken reports whether a problem of a CRD is in a value that Crossplane takes from an XRD: of its schemas, it takes the
-// properties of spec and status, and sets the types of these two itself.
+// isTaken reports whether a problem of a CRD is in a value that Crossplane takes from an XRD: of its schemas, it takes
+// the properties of spec and status, and sets the types of these two itself.
 func isTaken(p Problem) bool {
 	if !isInSchema(p.Path) {
 		return true
@@ -103,7 +104,9 @@ func crdOfXRD(text []byte) []byte {
 		from := fieldsOf(v)
 		version := map[string]any{"name": stringOf(from["name"], fmt.Sprintf("v%d", i+1)), "served": true,
 			"storage": isTrue(from["storage"]) || isTrue(from["referenceable"])}
-		for _, field := range []string{"schema", "subresources", "additionalPrinterColumns", "selectableFields", "deprecated", "deprecationWarning"} {
+		for _, field := range []string{
+			"schema", "subresources", "additionalPrinterColumns", "selectableFields", "deprecated", "deprecationWarning",
+		} {
 			if value := from[field]; value != nil {
 				version[field] = value
 			}

@@ -25,8 +25,8 @@ func FromV1Beta1(text []byte) ([]byte, error) {
 	return converted, err
 }
 
-// ConvertV1Beta1 is like [FromV1Beta1], and also returns the fields for which any value is accepted, because v1 requires a
-// type that their schema does not imply, in order: "v1.spec.list[*].field".
+// ConvertV1Beta1 is like [FromV1Beta1], and also returns the fields for which any value is accepted, because v1
+// requires a type that their schema does not imply, in order: "v1.spec.list[*].field".
 func ConvertV1Beta1(text []byte) (converted []byte, untyped []string, err error) {
 	var old crdv1beta1.CustomResourceDefinition
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(text, &old); err != nil {
@@ -34,11 +34,15 @@ func ConvertV1Beta1(text []byte) (converted []byte, untyped []string, err error)
 	}
 	crdv1beta1.SetObjectDefaults_CustomResourceDefinition(&old)
 	var between apiextensions.CustomResourceDefinition
-	if err := crdv1beta1.Convert_v1beta1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(&old, &between, nil); err != nil {
+	if err := crdv1beta1.Convert_v1beta1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(
+		&old, &between, nil,
+	); err != nil {
 		return nil, nil, fmt.Errorf("cannot convert: %w", err)
 	}
 	var crd crdv1.CustomResourceDefinition
-	if err := crdv1.Convert_apiextensions_CustomResourceDefinition_To_v1_CustomResourceDefinition(&between, &crd, nil); err != nil {
+	if err := crdv1.Convert_apiextensions_CustomResourceDefinition_To_v1_CustomResourceDefinition(
+		&between, &crd, nil,
+	); err != nil {
 		return nil, nil, fmt.Errorf("cannot convert: %w", err)
 	}
 	crd.APIVersion, crd.Kind = crdv1.SchemeGroupVersion.String(), kinds.CRD
@@ -47,8 +51,8 @@ func ConvertV1Beta1(text []byte) (converted []byte, untyped []string, err error)
 	return converted, untyped, err
 }
 
-// keepUnknownFields moves preserveUnknownFields of v1beta1 into the schemas, and adds the types that v1 requires. It returns
-// the fields that remain without a type.
+// keepUnknownFields moves preserveUnknownFields of v1beta1 into the schemas, and adds the types that v1 requires. It
+// returns the fields that remain without a type.
 func keepUnknownFields(crd *crdv1.CustomResourceDefinition) []string {
 	types := &typeAdder{}
 	keep := crd.Spec.PreserveUnknownFields
@@ -57,7 +61,9 @@ func keepUnknownFields(crd *crdv1.CustomResourceDefinition) []string {
 	for i := range crd.Spec.Versions {
 		v := &crd.Spec.Versions[i]
 		if v.Schema == nil || v.Schema.OpenAPIV3Schema == nil {
-			v.Schema = &crdv1.CustomResourceValidation{OpenAPIV3Schema: &crdv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: &yes}}
+			v.Schema = &crdv1.CustomResourceValidation{OpenAPIV3Schema: &crdv1.JSONSchemaProps{
+				Type: "object", XPreserveUnknownFields: &yes,
+			}}
 			continue
 		}
 		// Versions can share a schema.

@@ -8,8 +8,8 @@ import (
 	crdv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// A typeAdder adds the types that v1 requires and v1beta1 does not. A schema that accepts values of several types accepts any
-// value instead.
+// A typeAdder adds the types that v1 requires and v1beta1 does not. A schema that accepts values of several types
+// accepts any value instead.
 type typeAdder struct {
 	// untyped are the fields for which any value is accepted.
 	untyped []string

@@ -29,7 +29,9 @@ const untypedSchema = `{"properties": {
 
 func TestSchemasOfVersion1Beta1GetTheTypesThatTheyImply(t *testing.T) {
 	for _, preserve := range []string{"true", "false"} {
-		text := `{"metadata":{"name":"things.example.org"},"spec":{"preserveUnknownFields":` + preserve + `,"group":"example.org","names":{"kind":"Thing","plural":"things"},"scope":"Cluster","version":"v1","validation":{"openAPIV3Schema":` + untypedSchema + `}}}`
+		text := `{"metadata":{"name":"things.example.org"},"spec":{"preserveUnknownFields":` + preserve +
+			`,"group":"example.org","names":{"kind":"Thing","plural":"things"},"scope":"Cluster","version":"v1","validation":{"openAPIV3Schema":` +
+			untypedSchema + `}}}`
 		converted, untyped, err := crd.ConvertV1Beta1([]byte(text))
 		if err != nil {
 			t.Fatal(err)
@@ -53,10 +55,12 @@ func TestSchemasOfVersion1Beta1GetTheTypesThatTheyImply(t *testing.T) {
 		}
 		schema := string(got.Spec.Versions[0].Schema.OpenAPIV3Schema)
 		for _, part := range []string{
-			`"apiVersion":{"type":"string"}`, `"metadata":{"type":"object"}`, `"list":{"items":{"enum":["a","b"],"type":"string"},"type":"array"}`,
+			`"apiVersion":{"type":"string"}`, `"metadata":{"type":"object"}`,
+			`"list":{"items":{"enum":["a","b"],"type":"string"},"type":"array"}`,
 			`"integers":{"enum":[1,2],"type":"integer"}`, `"switch":{"enum":[true],"type":"boolean"}`,
 			`"port":{"anyOf":[{"type":"integer"},{"type":"string"}],"x-kubernetes-int-or-string":true}`,
-			`"any":{"description":"any value","x-kubernetes-preserve-unknown-fields":true}`, `"choice":{"x-kubernetes-preserve-unknown-fields":true}`,
+			`"any":{"description":"any value","x-kubernetes-preserve-unknown-fields":true}`,
+			`"choice":{"x-kubernetes-preserve-unknown-fields":true}`,
 		} {
 			if !strings.Contains(schema, part) {
 				t.Errorf("the schema does not contain %s: %s", part, schema)

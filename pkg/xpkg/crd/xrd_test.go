@@ -7,7 +7,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg/crd"
 )
 
-// TestVersionsOfAnXRDKeepTheirFields reads the warning of a deprecated version, and values that encoding/json escapes by default: pages and differences show them.
+// TestVersionsOfAnXRDKeepTheirFields reads the warning of a deprecated version, and values that encoding/json escapes
+// by default: pages and differences show them.
 func TestVersionsOfAnXRDKeepTheirFields(t *testing.T) {
 	converted, err := crd.FromXRD([]byte(`{"apiVersion":"apiextensions.crossplane.io/v1","spec":{"versions":[{"name":"v1","deprecated":true,"deprecationWarning":"use v2",` +
 		`"schema":{"openAPIV3Schema":{"type":"string","default":"<","enum":["<",">=","a&b"]}}}]}}`))

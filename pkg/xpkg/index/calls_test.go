@@ -9,22 +9,26 @@ import (
 )
 
 func TestCallsRuntime(t *testing.T) {
-	const crd, mrd = "apiextensions.k8s.io/v1, kind: CustomResourceDefinition", "apiextensions.crossplane.io/v1alpha1, kind: ManagedResourceDefinition"
+	const crd, mrd = "apiextensions.k8s.io/v1, kind: CustomResourceDefinition",
+		"apiextensions.crossplane.io/v1alpha1, kind: ManagedResourceDefinition"
 	const converted = "spec: {conversion: {strategy: Webhook, webhook: {}}}"
 	for name, c := range map[string]struct {
 		typed, spec string
 		want        bool
 	}{
-		"converted by a webhook":          {crd, converted, true},
-		"converted by a webhook, v1beta1": {"apiextensions.k8s.io/v1beta1, kind: CustomResourceDefinition", "spec: {conversion: {conversionReviewVersions: [v1], strategy: Webhook}}", true},
-		"managed resource":                {mrd, converted, true},
-		"not converted":                   {crd, "spec: {conversion: {strategy: None}}", false},
-		"nothing said":                    {crd, "spec: {group: x}", false},
-		"no spec":                         {crd, "status: {conversion: {strategy: Webhook}}", false},
-		"said elsewhere":                  {crd, "spec: {group: x, names: {conversion: {strategy: Webhook}}, strategy: Webhook}", false},
-		"no object":                       {crd, "spec: {conversion: [strategy, Webhook]}", false},
-		"no text":                         {crd, "spec: {conversion: {strategy: {Webhook: true}}}", false},
-		"webhooks":                        {"admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration", "webhooks: []", true},
+		"converted by a webhook": {crd, converted, true},
+		"converted by a webhook, v1beta1": {
+			"apiextensions.k8s.io/v1beta1, kind: CustomResourceDefinition",
+			"spec: {conversion: {conversionReviewVersions: [v1], strategy: Webhook}}", true,
+		},
+		"managed resource": {mrd, converted, true},
+		"not converted":    {crd, "spec: {conversion: {strategy: None}}", false},
+		"nothing said":     {crd, "spec: {group: x}", false},
+		"no spec":          {crd, "status: {conversion: {strategy: Webhook}}", false},
+		"said elsewhere":   {crd, "spec: {group: x, names: {conversion: {strategy: Webhook}}, strategy: Webhook}", false},
+		"no object":        {crd, "spec: {conversion: [strategy, Webhook]}", false},
+		"no text":          {crd, "spec: {conversion: {strategy: {Webhook: true}}}", false},
+		"webhooks":         {"admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration", "webhooks: []", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			stream := meta("Provider") + "---\n{apiVersion: " + c.typed + ", metadata: {name: o}, " + c.spec + "}\n"

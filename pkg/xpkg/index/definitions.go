@@ -71,7 +71,8 @@ func (r *decoder) version() xpkg.DefinedVersion {
 
 func sameDefinitions(a, b []xpkg.Definition) bool {
 	return slices.EqualFunc(a, b, func(a, b xpkg.Definition) bool {
-		return a.Group == b.Group && a.Kind == b.Kind && a.Plural == b.Plural && a.Singular == b.Singular && a.Scope == b.Scope &&
+		return a.Group == b.Group && a.Kind == b.Kind && a.Plural == b.Plural && a.Singular == b.Singular &&
+			a.Scope == b.Scope &&
 			a.Claim == b.Claim && slices.Equal(a.ShortNames, b.ShortNames) && slices.Equal(a.Versions, b.Versions)
 	})
 }

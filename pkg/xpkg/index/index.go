@@ -88,7 +88,8 @@ func entryOf(o xpkg.Object) (Entry, error) {
 	}
 	defines, err := o.Definitions()
 	return Entry{
-		GVK: o.GVK, Name: o.Name, Length: int64(len(text)), Summary: summary, Defines: defines, Line: o.Line, Document: o.Index,
+		GVK: o.GVK, Name: o.Name, Length: int64(len(text)), Summary: summary, Defines: defines, Line: o.Line,
+		Document: o.Index,
 	}, err
 }
 
@@ -220,7 +221,9 @@ func (x *Index) Matches(pkg *xpkg.Package) error {
 	}
 	for i, e := range own.Objects {
 		if o := &x.Objects[i]; !o.equal(&e, x.Version) {
-			return ErrDamaged.New(fmt.Errorf("%.100q %.260q differs", o.GVK.Kind, o.Name), "the index does not match the package")
+			return ErrDamaged.New(
+				fmt.Errorf("%.100q %.260q differs", o.GVK.Kind, o.Name), "the index does not match the package",
+			)
 		}
 	}
 	return nil

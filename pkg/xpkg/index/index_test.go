@@ -64,7 +64,8 @@ func TestIndexGivesThePackageBack(t *testing.T) {
 		if err != nil || !bytes.Equal(got, want) {
 			t.Errorf("object %d: got %s, %v", i, got, err)
 		}
-		if p := pkg.Objects[i]; o.GVK != p.GVK || o.Name != p.Name || o.Line != p.Line || o.Index != p.Index || o.File != p.File {
+		if p := pkg.Objects[i]; o.GVK != p.GVK || o.Name != p.Name || o.Line != p.Line || o.Index != p.Index ||
+			o.File != p.File {
 			t.Errorf("object %d: got %v of %s:%d", i, o.GVK, o.File, o.Line)
 		}
 	}
@@ -148,7 +149,9 @@ func TestDamagedIndexIsNoticed(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	for _, bad := range []string{"", "{", `{"kind": "K"}`, `{"kind":"K","apiVersion":"v1"}`, `{"kind":"K"}`, `{"apiVersion":"v1","kind":"K"}`, "[]"} {
+	for _, bad := range []string{
+		"", "{", `{"kind": "K"}`, `{"kind":"K","apiVersion":"v1"}`, `{"kind":"K"}`, `{"apiVersion":"v1","kind":"K"}`, "[]",
+	} {
 		lying, _ := Decode(text)
 		lying.Meta = []byte(bad)
 		if _, err := lying.Package(bytes.NewReader(blob), xpkg.Limits{}); !errors.Is(err, ErrDamaged) {

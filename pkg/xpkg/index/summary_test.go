@@ -20,7 +20,9 @@ func TestIndexContainsSummaries(t *testing.T) {
 		pairs := rapid.MapOfN(text, text, 0, 4)
 		object := map[string]any{
 			"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-			"metadata": map[string]any{"name": "o", "labels": pairs.Draw(t, "labels"), "annotations": pairs.Draw(t, "annotations")},
+			"metadata": map[string]any{
+				"name": "o", "labels": pairs.Draw(t, "labels"), "annotations": pairs.Draw(t, "annotations"),
+			},
 		}
 		doc, err := yaml.Marshal(object)
 		if err != nil {

@@ -40,13 +40,15 @@ type collision struct {
 	object client.Object
 	// says are parts of the refusal: the objects.
 	says []string
-	// written reports that the migration itself writes an object with this name. The manager refuses the others after it, too.
+	// written reports that the migration itself writes an object with this name. The manager refuses the others after it,
+	// too.
 	written bool
 	// accepted reports that the command in the refusal lets the migration continue.
 	accepted bool
 }
 
-// collisions returns an object of a user for each object that is written for the two installations, in the order in which they are written.
+// collisions returns an object of a user for each object that is written for the two installations, in the order in
+// which they are written.
 func (f *former) collisions() []collision {
 	cluster, stack := f.packages[0], f.packages[1]
 	first := func(group, kind, ns, name string) *unstructured.Unstructured {
@@ -60,7 +62,9 @@ func (f *former) collisions() []collision {
 		return o
 	}
 	provider := func(name, ref string) *v1.Provider {
-		p := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{v1.AnnotationPaused: "true"}}}
+		p := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{
+			v1.AnnotationPaused: "true",
+		}}}
 		p.Spec.Package = ref
 		return p
 	}
@@ -69,7 +73,8 @@ func (f *former) collisions() []collision {
 	deployment := func(meta metav1.ObjectMeta) *appsv1.Deployment {
 		d := &appsv1.Deployment{ObjectMeta: meta}
 		d.Spec.Replicas = new(int32(0))
-		d.Spec.Selector, d.Spec.Template.Labels = &metav1.LabelSelector{MatchLabels: map[string]string{"of": "user"}}, map[string]string{"of": "user"}
+		d.Spec.Selector, d.Spec.Template.Labels = &metav1.LabelSelector{MatchLabels: map[string]string{"of": "user"}},
+			map[string]string{"of": "user"}
 		d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "own", Image: "registry.invalid/own:v1"}}
 		return d
 	}
@@ -77,19 +82,34 @@ func (f *former) collisions() []collision {
 	stackInstall, clusterInstall := "StackInstall "+f.team+"/"+stack, "ClusterPackageInstall "+namespace+"/"+cluster
 	ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "own"}
 	return []collision{
-		{"PackageInstall", install("PackageInstall", f.team, stack), []string{stackInstall + " cannot become the PackageInstall " + f.team + "/" + stack}, true, true},
-		{"Package", first(packagesv1alpha1.Group, "Package", f.team, stack), []string{stackInstall, "Package " + f.team + "/" + stack + " of packages.crossplane.io"}, true, true},
-		{"StackDefinition of a PackageInstall", first(packagesv1alpha1.Group, "StackDefinition", f.team, stack), []string{stackInstall, "StackDefinition " + f.team + "/" + stack + " of packages.crossplane.io"}, true, true},
-		{"earlier StackDefinition of a PackageInstall", first(packagesv1alpha1.EarlierGroup, "StackDefinition", f.team, stack), []string{stackInstall, "StackDefinition " + f.team + "/" + stack + " of stacks.crossplane.io"}, true, true},
-		{"StackDefinition of a ClusterPackageInstall", first(packagesv1alpha1.Group, "StackDefinition", namespace, cluster), []string{clusterInstall, "StackDefinition " + namespace + "/" + cluster}, true, true},
-		{"Provider of a ClusterPackageInstall", provider(cluster, "registry.example.org/of/a-user:v1.0.0"), []string{clusterInstall, "Provider " + cluster}, true, true},
-		{"Provider of PackageInstalls", provider("former-"+stack, f.Registry+"/former/"+stack+":v1.0.0"), []string{stackInstall, "is not shared"}, true, true},
-		{"ServiceAccount", &corev1.ServiceAccount{ObjectMeta: named}, []string{stackInstall, "serviceaccounts " + f.team + "/" + stack}, false, true},
+		{"PackageInstall", install("PackageInstall", f.team, stack), []string{stackInstall +
+			" cannot become the PackageInstall " + f.team + "/" + stack}, true, true},
+		{"Package", first(packagesv1alpha1.Group, "Package", f.team, stack), []string{stackInstall, "Package " + f.team +
+			"/" + stack + " of packages.crossplane.io"}, true, true},
+		{"StackDefinition of a PackageInstall", first(
+			packagesv1alpha1.Group, "StackDefinition", f.team, stack,
+		), []string{stackInstall, "StackDefinition " + f.team + "/" + stack + " of packages.crossplane.io"}, true, true},
+		{"earlier StackDefinition of a PackageInstall", first(
+			packagesv1alpha1.EarlierGroup, "StackDefinition", f.team, stack,
+		), []string{stackInstall, "StackDefinition " + f.team + "/" + stack + " of stacks.crossplane.io"}, true, true},
+		{"StackDefinition of a ClusterPackageInstall", first(
+			packagesv1alpha1.Group, "StackDefinition", namespace, cluster,
+		), []string{clusterInstall, "StackDefinition " + namespace + "/" + cluster}, true, true},
+		{"Provider of a ClusterPackageInstall", provider(
+			cluster, "registry.example.org/of/a-user:v1.0.0",
+		), []string{clusterInstall, "Provider " + cluster}, true, true},
+		{"Provider of PackageInstalls", provider("former-"+stack, f.Registry+"/former/"+stack+
+			":v1.0.0"), []string{stackInstall, "is not shared"}, true, true},
+		{"ServiceAccount", &corev1.ServiceAccount{ObjectMeta: named}, []string{stackInstall, "serviceaccounts " + f.team +
+			"/" + stack}, false, true},
 		{"Role", &rbacv1.Role{ObjectMeta: role}, []string{stackInstall, role.Name}, false, true},
 		{"RoleBinding", &rbacv1.RoleBinding{ObjectMeta: role, RoleRef: ref}, []string{stackInstall, role.Name}, false, true},
 		{"Deployment of the manager", deployment(manager), []string{"Deployment " + namespace + "/xpkg"}, true, true},
-		{"ServiceAccount of the manager", &corev1.ServiceAccount{ObjectMeta: manager}, []string{"ServiceAccount " + namespace + "/xpkg"}, true, true},
-		{"ClusterRole of the manager", &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: bootstrap.Name}}, []string{"ClusterRole xpkg"}, true, true},
+		{"ServiceAccount of the manager", &corev1.ServiceAccount{ObjectMeta: manager}, []string{"ServiceAccount " +
+			namespace + "/xpkg"}, true, true},
+		{"ClusterRole of the manager", &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{
+			Name: bootstrap.Name,
+		}}, []string{"ClusterRole xpkg"}, true, true},
 	}
 }
 
@@ -134,13 +154,15 @@ func (f *former) unchanged(t *testing.T, c collision) {
 	}
 }
 
-// remedy carries out the first kubectl command in a refusal, which sets a label or an annotation of the object of a collision.
+// remedy carries out the first kubectl command in a refusal, which sets a label or an annotation of the object of a
+// collision.
 func (f *former) remedy(t *testing.T, c collision, err error) {
 	t.Helper()
 	_, rest, _ := strings.Cut(errcode.Message(err), "`kubectl ")
 	command, _, _ := strings.Cut(rest, "`")
 	words := strings.Fields(command)
-	if len(words) < 4 || !slices.Contains(words, c.object.GetName()) || c.object.GetNamespace() != "" && !slices.Contains(words, c.object.GetNamespace()) {
+	if len(words) < 4 || !slices.Contains(words, c.object.GetName()) ||
+		c.object.GetNamespace() != "" && !slices.Contains(words, c.object.GetNamespace()) {
 		t.Fatalf("%s: the command %q", c.name, command)
 	}
 	field := map[string]string{"annotate": "annotations", "label": "labels"}[words[0]]
@@ -161,8 +183,8 @@ func (f *former) remove(t *testing.T, c collision) {
 	c.object.SetUID("")
 }
 
-// An object of a user with a name that the migration or the manager needs is named with the command that hands it over. Neither the plan nor a
-// run that had been planned before the object existed writes it.
+// An object of a user with a name that the migration or the manager needs is named with the command that hands it over.
+// Neither the plan nor a run that had been planned before the object existed writes it.
 func TestObjectsOfUsersAreNotTaken(t *testing.T) {
 	f := newFormer(t, "taken")
 	// Users can only create Providers if the package API exists.
@@ -217,11 +239,13 @@ func TestObjectsOfUsersAreNotTaken(t *testing.T) {
 	f.check(t)
 }
 
-// unmarked checks that CRDs, records and Deployments without the marks of a former package manager are refused, although they are those that a
-// record or its status names.
+// unmarked checks that CRDs, records and Deployments without the marks of a former package manager are refused,
+// although they are those that a record or its status names.
 func (f *former) unmarked(t *testing.T) {
 	t.Helper()
-	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "things." + f.packages[0] + ".example.org"}}
+	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{
+		Name: "things." + f.packages[0] + ".example.org",
+	}}
 	record := object(packagesv1alpha1.Group, "Package", namespace, f.packages[0])
 	stack := object(packagesv1alpha1.EarlierGroup, "Stack", f.team, f.packages[1])
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: f.team, Name: f.packages[1]}}
@@ -266,7 +290,9 @@ func (f *former) foreignController(t *testing.T, crd *apiextensionsv1.CustomReso
 	if err := f.Client.Get(t.Context(), client.ObjectKey{Name: f.team}, namespaceOf); err != nil {
 		t.Fatal(err)
 	}
-	crd.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Namespace", Name: f.team, UID: namespaceOf.UID, Controller: new(true)}}
+	crd.OwnerReferences = []metav1.OwnerReference{{
+		APIVersion: "v1", Kind: "Namespace", Name: f.team, UID: namespaceOf.UID, Controller: new(true),
+	}}
 	if err := f.Client.Update(t.Context(), crd); err != nil {
 		t.Fatal(err)
 	}
@@ -280,8 +306,8 @@ func (f *former) foreignController(t *testing.T, crd *apiextensionsv1.CustomReso
 	}
 }
 
-// After an interruption at any write, an object of a user with a name that is still free is refused and kept as before. What the interrupted
-// migration made is used again.
+// After an interruption at any write, an object of a user with a name that is still free is refused and kept as before.
+// What the interrupted migration made is used again.
 func TestInterruptedMigrationTakesNoObjectOfAUser(t *testing.T) {
 	lane.Full(t, "test/firstgeneration/move.TestClusterIsMovedWithoutLosingAnObject")
 	for name, tt := range map[string]struct {
@@ -295,7 +321,9 @@ func TestInterruptedMigrationTakesNoObjectOfAUser(t *testing.T) {
 			cfg := rest.CopyConfig(f.Config)
 			cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return network.Transport(fault.Cluster, next) })
 			for {
-				network.Set("migration", fault.Fault{Kind: tt.kind, Filter: func(c fault.Call) bool { return c.Method != http.MethodGet && !failed[c.String()] }})
+				network.Set("migration", fault.Fault{
+					Kind: tt.kind, Filter: func(c fault.Call) bool { return c.Method != http.MethodGet && !failed[c.String()] },
+				})
 				err := f.migrate(t, cfg, 0, false)
 				call, injected := network.Injected("migration")
 				if !injected {
@@ -322,8 +350,8 @@ func TestInterruptedMigrationTakesNoObjectOfAUser(t *testing.T) {
 	}
 }
 
-// refuseEach creates, one after the other, the objects of users whose names are free and that the migration writes in a cluster whose manager is
-// started later. It returns their number.
+// refuseEach creates, one after the other, the objects of users whose names are free and that the migration writes in a
+// cluster whose manager is started later. It returns their number.
 func (f *former) refuseEach(t *testing.T) int {
 	t.Helper()
 	refusals := 0

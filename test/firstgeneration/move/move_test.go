@@ -1,5 +1,5 @@
-// Package move proves that a cluster with a package manager of the first generation is moved to the manager without losing a
-// custom resource. Objects stand in for what the former package manager created.
+// Package move proves that a cluster with a package manager of the first generation is moved to the manager without
+// losing a custom resource. Objects stand in for what the former package manager created.
 package move
 
 import (
@@ -70,7 +70,8 @@ type former struct {
 	packages     []string
 }
 
-// newFormer creates a cluster with a ClusterPackageInstall, and a StackInstall of the earlier API group in another namespace.
+// newFormer creates a cluster with a ClusterPackageInstall, and a StackInstall of the earlier API group in another
+// namespace.
 func newFormer(t *testing.T, name string) *former {
 	t.Helper()
 	if testing.Short() {
@@ -92,18 +93,25 @@ func newFormer(t *testing.T, name string) *former {
 func (f *former) installFormerAPI(t *testing.T) {
 	t.Helper()
 	for _, k := range []struct{ group, kind string }{
-		{packagesv1alpha1.Group, "ClusterPackageInstall"}, {packagesv1alpha1.Group, "PackageInstall"}, {packagesv1alpha1.Group, "Package"},
+		{packagesv1alpha1.Group, "ClusterPackageInstall"}, {packagesv1alpha1.Group, "PackageInstall"},
+		{packagesv1alpha1.Group, "Package"},
 		{packagesv1alpha1.Group, "StackDefinition"}, {packagesv1alpha1.EarlierGroup, "StackDefinition"},
-		{packagesv1alpha1.EarlierGroup, "ClusterStackInstall"}, {packagesv1alpha1.EarlierGroup, "StackInstall"}, {packagesv1alpha1.EarlierGroup, "Stack"},
+		{packagesv1alpha1.EarlierGroup, "ClusterStackInstall"}, {packagesv1alpha1.EarlierGroup, "StackInstall"},
+		{packagesv1alpha1.EarlierGroup, "Stack"},
 	} {
 		plural := strings.ToLower(k.kind) + "s"
 		want := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: plural + "." + k.group}}
 		want.Spec = apiextensionsv1.CustomResourceDefinitionSpec{
 			Group: k.group, Scope: apiextensionsv1.NamespaceScoped,
-			Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: k.kind, ListKind: k.kind + "List", Plural: plural, Singular: strings.ToLower(k.kind)},
+			Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: k.kind, ListKind: k.kind +
+				"List", Plural: plural, Singular: strings.ToLower(k.kind)},
 			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
-				Name: "v1alpha1", Served: true, Storage: true, Subresources: &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
-				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)}},
+				Name: "v1alpha1", Served: true, Storage: true, Subresources: &apiextensionsv1.CustomResourceSubresources{
+					Status: &apiextensionsv1.CustomResourceSubresourceStatus{},
+				},
+				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
+					Type: "object", XPreserveUnknownFields: new(true),
+				}},
 			}},
 		}
 		live := &apiextensionsv1.CustomResourceDefinition{}
@@ -135,10 +143,14 @@ func (f *former) deploy(t *testing.T, ns, name string, owner *metav1.OwnerRefere
 		d.OwnerReferences = []metav1.OwnerReference{*owner}
 	}
 	d.Spec.Selector, d.Spec.Template.Labels = &metav1.LabelSelector{MatchLabels: labels}, labels
-	d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "controller", Image: "registry.invalid/former@sha256:" + strings.Repeat("0", 64)}}
+	d.Spec.Template.Spec.Containers = []corev1.Container{{
+		Name: "controller", Image: "registry.invalid/former@sha256:" + strings.Repeat("0", 64),
+	}}
 	f.EnsureCreated(t, d)
 	// An earlier test has stopped it.
-	if err := f.Client.Patch(t.Context(), d, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":1}}`))); err != nil {
+	if err := f.Client.Patch(
+		t.Context(), d, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":1}}`)),
+	); err != nil {
 		t.Fatal(err)
 	}
 	wait.Until(t, env.Limit, name+" runs", func() (string, bool) {
@@ -147,7 +159,8 @@ func (f *former) deploy(t *testing.T, ns, name string, owner *metav1.OwnerRefere
 	})
 }
 
-// install creates an install object with everything that the former package manager created for it, and custom resources.
+// install creates an install object with everything that the former package manager created for it, and custom
+// resources.
 func (f *former) install(t *testing.T, group, kind, record, ns, name, scope string) {
 	t.Helper()
 	ref := f.Push(t, "former/"+name, "v1.0.0", content(name, scope))
@@ -157,15 +170,23 @@ func (f *former) install(t *testing.T, group, kind, record, ns, name, scope stri
 	r := object(group, record, ns, name)
 	r.SetFinalizers([]string{"finalizer." + group})
 	r.Object["spec"] = map[string]any{
-		"title": name, "customresourcedefinitions": []any{map[string]any{"apiVersion": name + ".example.org/v1", "kind": "Thing"}},
-		"controller": map[string]any{"deployment": map[string]any{"name": name, "spec": map[string]any{}}},
+		"title":                     name,
+		"customresourcedefinitions": []any{map[string]any{"apiVersion": name + ".example.org/v1", "kind": "Thing"}},
+		"controller":                map[string]any{"deployment": map[string]any{"name": name, "spec": map[string]any{}}},
 	}
 	f.Create(t, in)
-	r.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: in.GetAPIVersion(), Kind: kind, Name: name, UID: in.GetUID()}})
+	r.SetOwnerReferences([]metav1.OwnerReference{{
+		APIVersion: in.GetAPIVersion(), Kind: kind, Name: name, UID: in.GetUID(),
+	}})
 	f.Create(t, r)
-	owner := metav1.OwnerReference{APIVersion: r.GetAPIVersion(), Kind: record, Name: name, UID: r.GetUID(), Controller: new(true)}
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name + "-former", OwnerReferences: []metav1.OwnerReference{owner}}}
-	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "stack:" + ns + ":" + name + ":system", Labels: map[string]string{
+	owner := metav1.OwnerReference{
+		APIVersion: r.GetAPIVersion(), Kind: record, Name: name, UID: r.GetUID(), Controller: new(true),
+	}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
+		Namespace: ns, Name: name + "-former", OwnerReferences: []metav1.OwnerReference{owner},
+	}}
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "stack:" + ns + ":" + name +
+		":system", Labels: map[string]string{
 		"core.crossplane.io/parent-namespace": ns, "core.crossplane.io/parent-name": name,
 	}}}
 	f.Create(t, account, role)
@@ -181,7 +202,9 @@ func (f *former) install(t *testing.T, group, kind, record, ns, name, scope stri
 		t.Cleanup(func() {
 			u.SetFinalizers(nil)
 			u.SetResourceVersion("")
-			_ = f.Client.Patch(context.Background(), u, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))
+			_ = f.Client.Patch(
+				context.Background(), u, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)),
+			)
 		})
 	}
 }
@@ -195,10 +218,14 @@ func (f *former) createOwn(t *testing.T, name string) *packagesv1alpha1.Package 
 	pod := map[string]any{"containers": []any{map[string]any{"name": "controller", "image": image}}}
 	p.Object["spec"] = map[string]any{
 		"customresourcedefinitions": []any{map[string]any{"apiVersion": f.packages[0] + ".example.org/v1", "kind": "Thing"}},
-		"controller":                map[string]any{"deployment": map[string]any{"name": name + "-controller", "spec": map[string]any{"template": map[string]any{"spec": pod}}}},
+		"controller": map[string]any{"deployment": map[string]any{
+			"name": name + "-controller", "spec": map[string]any{"template": map[string]any{"spec": pod}},
+		}},
 	}
 	f.Create(t, p)
-	owner := metav1.OwnerReference{APIVersion: p.GetAPIVersion(), Kind: p.GetKind(), Name: name, UID: p.GetUID(), Controller: new(true)}
+	owner := metav1.OwnerReference{
+		APIVersion: p.GetAPIVersion(), Kind: p.GetKind(), Name: name, UID: p.GetUID(), Controller: new(true),
+	}
 	meta := metav1.ObjectMeta{Namespace: f.team, Name: name, OwnerReferences: []metav1.OwnerReference{owner}}
 	f.Create(t, &corev1.ServiceAccount{ObjectMeta: meta},
 		&rbacv1.RoleBinding{ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name}})
@@ -221,18 +248,21 @@ func (f *former) checkOwn(t *testing.T, p *packagesv1alpha1.Package) {
 		&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name + "-controller"}},
 		&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name}},
 	} {
-		if err := f.Client.Get(t.Context(), client.ObjectKeyFromObject(o), o); !apierrors.IsNotFound(err) && o.GetDeletionTimestamp() == nil {
+		if err := f.Client.Get(t.Context(), client.ObjectKeyFromObject(o), o); !apierrors.IsNotFound(err) &&
+			o.GetDeletionTimestamp() == nil {
 			t.Errorf("%T %s is left", o, o.GetName())
 		}
 	}
 	p.Finalizers = nil
-	if err := f.Client.Patch(t.Context(), p, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))); err != nil {
+	if err := f.Client.Patch(
+		t.Context(), p, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)),
+	); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// createDefinition creates the CRD of a package, as the former package manager labels it: an owner in a namespace is not valid
-// for a CRD.
+// createDefinition creates the CRD of a package, as the former package manager labels it: an owner in a namespace is
+// not valid for a CRD.
 func (f *former) createDefinition(t *testing.T, name string) {
 	t.Helper()
 	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{
@@ -241,10 +271,14 @@ func (f *former) createDefinition(t *testing.T, name string) {
 	}}
 	crd.Spec = apiextensionsv1.CustomResourceDefinitionSpec{
 		Group: name + ".example.org", Scope: apiextensionsv1.NamespaceScoped,
-		Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: "Thing", ListKind: "ThingList", Plural: "things", Singular: "thing"},
+		Names: apiextensionsv1.CustomResourceDefinitionNames{
+			Kind: "Thing", ListKind: "ThingList", Plural: "things", Singular: "thing",
+		},
 		Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
 			Name: "v1", Served: true, Storage: true,
-			Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)}},
+			Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
+				Type: "object", XPreserveUnknownFields: new(true),
+			}},
 		}},
 	}
 	f.Create(t, crd)
@@ -290,7 +324,8 @@ spec:
 `)
 }
 
-// watchRuntimes records whether a controller of the former package manager and one of the manager have pods at the same time.
+// watchRuntimes records whether a controller of the former package manager and one of the manager have pods at the same
+// time.
 func (f *former) watchRuntimes(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -413,13 +448,15 @@ func (f *former) check(t *testing.T) {
 	t.Helper()
 	for name, uid := range f.crds {
 		crd := &apiextensionsv1.CustomResourceDefinition{}
-		if err := f.Client.Get(t.Context(), client.ObjectKey{Name: name}, crd); err != nil || string(crd.UID) != uid || crd.DeletionTimestamp != nil {
+		if err := f.Client.Get(t.Context(), client.ObjectKey{Name: name}, crd); err != nil || string(crd.UID) != uid ||
+			crd.DeletionTimestamp != nil {
 			t.Errorf("CRD %s is not the same: %v", name, err)
 		}
 		wait.Until(t, env.Limit, name+" belongs to a Provider and has its content", func() (string, bool) {
 			err := f.Client.Get(t.Context(), client.ObjectKey{Name: name}, crd)
 			c := metav1.GetControllerOf(crd)
-			return fmt.Sprintf("%+v %v", crd.OwnerReferences, err), err == nil && string(crd.UID) == uid && c != nil && c.Kind == "Provider" && crd.Annotations[plan.ContentDigestAnnotation] != ""
+			return fmt.Sprintf("%+v %v", crd.OwnerReferences, err), err == nil && string(crd.UID) == uid && c != nil &&
+				c.Kind == "Provider" && crd.Annotations[plan.ContentDigestAnnotation] != ""
 		})
 	}
 	for _, name := range f.packages {
@@ -435,12 +472,14 @@ func (f *former) check(t *testing.T) {
 		}
 	}
 	for kind, key := range map[string]client.ObjectKey{
-		packagesv1alpha1.ClusterPackageInstallKind: {Namespace: namespace, Name: f.packages[0]}, packagesv1alpha1.PackageInstallKind: {Namespace: f.team, Name: f.packages[1]},
+		packagesv1alpha1.ClusterPackageInstallKind: {Namespace: namespace, Name: f.packages[0]},
+		packagesv1alpha1.PackageInstallKind:        {Namespace: f.team, Name: f.packages[1]},
 	} {
 		in := packagesv1alpha1.NewInstall(kind)
 		wait.Until(t, env.Limit, kind+" is ready", func() (string, bool) {
 			err := f.Client.Get(t.Context(), key, in)
-			return fmt.Sprintf("%+v %v", in.InstallStatus(), err), err == nil && in.GetCondition("Ready").Status == corev1.ConditionTrue
+			return fmt.Sprintf("%+v %v", in.InstallStatus(), err),
+				err == nil && in.GetCondition("Ready").Status == corev1.ConditionTrue
 		})
 		for _, finalizer := range in.GetFinalizers() {
 			if finalizer != firstgen.FinalizerProvider {
@@ -449,12 +488,14 @@ func (f *former) check(t *testing.T) {
 		}
 	}
 	for _, o := range []client.Object{
-		object(packagesv1alpha1.EarlierGroup, "StackInstall", f.team, f.packages[1]), object(packagesv1alpha1.EarlierGroup, "Stack", f.team, f.packages[1]),
+		object(packagesv1alpha1.EarlierGroup, "StackInstall", f.team, f.packages[1]),
+		object(packagesv1alpha1.EarlierGroup, "Stack", f.team, f.packages[1]),
 		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: f.packages[0] + "-former"}},
 		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "stack:" + namespace + ":" + f.packages[0] + ":system"}},
 		&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: f.packages[0]}},
 	} {
-		if err := f.Client.Get(t.Context(), client.ObjectKeyFromObject(o), o); !apierrors.IsNotFound(err) && o.GetDeletionTimestamp() == nil {
+		if err := f.Client.Get(t.Context(), client.ObjectKeyFromObject(o), o); !apierrors.IsNotFound(err) &&
+			o.GetDeletionTimestamp() == nil {
 			t.Errorf("%T %s is left", o, o.GetName())
 		}
 	}
@@ -488,12 +529,13 @@ func TestClusterIsMovedWithoutLosingAnObject(t *testing.T) {
 	}
 }
 
-// The plan names the CRDs of a package that exist and that the record does not list, with the command that lets the Provider adopt
-// them, or reports that the package cannot be read.
+// The plan names the CRDs of a package that exist and that the record does not list, with the command that lets the
+// Provider adopt them, or reports that the package cannot be read.
 func TestPlanWarnsOfCRDsOutsideOfTheRecord(t *testing.T) {
 	lane.Full(t, "test/firstgeneration/move.TestClusterIsMovedWithoutLosingAnObject")
 	f := newFormer(t, "unrecorded")
-	ref := f.Push(t, "former/unrecorded", "v1.0.0", content("unrecorded", "Cluster")+"---\n"+strings.SplitN(content("forgotten", "Cluster"), "---\n", 2)[1])
+	ref := f.Push(t, "former/unrecorded", "v1.0.0", content("unrecorded", "Cluster")+"---\n"+
+		strings.SplitN(content("forgotten", "Cluster"), "---\n", 2)[1])
 	f.createDefinition(t, "forgotten")
 	notes := func(source state.Content) string {
 		t.Helper()
@@ -501,7 +543,9 @@ func TestPlanWarnsOfCRDsOutsideOfTheRecord(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m := &firstgeneration.Migration{Client: f.Client, Cluster: c, Content: source, Manager: bootstrap.Options{Namespace: namespace, Version: "v1.0.0", Replicas: 1}}
+		m := &firstgeneration.Migration{Client: f.Client, Cluster: c, Content: source, Manager: bootstrap.Options{
+			Namespace: namespace, Version: "v1.0.0", Replicas: 1,
+		}}
 		p, err := m.Plan(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -510,7 +554,8 @@ func TestPlanWarnsOfCRDsOutsideOfTheRecord(t *testing.T) {
 	}
 	text := notes(env.OpenContent(t, t.TempDir(), fetch.Options{}).Source)
 	for _, part := range []string{
-		"The package " + ref + " contains CRDs that the cluster has, and that the record of ClusterPackageInstall crossplane-system/unrecorded does not list",
+		"The package " + ref +
+			" contains CRDs that the cluster has, and that the record of ClusterPackageInstall crossplane-system/unrecorded does not list",
 		"adopt things.forgotten.example.org (NeedsAdoption)", "`xpkg approve provider/unrecorded`",
 	} {
 		if !strings.Contains(text, part) {
@@ -520,7 +565,8 @@ func TestPlanWarnsOfCRDsOutsideOfTheRecord(t *testing.T) {
 	if strings.Contains(text, "things.unrecorded.example.org") || strings.Contains(text, "unrecordedstack does not list") {
 		t.Errorf("the notes name CRDs of the record:\n%s", text)
 	}
-	if text := notes(unreadable{}); !strings.Contains(text, "cannot be read here (the registry is down)") || !strings.Contains(text, "NeedsAdoption") {
+	if text := notes(unreadable{}); !strings.Contains(text, "cannot be read here (the registry is down)") ||
+		!strings.Contains(text, "NeedsAdoption") {
 		t.Errorf("without a registry:\n%s", text)
 	}
 }
@@ -532,25 +578,37 @@ func TestPlanRefusesPackagesThatCannotReplaceTheInstallation(t *testing.T) {
 	f.createDefinition(t, "foreign")
 	foreign := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "things.foreign.example.org"}}
 	owner := &corev1.Namespace{}
-	if err := errors.Join(f.Client.Get(t.Context(), client.ObjectKeyFromObject(foreign), foreign), f.Client.Get(t.Context(), client.ObjectKey{Name: f.team}, owner)); err != nil {
+	if err := errors.Join(
+		f.Client.Get(t.Context(), client.ObjectKeyFromObject(foreign), foreign),
+		f.Client.Get(t.Context(), client.ObjectKey{Name: f.team}, owner),
+	); err != nil {
 		t.Fatal(err)
 	}
-	foreign.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Namespace", Name: owner.Name, UID: owner.UID, Controller: new(true)}}
+	foreign.OwnerReferences = []metav1.OwnerReference{{
+		APIVersion: "v1", Kind: "Namespace", Name: owner.Name, UID: owner.UID, Controller: new(true),
+	}}
 	if err := f.Client.Update(t.Context(), foreign); err != nil {
 		t.Fatal(err)
 	}
 	both := content("prepared", "Cluster") + "---\n" + strings.SplitN(content("preparedstack", "Cluster"), "---\n", 2)[1]
 	source := env.OpenContent(t, t.TempDir(), fetch.Options{}).Source
 	for name, tc := range map[string]struct{ to, problem string }{
-		"missing":         {f.Registry + "/former/nosuch:v3.0.0", "which cannot be installed"},
-		"without its CRD": {f.Push(t, "former/other", "v1.0.0", content("other", "Cluster")), "has the CRD things.prepared.example.org, which the package"},
-		"CRD of two":      {f.Push(t, "former/both", "v1.0.0", both), "both contain the CRD things.preparedstack.example.org"},
+		"missing": {f.Registry + "/former/nosuch:v3.0.0", "which cannot be installed"},
+		"without its CRD": {
+			f.Push(t, "former/other", "v1.0.0", content("other", "Cluster")),
+			"has the CRD things.prepared.example.org, which the package",
+		},
+		"CRD of two": {f.Push(t, "former/both", "v1.0.0", both), "both contain the CRD things.preparedstack.example.org"},
 		"another scope": {
-			f.Push(t, "former/scope", "v1.0.0", strings.Replace(content("prepared", "Cluster"), "scope: Namespaced", "scope: Cluster", 1)),
+			f.Push(
+				t, "former/scope", "v1.0.0",
+				strings.Replace(content("prepared", "Cluster"), "scope: Namespaced", "scope: Cluster", 1),
+			),
 			"CustomResourceDefinition things.prepared.example.org: spec.scope is Namespaced and cannot change to Cluster",
 		},
 		"CRD of an object": {
-			f.Push(t, "former/foreign", "v1.0.0", content("prepared", "Cluster")+"---\n"+strings.SplitN(content("foreign", "Cluster"), "---\n", 2)[1]),
+			f.Push(t, "former/foreign", "v1.0.0", content("prepared", "Cluster")+"---\n"+
+				strings.SplitN(content("foreign", "Cluster"), "---\n", 2)[1]),
 			"CustomResourceDefinition things.foreign.example.org belongs to Namespace/" + f.team,
 		},
 	} {
@@ -559,10 +617,12 @@ func TestPlanRefusesPackagesThatCannotReplaceTheInstallation(t *testing.T) {
 			t.Fatal(err)
 		}
 		m := &firstgeneration.Migration{
-			Client: f.Client, Cluster: c, Content: source, Manager: bootstrap.Options{Namespace: namespace, Version: "v1.0.0", Replicas: 1},
+			Client: f.Client, Cluster: c, Content: source,
+			Manager:      bootstrap.Options{Namespace: namespace, Version: "v1.0.0", Replicas: 1},
 			Replacements: map[string]string{"former/prepared:v1.0.0": tc.to},
 		}
-		if _, err := m.Plan(t.Context()); !errors.Is(err, migration.ErrRefused) || !strings.Contains(errcode.Message(err), tc.problem) {
+		if _, err := m.Plan(t.Context()); !errors.Is(err, migration.ErrRefused) ||
+			!strings.Contains(errcode.Message(err), tc.problem) {
 			t.Errorf("%s: error %v, want one with %q", name, err, tc.problem)
 		}
 	}
@@ -576,8 +636,9 @@ func (unreadable) Resolve(context.Context, fetch.Origin, time.Duration) (oci.Dig
 	return oci.Digest{}, errors.New("the registry is down")
 }
 
-// A manager that runs already does not disturb the migration, which stops after each step, and at each of its writes: before the write, or after it was carried out without an
-// answer. Each time the next run continues, and the end is the same.
+// A manager that runs already does not disturb the migration, which stops after each step, and at each of its writes:
+// before the write, or after it was carried out without an answer. Each time the next run continues, and the end is the
+// same.
 func TestInterruptedMigrationContinues(t *testing.T) {
 	lane.Full(t, "test/firstgeneration/move.TestClusterIsMovedWithoutLosingAnObject")
 	for name, stop := range map[string]func(t *testing.T, f *former) (runs int){
@@ -608,7 +669,8 @@ func TestInterruptedMigrationContinues(t *testing.T) {
 	}
 }
 
-// Other clients change each object at the moment at which the migration changes it. The migration reads the object again.
+// Other clients change each object at the moment at which the migration changes it. The migration reads the object
+// again.
 func TestMigrationRetriesConflicts(t *testing.T) {
 	lane.Full(t, "test/firstgeneration/move.TestClusterIsMovedWithoutLosingAnObject")
 	f := newFormer(t, "conflicts")
@@ -652,12 +714,13 @@ func (c *conflicts) RoundTrip(r *http.Request) (*http.Response, error) {
 	w := httptest.NewRecorder()
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusConflict)
-	err = json.NewEncoder(w).Encode(apierrors.NewConflict(schema.GroupResource{}, r.URL.Path, errors.New("the object has been modified")).Status())
+	err = json.NewEncoder(w).
+		Encode(apierrors.NewConflict(schema.GroupResource{}, r.URL.Path, errors.New("the object has been modified")).Status())
 	return w.Result(), err
 }
 
-// failEachWrite repeats the migration until it is complete. Each run ends with a fault at the first write that, by its method
-// and path, has not failed before. The manager runs as soon as it serves the API, also between the runs.
+// failEachWrite repeats the migration until it is complete. Each run ends with a fault at the first write that, by its
+// method and path, has not failed before. The manager runs as soon as it serves the API, also between the runs.
 func (f *former) failEachWrite(t *testing.T, kind fault.Kind) int {
 	t.Helper()
 	network, failed := fault.New(fault.SingleSubject("migration")), map[string]bool{}

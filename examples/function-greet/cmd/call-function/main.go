@@ -71,7 +71,9 @@ func (c call) run(ctx context.Context, in io.Reader, out io.Writer) error {
 		return err
 	}
 	// Functions publish no service config in DNS, and the lookup can take seconds.
-	conn, err := grpc.NewClient(c.target, grpc.WithTransportCredentials(credentials.NewTLS(config)), grpc.WithDisableServiceConfig())
+	conn, err := grpc.NewClient(
+		c.target, grpc.WithTransportCredentials(credentials.NewTLS(config)), grpc.WithDisableServiceConfig(),
+	)
 	if err != nil {
 		return err
 	}

@@ -46,7 +46,9 @@ func compose(req *fnv1.RunFunctionRequest, desired *fnv1.State) error {
 	if language, ok := at(composite, in.languageFrom).(string); ok && language != "" {
 		spec["language"] = language
 	}
-	greeting, err := structpb.NewStruct(map[string]any{"apiVersion": "hello.xpkg.dev/v1alpha1", "kind": "Greeting", "spec": spec})
+	greeting, err := structpb.NewStruct(map[string]any{
+		"apiVersion": "hello.xpkg.dev/v1alpha1", "kind": "Greeting", "spec": spec,
+	})
 	if err != nil {
 		return err
 	}

@@ -14,15 +14,18 @@ const inputOf = `"input": {"apiVersion": "greet.fn.xpkg.dev/v1beta1", "kind": "I
 func TestGreet(t *testing.T) {
 	for name, c := range map[string]struct{ request, response string }{
 		"nothing is there yet": {
-			`{"meta": {"tag": "t"}, "observed": {"composite": {"resource": {"spec": {"guest": "world", "language": "fr"}}}}, ` + inputOf + `}`,
+			`{"meta": {"tag": "t"}, "observed": {"composite": {"resource": {"spec": {"guest": "world", "language": "fr"}}}}, ` +
+				inputOf + `}`,
 			`{"meta": {"tag": "t", "ttl": "60s"}, "desired": {"resources": {"greeting": {"ready": "READY_FALSE", "resource": {"apiVersion": "hello.xpkg.dev/v1alpha1", "kind": "Greeting", "spec": {"name": "world", "language": "fr"}}}}}}`,
 		},
 		"the greeting is ready": {
-			`{"observed": {"composite": {"resource": {"spec": {"guest": "world"}}}, "resources": {"greeting": {"resource": {"status": {"message": "Hello, world!", "conditions": [{"type": "Ready", "status": "True"}]}}}}}, ` + inputOf + `}`,
+			`{"observed": {"composite": {"resource": {"spec": {"guest": "world"}}}, "resources": {"greeting": {"resource": {"status": {"message": "Hello, world!", "conditions": [{"type": "Ready", "status": "True"}]}}}}}, ` +
+				inputOf + `}`,
 			`{"meta": {"ttl": "60s"}, "desired": {"composite": {"resource": {"status": {"message": "Hello, world!"}}}, "resources": {"greeting": {"ready": "READY_TRUE", "resource": {"apiVersion": "hello.xpkg.dev/v1alpha1", "kind": "Greeting", "spec": {"name": "world"}}}}}}`,
 		},
 		"what others want stays": {
-			`{"observed": {"composite": {"resource": {"spec": {"guest": "world"}}}}, "context": {"a": "b"}, "desired": {"composite": {"resource": {"status": {"other": 1}}}, "resources": {"other": {"resource": {"kind": "Other"}}}}, ` + inputOf + `}`,
+			`{"observed": {"composite": {"resource": {"spec": {"guest": "world"}}}}, "context": {"a": "b"}, "desired": {"composite": {"resource": {"status": {"other": 1}}}, "resources": {"other": {"resource": {"kind": "Other"}}}}, ` +
+				inputOf + `}`,
 			`{"meta": {"ttl": "60s"}, "context": {"a": "b"}, "desired": {"composite": {"resource": {"status": {"other": 1}}}, "resources": {"other": {"resource": {"kind": "Other"}}, "greeting": {"ready": "READY_FALSE", "resource": {"apiVersion": "hello.xpkg.dev/v1alpha1", "kind": "Greeting", "spec": {"name": "world"}}}}}}`,
 		},
 		"no name": {

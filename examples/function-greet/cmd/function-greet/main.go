@@ -18,7 +18,10 @@ func main() {
 	var o options
 	flag.StringVar(&o.network, "network", "tcp", "network to listen on")
 	flag.StringVar(&o.address, "address", ":9443", "address to listen at")
-	flag.StringVar(&o.certificates, "tls-certs-dir", os.Getenv("TLS_SERVER_CERTS_DIR"), "folder with tls.crt, tls.key and ca.crt (TLS_SERVER_CERTS_DIR)")
+	flag.StringVar(
+		&o.certificates, "tls-certs-dir", os.Getenv("TLS_SERVER_CERTS_DIR"),
+		"folder with tls.crt, tls.key and ca.crt (TLS_SERVER_CERTS_DIR)",
+	)
 	flag.BoolVar(&o.insecure, "insecure", false, "serve everybody, without TLS: only for tests")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -32,7 +32,8 @@ type authority struct {
 func newAuthority(t *testing.T) authority {
 	t.Helper()
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
+		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true,
+		BasicConstraintsValid: true,
 	}
 	a := authority{template, newKey(t)}
 	a.cert = a.sign(t, template, &a.key.PublicKey)
@@ -66,7 +67,8 @@ func (a authority) issue(t *testing.T, folder string, serial int64, trusted ...a
 	t.Helper()
 	key := newKey(t)
 	c := a.sign(t, &x509.Certificate{
-		SerialNumber: big.NewInt(serial), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), DNSNames: []string{"function-greet"},
+		SerialNumber: big.NewInt(serial), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		DNSNames:    []string{"function-greet"},
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}, &key.PublicKey)
 	raw, err := x509.MarshalPKCS8PrivateKey(key)
@@ -78,7 +80,8 @@ func (a authority) issue(t *testing.T, folder string, serial int64, trusted ...a
 		bundle = append(bundle, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: other.cert.Raw})...)
 	}
 	for name, data := range map[string][]byte{
-		"ca.crt": bundle, "tls.key": pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: raw}), "tls.crt": pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Raw}),
+		"ca.crt": bundle, "tls.key": pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: raw}),
+		"tls.crt": pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Raw}),
 	} {
 		if err := os.WriteFile(filepath.Join(folder, name), data, 0o600); err != nil {
 			t.Fatal(err)
@@ -119,7 +122,8 @@ func call(t *testing.T, address string, creds credentials.TransportCredentials) 
 	defer conn.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	_, err = fnv1.NewFunctionRunnerServiceClient(conn).RunFunction(ctx, &fnv1.RunFunctionRequest{}, grpc.WaitForReady(false))
+	_, err = fnv1.NewFunctionRunnerServiceClient(conn).
+		RunFunction(ctx, &fnv1.RunFunctionRequest{}, grpc.WaitForReady(false))
 	return err
 }
 
@@ -163,7 +167,8 @@ func TestMutualTLS(t *testing.T) {
 	address := serve(t, options{certificates: server})
 	eventually(t, address, client(t, known, a, false))
 	for name, creds := range map[string]credentials.TransportCredentials{
-		"without a certificate": client(t, known, a, true), "with one of another authority": client(t, stranger, a, false), "without TLS": insecure.NewCredentials(),
+		"without a certificate": client(t, known, a, true), "with one of another authority": client(t, stranger, a, false),
+		"without TLS": insecure.NewCredentials(),
 	} {
 		if err := call(t, address, creds); err == nil {
 			t.Errorf("a client %s is served", name)
@@ -203,7 +208,9 @@ func TestMissingCertificates(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(half, "ca.crt"), []byte("no authority"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for folder, want := range map[string]string{"": "TLS_SERVER_CERTS_DIR", t.TempDir(): "cannot read the certificate", half: "no authority of clients"} {
+	for folder, want := range map[string]string{
+		"": "TLS_SERVER_CERTS_DIR", t.TempDir(): "cannot read the certificate", half: "no authority of clients",
+	} {
 		err := run(t.Context(), options{network: "tcp", address: "127.0.0.1:0", certificates: folder})
 		if err == nil || !strings.Contains(err.Error(), want) || errors.Is(err, context.Canceled) {
 			t.Errorf("got %v, want %s", err, want)

@@ -37,7 +37,8 @@ func observe(g *v1alpha1.Greeting, config *v1alpha1.ProviderConfig) v1alpha1.Gre
 func greet(spec v1alpha1.GreetingSpec, config *v1alpha1.ProviderConfig) (string, metav1.Condition) {
 	name := configName(spec)
 	if config == nil && name != v1alpha1.DefaultProviderConfig {
-		return "", notReady(reasonNoProviderConfig, "there is no ProviderConfig with the name %q: create it, or name another one", name)
+		return "",
+			notReady(reasonNoProviderConfig, "there is no ProviderConfig with the name %q: create it, or name another one", name)
 	}
 	word, ok := hello[orDefault(spec.Language, "en")]
 	if !ok {

@@ -18,15 +18,21 @@ func TestGreet(t *testing.T) {
 		message string
 		reason  string
 	}{
-		"english":         {v1alpha1.GreetingSpec{Name: "world", Language: "en"}, nil, "Hello, world!", reasonAvailable},
-		"german":          {v1alpha1.GreetingSpec{Name: "Welt", Language: "de"}, nil, "Hallo, Welt!", reasonAvailable},
-		"no language":     {v1alpha1.GreetingSpec{Name: "world"}, nil, "Hello, world!", reasonAvailable},
-		"other language":  {v1alpha1.GreetingSpec{Name: "x", Language: "xx"}, nil, "", reasonUnknownLanguage},
-		"punctuation":     {v1alpha1.GreetingSpec{Name: "world"}, punctuated(&dots), "Hello, world...", reasonAvailable},
-		"no punctuation":  {v1alpha1.GreetingSpec{Name: "world"}, punctuated(&none), "Hello, world", reasonAvailable},
-		"empty config":    {v1alpha1.GreetingSpec{Name: "world"}, punctuated(nil), "Hello, world!", reasonAvailable},
-		"missing config":  {v1alpha1.GreetingSpec{Name: "world", ProviderConfigRef: &v1alpha1.ProviderConfigReference{Name: "x"}}, nil, "", reasonNoProviderConfig},
-		"existing config": {v1alpha1.GreetingSpec{Name: "world", ProviderConfigRef: &v1alpha1.ProviderConfigReference{Name: "x"}}, punctuated(&dots), "Hello, world...", reasonAvailable},
+		"english":        {v1alpha1.GreetingSpec{Name: "world", Language: "en"}, nil, "Hello, world!", reasonAvailable},
+		"german":         {v1alpha1.GreetingSpec{Name: "Welt", Language: "de"}, nil, "Hallo, Welt!", reasonAvailable},
+		"no language":    {v1alpha1.GreetingSpec{Name: "world"}, nil, "Hello, world!", reasonAvailable},
+		"other language": {v1alpha1.GreetingSpec{Name: "x", Language: "xx"}, nil, "", reasonUnknownLanguage},
+		"punctuation":    {v1alpha1.GreetingSpec{Name: "world"}, punctuated(&dots), "Hello, world...", reasonAvailable},
+		"no punctuation": {v1alpha1.GreetingSpec{Name: "world"}, punctuated(&none), "Hello, world", reasonAvailable},
+		"empty config":   {v1alpha1.GreetingSpec{Name: "world"}, punctuated(nil), "Hello, world!", reasonAvailable},
+		"missing config": {
+			v1alpha1.GreetingSpec{Name: "world", ProviderConfigRef: &v1alpha1.ProviderConfigReference{Name: "x"}}, nil, "",
+			reasonNoProviderConfig,
+		},
+		"existing config": {
+			v1alpha1.GreetingSpec{Name: "world", ProviderConfigRef: &v1alpha1.ProviderConfigReference{Name: "x"}},
+			punctuated(&dots), "Hello, world...", reasonAvailable,
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -124,7 +124,9 @@ func TestCredentialHelperMustBeAName(t *testing.T) {
 
 // Every object is written with the same meaning, order and numbers.
 func FuzzObject(f *testing.F) {
-	for _, s := range []string{`{}`, `{"a":1,"b":{"c":[1,2.50,"x<y"]},"a":null}`, `{"":1e400}`, `{"é":"\ud800"}`, "{\"a\":1} ", `[]`, `{"a"`} {
+	for _, s := range []string{
+		`{}`, `{"a":1,"b":{"c":[1,2.50,"x<y"]},"a":null}`, `{"":1e400}`, `{"é":"\ud800"}`, "{\"a\":1} ", `[]`, `{"a"`,
+	} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {

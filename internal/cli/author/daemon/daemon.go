@@ -49,7 +49,8 @@ func (d Daemon) Save(ctx context.Context, name string) (io.ReadCloser, error) {
 		},
 	}}
 	// The name of an image is one element of the path, including its slashes and colons.
-	address := &url.URL{Scheme: "http", Host: "docker", Path: "/images/" + name + "/get", RawPath: "/images/" + url.PathEscape(name) + "/get"}
+	address := &url.URL{Scheme: "http", Host: "docker", Path: "/images/" + name + "/get", RawPath: "/images/" +
+		url.PathEscape(name) + "/get"}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address.String(), nil)
 	if err != nil {
 		return nil, err

@@ -60,18 +60,22 @@ func TestSave(t *testing.T) {
 }
 
 func TestNoDaemon(t *testing.T) {
-	if _, err := (Daemon{Socket: filepath.Join(t.TempDir(), "none")}).Save(t.Context(), "x"); !errors.Is(err, ErrNotThere) {
+	if _, err := (Daemon{Socket: filepath.Join(t.TempDir(), "none")}).
+		Save(t.Context(), "x"); !errors.Is(err, ErrNotThere) {
 		t.Errorf("no daemon gives %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := (Daemon{Socket: filepath.Join(t.TempDir(), "none")}).Save(ctx, "x"); !errors.Is(err, context.Canceled) || errors.Is(err, ErrNotThere) {
+	if _, err := (Daemon{Socket: filepath.Join(t.TempDir(), "none")}).Save(ctx, "x"); !errors.Is(err, context.Canceled) ||
+		errors.Is(err, ErrNotThere) {
 		t.Errorf("an interrupted request gives %v", err)
 	}
 }
 
 func TestDefault(t *testing.T) {
-	for host, want := range map[string]string{"": "/var/run/docker.sock", "unix:///run/x.sock": "/run/x.sock", "tcp://127.0.0.1:1": ""} {
+	for host, want := range map[string]string{
+		"": "/var/run/docker.sock", "unix:///run/x.sock": "/run/x.sock", "tcp://127.0.0.1:1": "",
+	} {
 		t.Setenv("DOCKER_HOST", host)
 		if got := Default().Socket; got != want {
 			t.Errorf("DOCKER_HOST=%s gives %q, want %q", host, got, want)

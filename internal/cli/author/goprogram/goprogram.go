@@ -90,14 +90,18 @@ func (p Program) compile(ctx context.Context) (name string, executable []byte, e
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
 	// The folder may be in a module of its own. An output that is a folder makes go build choose the name.
-	build := exec.CommandContext(ctx, toolchain, "build", "-trimpath", "-buildvcs=false", "-gcflags=all=-dwarf=false", "-ldflags=-s -w -buildid=", "-o", folder+string(filepath.Separator), ".")
+	build := exec.CommandContext(
+		ctx, toolchain, "build", "-trimpath", "-buildvcs=false", "-gcflags=all=-dwarf=false", "-ldflags=-s -w -buildid=",
+		"-o", folder+string(filepath.Separator), ".",
+	)
 	build.Dir, build.Stdout, build.Stderr = p.Folder, p.Messages, p.Messages
 	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+p.Platform.OS, "GOARCH="+p.Platform.Architecture)
 	if variant := strings.TrimPrefix(p.Platform.Variant, "v"); p.Platform.Architecture == "arm" && variant != "" {
 		build.Env = append(build.Env, "GOARM="+variant)
 	}
 	if err := build.Run(); err != nil {
-		return "", nil, errors.Join(ctx.Err(), ErrGoBuild.New(err, "cannot build the program in %s for %s", p.Folder, p.Platform))
+		return "", nil,
+			errors.Join(ctx.Err(), ErrGoBuild.New(err, "cannot build the program in %s for %s", p.Folder, p.Platform))
 	}
 	built, err := os.ReadDir(folder)
 	if err != nil {
@@ -129,7 +133,10 @@ func layer(program string, executable []byte) ([]byte, error) {
 		{"tmp/", 0o1777, nil},
 		{program, 0o755, executable},
 	} {
-		header := &tar.Header{Typeflag: tar.TypeReg, Name: f.name, Mode: f.mode, Size: int64(len(f.data)), ModTime: time.Unix(0, 0), Format: tar.FormatUSTAR}
+		header := &tar.Header{
+			Typeflag: tar.TypeReg, Name: f.name, Mode: f.mode, Size: int64(len(f.data)), ModTime: time.Unix(0, 0),
+			Format: tar.FormatUSTAR,
+		}
 		if strings.HasSuffix(f.name, "/") {
 			header.Typeflag = tar.TypeDir
 		}

@@ -41,7 +41,9 @@ const empty = "package main\n\nfunc main() {}\n"
 func buildImage(t *testing.T, folder, arch string) *image.Image {
 	t.Helper()
 	var messages strings.Builder
-	i, err := Program{Folder: folder, Platform: oci.Platform{OS: "linux", Architecture: arch}, Messages: &messages}.Image(t.Context())
+	i, err := Program{
+		Folder: folder, Platform: oci.Platform{OS: "linux", Architecture: arch}, Messages: &messages,
+	}.Image(t.Context())
 	if err != nil {
 		t.Fatal(err, messages.String())
 	}
@@ -132,7 +134,9 @@ func TestImageIsReproducible(t *testing.T) {
 	if first.Digest() != second.Digest() {
 		t.Errorf("the digests are %s and %s", first.Digest(), second.Digest())
 	}
-	if other := buildImage(t, program(t, "package main\n\nfunc main() { println(1) }\n"), "amd64"); other.Digest() == first.Digest() {
+	if other := buildImage(
+		t, program(t, "package main\n\nfunc main() { println(1) }\n"), "amd64",
+	); other.Digest() == first.Digest() {
 		t.Error("another program has the same digest")
 	}
 }
@@ -148,7 +152,9 @@ func TestProgramsThatCannotBeBuilt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var messages strings.Builder
-			_, err := Program{Folder: c.folder, Platform: oci.Platform{OS: "linux", Architecture: c.arch}, Messages: &messages}.Image(t.Context())
+			_, err := Program{
+				Folder: c.folder, Platform: oci.Platform{OS: "linux", Architecture: c.arch}, Messages: &messages,
+			}.Image(t.Context())
 			if !errors.Is(err, ErrGoBuild) || !strings.Contains(messages.String(), c.message) {
 				t.Errorf("%v\n%s", err, messages.String())
 			}
@@ -159,7 +165,8 @@ func TestProgramsThatCannotBeBuilt(t *testing.T) {
 func TestMissingToolchainIsNamed(t *testing.T) {
 	folder := program(t, empty)
 	t.Setenv("PATH", t.TempDir())
-	if _, err := (Program{Folder: folder, Platform: oci.Platform{OS: "linux", Architecture: "amd64"}}).Image(t.Context()); !errors.Is(err, ErrNoGo) {
+	if _, err := (Program{Folder: folder, Platform: oci.Platform{OS: "linux", Architecture: "amd64"}}).
+		Image(t.Context()); !errors.Is(err, ErrNoGo) {
 		t.Error(err)
 	}
 }

@@ -69,7 +69,9 @@ func TestPackagesPassAllChecks(t *testing.T) {
 				t.Fatal(err)
 			}
 			read := xpkg.ReadOptions{Policy: xpkg.PolicyBuild()}
-			for _, f := range check.Folder(folder, read, check.Options{Policy: xpkg.PolicyBuild(), CRDs: crdvalidation.ValidateCRD}) {
+			for _, f := range check.Folder(folder, read, check.Options{
+				Policy: xpkg.PolicyBuild(), CRDs: crdvalidation.ValidateCRD,
+			}) {
 				t.Error(f)
 			}
 		})
@@ -137,7 +139,9 @@ func TestGeneratedFilesOfTheProviderAreUpToDate(t *testing.T) {
 		t.Skip("compiles controller-gen")
 	}
 	generator := filepath.Join(t.TempDir(), "controller-gen")
-	inModule(t, repository, "build", "-modfile=tools/go.mod", "-o", generator, "sigs.k8s.io/controller-tools/cmd/controller-gen")
+	inModule(
+		t, repository, "build", "-modfile=tools/go.mod", "-o", generator, "sigs.k8s.io/controller-tools/cmd/controller-gen",
+	)
 	p := packages()[0]
 	folder := write(t, p)
 	cmd := exec.Command(generator, "object", "crd", "paths=./api/...", "output:crd:artifacts:config=package/crds")

@@ -12,7 +12,9 @@ import (
 
 // Extension returns the API with its controllers.
 func Extension(o firstgen.Options) controller.Extension {
-	return controller.Extension{Enabled: o.Enabled, API: firstgen.Frontend(), SetUp: func(core controller.Core) error { return setUp(o, core) }}
+	return controller.Extension{
+		Enabled: o.Enabled, API: firstgen.Frontend(), SetUp: func(core controller.Core) error { return setUp(o, core) },
+	}
 }
 
 // setUp registers the controllers.
@@ -21,7 +23,9 @@ func setUp(o firstgen.Options, core controller.Core) error {
 		API: core.API, Kinds: core.API.Cluster, Packages: core.Packages, Options: o, Namespace: core.Options.Namespace,
 		Sources: core.Options.KindSources, Crossplane: core.Crossplane, Choosing: &keyedmutex.Mutex[string]{},
 	}
-	p := &firstgen.Packages{Base: base, NewRuntime: core.NewRuntime, SettleTime: core.Options.Settle, Changes: core.Changes}
+	p := &firstgen.Packages{
+		Base: base, NewRuntime: core.NewRuntime, SettleTime: core.Options.Settle, Changes: core.Changes,
+	}
 	if core.Options.Permissions != nil {
 		p.Held = &permission.ManagerRules{Client: core.API.Client, Log: core.Options.Log}
 	}

@@ -1,8 +1,8 @@
-// Package export writes the pages of a site as files, for a web server that only serves files or for a browser without a
-// server.
+// Package export writes the pages of a site as files, for a web server that only serves files or for a browser without
+// a server.
 //
-// It requests the start page from a handler, and then every page that a page links to. Links become relative, so that the
-// files work below any path.
+// It requests the start page from a handler, and then every page that a page links to. Links become relative, so that
+// the files work below any path.
 package export
 
 import (
@@ -40,8 +40,9 @@ var ErrExport = errcode.Code{
 // Codes returns the error codes that this package defines, in alphabetical order.
 func Codes() []errcode.Code { return []errcode.Code{ErrExport} }
 
-// Write writes the pages of a handler, which must be static, into a folder. Existing files are replaced. The start page is written last, so that a folder
-// without it is an incomplete export. Progress is called after each file with the numbers of written and known files; it can be nil.
+// Write writes the pages of a handler, which must be static, into a folder. Existing files are replaced. The start page
+// is written last, so that a folder without it is an incomplete export. Progress is called after each file with the
+// numbers of written and known files; it can be nil.
 func Write(ctx context.Context, h *web.Handler, dir *os.Root, progress func(done, total int)) (Result, error) {
 	e := exporter{handler: h, dir: dir, progress: progress, files: map[string]string{}}
 	e.add("/")
@@ -154,7 +155,9 @@ func (w *recorder) WriteHeader(status int) { w.status = status }
 func (w *recorder) Write(b []byte) (int, error) { return w.body.Write(b) }
 
 // fileExtensions are the extensions of pages that are files of their own. All other pages are index.html in a folder.
-var fileExtensions = map[string]bool{".css": true, ".js": true, ".svg": true, ".json": true, ".atom": true, ".yaml": true, ".txt": true}
+var fileExtensions = map[string]bool{
+	".css": true, ".js": true, ".svg": true, ".json": true, ".atom": true, ".yaml": true, ".txt": true,
+}
 
 // fileOf returns the file of a page.
 func fileOf(address string) string {
@@ -178,8 +181,8 @@ func fileOf(address string) string {
 	return file + "/index.html"
 }
 
-// partOf returns the part of a package or of a kind that a path names, such as "icon"; "" if it names another page. The names of packages, kinds and
-// fields can be those of parts.
+// partOf returns the part of a package or of a kind that a path names, such as "icon"; "" if it names another page. The
+// names of packages, kinds and fields can be those of parts.
 func partOf(parts []string) string {
 	rest := parts
 	switch parts[0] {
@@ -210,13 +213,14 @@ func isFile(parts []string) bool {
 // maxName is the maximum length of a file name in bytes.
 const maxName = 200
 
-// fileName returns a file name for a segment of a path that is the same on all systems: other characters than letters, digits
-// and a few signs become ~XX.
+// fileName returns a file name for a segment of a path that is the same on all systems: other characters than letters,
+// digits and a few signs become ~XX.
 func fileName(segment string) string {
 	var out strings.Builder
 	for i := range len(segment) {
 		switch b := segment[i]; {
-		case b >= 'a' && b <= 'z', b >= 'A' && b <= 'Z', b >= '0' && b <= '9', strings.IndexByte("-_@+=,", b) >= 0, b == '.' && i > 0 && i < len(segment)-1:
+		case b >= 'a' && b <= 'z', b >= 'A' && b <= 'Z', b >= '0' && b <= '9', strings.IndexByte("-_@+=,", b) >= 0,
+			b == '.' && i > 0 && i < len(segment)-1:
 			out.WriteByte(b)
 		default:
 			fmt.Fprintf(&out, "~%02X", b)

@@ -56,7 +56,8 @@ func writeVersions(t *testing.T, versions []folder.Version, options folder.Optio
 	return dir
 }
 
-// TestAnInterruptedExportHasNoStartPage ends an export after each of its first files, and on a folder that cannot be written.
+// TestAnInterruptedExportHasNoStartPage ends an export after each of its first files, and on a folder that cannot be
+// written.
 func TestAnInterruptedExportHasNoStartPage(t *testing.T) {
 	source, err := folder.New(webtest.Packages(t), webtest.Options())
 	if err != nil {
@@ -94,39 +95,46 @@ func TestEveryLinkLeadsToAFile(t *testing.T) {
 	checkLinks(t, write(t))
 }
 
-// TestContentOfFormerVersionsHasNoDeadLinks exports kinds and API versions that the newest version does not have, removed versions, and packages whose
-// versions are all excluded.
+// TestContentOfFormerVersionsHasNoDeadLinks exports kinds and API versions that the newest version does not have,
+// removed versions, and packages whose versions are all excluded.
 func TestContentOfFormerVersionsHasNoDeadLinks(t *testing.T) {
 	day := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
 	version := func(name, tag string, state catalog.State, definitions ...string) folder.Version {
-		v := webtest.Version(t, "acme/"+name, tag, day, "apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: "+name+
-			"}\nspec:\n  controller: {image: example.org/x:v1}\n"+strings.Join(definitions, ""))
+		v := webtest.Version(t,
+			"acme/"+name, tag, day, "apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: "+name+
+				"}\nspec:\n  controller: {image: example.org/x:v1}\n"+strings.Join(definitions, ""))
 		if state != "" {
 			v.Status = &catalog.Status{State: state, Reason: catalog.Broken, Since: day}
 		}
 		return v
 	}
-	raft, ferry := publish.Definition("a.example.org", "Raft", "A raft."), publish.Definition("a.example.org", "Ferry", "A ferry.")
+	raft, ferry := publish.Definition("a.example.org", "Raft", "A raft."),
+		publish.Definition("a.example.org", "Ferry", "A ferry.")
 	renamed := strings.ReplaceAll(raft, "name: v1\n", "name: v2\n")
 	if renamed == raft {
 		t.Fatal("the API version of the definition has another form")
 	}
 	checkLinks(t, writeVersions(t, []folder.Version{
 		version("provider-rafts", "v1.0.0", "", raft, ferry), version("provider-rafts", "v1.1.0", catalog.Removed, raft),
-		version("provider-rafts", "v1.2.0", "", renamed), version("provider-rafts", "v1.3.0-rc.1", "", renamed, publish.Definition("a.example.org", "Tug", "A tug.")),
-		version("provider-tugs", "v1.0.0", catalog.Yanked, publish.Definition("b.example.org", "Tug", "A tug.")), version("provider-tugs", "v1.1.0", catalog.Yanked),
+		version("provider-rafts", "v1.2.0", "", renamed),
+		version("provider-rafts", "v1.3.0-rc.1", "", renamed, publish.Definition("a.example.org", "Tug", "A tug.")),
+		version("provider-tugs", "v1.0.0", catalog.Yanked, publish.Definition("b.example.org", "Tug", "A tug.")),
+		version("provider-tugs", "v1.1.0", catalog.Yanked),
 		version("provider-gone", "v1.0.0", catalog.Removed, publish.Definition("c.example.org", "Gone", "Nothing.")),
 	}, webtest.Options()))
 }
 
-// The pages show what an index states beside the content of its versions: the owners of API groups, and the versions that were deleted.
+// The pages show what an index states beside the content of its versions: the owners of API groups, and the versions
+// that were deleted.
 func TestPagesHaveOwnersAndDeletedVersions(t *testing.T) {
 	options := webtest.Options()
 	options.Owners = []catalog.GroupOwner{{Group: "marine.acme.example", Owner: webtest.Registry + "/acme"}}
 	for _, repository := range []string{"provider-boats", "provider-gone"} {
-		options.Removed = append(options.Removed, catalog.Facts{Repository: webtest.Registry + "/acme/" + repository, Version: catalog.Version{
-			Tag: "v9.9.9", Digest: oci.DigestOf([]byte(repository)), Status: &catalog.Status{State: catalog.Removed, Reason: catalog.Licence, Message: "not ours"},
-		}})
+		options.Removed = append(options.Removed,
+			catalog.Facts{Repository: webtest.Registry + "/acme/" + repository, Version: catalog.Version{
+				Tag: "v9.9.9", Digest: oci.DigestOf([]byte(repository)),
+				Status: &catalog.Status{State: catalog.Removed, Reason: catalog.Licence, Message: "not ours"},
+			}})
 	}
 	dir := writeVersions(t, webtest.Packages(t), options)
 	checkLinks(t, dir)
@@ -153,13 +161,17 @@ func TestPagesOfReplacedPackages(t *testing.T) {
 	packages := webtest.Packages(t)
 	replaced := map[string]string{}
 	for i, replacement := range []string{
-		"v1.0.0", "v2.0.0", webtest.Registry + "/acme/provider-boats", webtest.Registry + "/acme/provider-boats:v1.0.0", webtest.Registry + "/acme/provider-boats:v7.0.0",
+		"v1.0.0", "v2.0.0", webtest.Registry + "/acme/provider-boats", webtest.Registry + "/acme/provider-boats:v1.0.0",
+		webtest.Registry + "/acme/provider-boats:v7.0.0",
 		"registry.example.com/acme/ships", "ships", "localhost:5000/ships:v1.0.0", "../../x", "javascript:alert(1)",
 	} {
 		name := fmt.Sprintf("provider-replaced-%d", i)
-		v := webtest.Version(t, "acme/"+name, "v1.0.0", time.Unix(1e9, 0), "apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: "+name+
-			"}\nspec:\n  controller: {image: example.org/x:v1}\n")
-		v.Status = &catalog.Status{State: catalog.Deprecated, Reason: catalog.Renamed, ReplacedBy: replacement, Since: time.Unix(1e9, 0)}
+		v := webtest.Version(t, "acme/"+name,
+			"v1.0.0", time.Unix(1e9, 0), "apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: "+name+
+				"}\nspec:\n  controller: {image: example.org/x:v1}\n")
+		v.Status = &catalog.Status{
+			State: catalog.Deprecated, Reason: catalog.Renamed, ReplacedBy: replacement, Since: time.Unix(1e9, 0),
+		}
 		packages, replaced[name] = append(packages, v), replacement
 	}
 	dir := writeVersions(t, packages, webtest.Options())
@@ -167,7 +179,8 @@ func TestPagesOfReplacedPackages(t *testing.T) {
 	linked := 0
 	for name, replacement := range replaced {
 		text, err := os.ReadFile(filepath.Join(dir, "p", webtest.Registry, "acme", name, "index.html"))
-		if err != nil || !strings.Contains(string(text), "Use <code>"+replacement+"</code> instead") && !strings.Contains(string(text), ">"+replacement+"</a> instead") {
+		if err != nil || !strings.Contains(string(text), "Use <code>"+replacement+"</code> instead") &&
+			!strings.Contains(string(text), ">"+replacement+"</a> instead") {
 			t.Errorf("the page of %s does not name %s: %v", name, replacement, err)
 		}
 		if strings.Count(string(text), `role="note"`) != 1 || !strings.Contains(string(text), "This package is deprecated") {
@@ -275,9 +288,14 @@ func TestFilesWorkWithoutAServer(t *testing.T) {
 	}
 	dir := write(t)
 	tab := browser.New(t).Tab(browser.View{Width: 1200, Height: 900})
-	for _, file := range []string{"index.html", "search/index.html", "k/marine.acme.example/Boat/index.html", "p/registry.example.org/acme/provider-boats@v2.0.0/index.html"} {
+	for _, file := range []string{
+		"index.html", "search/index.html", "k/marine.acme.example/Boat/index.html",
+		"p/registry.example.org/acme/provider-boats@v2.0.0/index.html",
+	} {
 		tab.Open("file://" + path.Join(filepath.ToSlash(dir), file))
-		if color := browser.Evaluate[string](tab, `getComputedStyle(document.querySelector(".top")).borderBottomStyle`); color != "solid" {
+		if color := browser.Evaluate[string](
+			tab, `getComputedStyle(document.querySelector(".top")).borderBottomStyle`,
+		); color != "solid" {
 			t.Errorf("%s has no style", file)
 		}
 		if requests := tab.Foreign("file:///"); len(requests) > 0 {

@@ -18,7 +18,10 @@ func constraints(s *props) []string {
 			}
 		}
 	}
-	add(between(s.MinLength, s.MaxLength, "character"), between(s.MinItems, s.MaxItems, "item"), between(s.MinProperties, s.MaxProperties, "key"), values(s))
+	add(
+		between(s.MinLength, s.MaxLength, "character"), between(s.MinItems, s.MaxItems, "item"),
+		between(s.MinProperties, s.MaxProperties, "key"), values(s),
+	)
 	if s.MultipleOf != nil {
 		add("a multiple of " + number(*s.MultipleOf))
 	}
@@ -90,8 +93,8 @@ func merge(s *props) string {
 	return ""
 }
 
-// alternatives returns the combinations of fields that oneOf, anyOf and allOf allow. Schemas of integer or string use anyOf
-// only for its type.
+// alternatives returns the combinations of fields that oneOf, anyOf and allOf allow. Schemas of integer or string use
+// anyOf only for its type.
 func alternatives(s *props) string {
 	var parts []string
 	add := func(words string, all []props) {

@@ -13,9 +13,10 @@ import (
 // maxExampleValues is the maximum number of values of an example.
 const maxExampleValues = 500
 
-// Example returns the fields of a resource that a schema requires, with values that its types, enumerations, limits and formats allow; nil if
-// there is no such value, or if there are too many. Rules can require more, so the caller validates the resource; see [Optional]. The resource
-// also has the field with the path also, unless it is empty. The resource has the values of JSON.
+// Example returns the fields of a resource that a schema requires, with values that its types, enumerations, limits and
+// formats allow; nil if there is no such value, or if there are too many. Rules can require more, so the caller
+// validates the resource; see [Optional]. The resource also has the field with the path also, unless it is empty. The
+// resource has the values of JSON.
 func Example(schema *props, also []string) map[string]any {
 	if schema == nil {
 		return nil
@@ -32,8 +33,8 @@ func Example(schema *props, also []string) map[string]any {
 	return out
 }
 
-// Optional returns the paths of the fields that a schema does not require in the object at a path, sorted. In the path, an item of a list has
-// no name of its own.
+// Optional returns the paths of the fields that a schema does not require in the object at a path, sorted. In the path,
+// an item of a list has no name of its own.
 func Optional(schema *props, path []string) [][]string {
 	for _, name := range path {
 		if schema == nil {
@@ -166,14 +167,17 @@ func (e *exampler) object(s *props, want wanted, depth int) (map[string]any, boo
 
 // addIdentity adds the fields that every resource in a field needs.
 func addIdentity(out map[string]any) {
-	for name, value := range map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "example"}} {
+	for name, value := range map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{
+		"name": "example",
+	}} {
 		if _, isSet := out[name]; !isSet {
 			out[name] = value
 		}
 	}
 }
 
-// alternative returns the fields that the first of several alternative schemas requires, and those of additional schemas.
+// alternative returns the fields that the first of several alternative schemas requires, and those of additional
+// schemas.
 func alternative(s *props) []string {
 	var out []string
 	for _, all := range [][]props{s.OneOf, s.AnyOf} {
@@ -235,18 +239,25 @@ func (e *exampler) list(s *props, want wanted, depth int) (any, bool) {
 
 // exampleFormats are values of the formats that API servers validate.
 var exampleFormats = map[string]string{
-	"date-time": "2026-01-01T00:00:00Z", "date": "2026-01-01", "byte": "ZXhhbXBsZQ==", "uri": "https://example.org", "hostname": "example.org",
-	"ipv4": "192.0.2.1", "ipv6": "2001:db8::1", "cidr": "192.0.2.0/24", "mac": "00:00:5e:00:53:01", "email": "user@example.org", "duration": "1h",
+	"date-time": "2026-01-01T00:00:00Z", "date": "2026-01-01", "byte": "ZXhhbXBsZQ==", "uri": "https://example.org",
+	"hostname": "example.org",
+	"ipv4":     "192.0.2.1", "ipv6": "2001:db8::1", "cidr": "192.0.2.0/24", "mac": "00:00:5e:00:53:01",
+	"email": "user@example.org", "duration": "1h",
 	"uuid": "00000000-0000-4000-8000-000000000000", "uuid4": "00000000-0000-4000-8000-000000000000",
 }
 
 // exampleTexts are common values of strings with a pattern.
 var exampleTexts = []string{
-	"example", "example-1", "Example", "EXAMPLE", "example_1", "a", "A", "1", "10", "1.0", "1.0.0", "v1", "v1.0.0", "1h", "1h0m0s", "60s", "1Gi", "100m", "10Mi", "1GB",
-	"example.org", "https://example.org", "/example", "/", "example/example", "example.org/example", "user@example.org", "example.org/v1", "v1/Example",
-	"192.0.2.0/24", "192.0.2.1", "2001:db8::/32", "2026-01-01", "2026-01-01T00:00:00Z", "00:00", "mon:00:00-mon:01:00", "00:00-01:00", "us-east-1", "#ffffff",
-	"arn:aws:iam::123456789012:role/example", "123456789012", "00000000-0000-4000-8000-000000000000", "0123456789abcdef0123456789abcdef", "ocid1.example.oc1..a",
-	"sha256:0000000000000000000000000000000000000000000000000000000000000000", "projects/example", "projects/example/locations/example", "oci://example.org/example", "git@example.org:example/example.git",
+	"example", "example-1", "Example", "EXAMPLE", "example_1", "a", "A", "1", "10", "1.0", "1.0.0", "v1", "v1.0.0", "1h",
+	"1h0m0s", "60s", "1Gi", "100m", "10Mi", "1GB",
+	"example.org", "https://example.org", "/example", "/", "example/example", "example.org/example", "user@example.org",
+	"example.org/v1", "v1/Example",
+	"192.0.2.0/24", "192.0.2.1", "2001:db8::/32", "2026-01-01", "2026-01-01T00:00:00Z", "00:00", "mon:00:00-mon:01:00",
+	"00:00-01:00", "us-east-1", "#ffffff",
+	"arn:aws:iam::123456789012:role/example", "123456789012", "00000000-0000-4000-8000-000000000000",
+	"0123456789abcdef0123456789abcdef", "ocid1.example.oc1..a",
+	"sha256:0000000000000000000000000000000000000000000000000000000000000000", "projects/example",
+	"projects/example/locations/example", "oci://example.org/example", "git@example.org:example/example.git",
 }
 
 // exampleText returns a text with the format, the pattern and the length of a schema.

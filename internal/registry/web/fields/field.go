@@ -119,8 +119,8 @@ func enumOf(s *props) []string {
 	return out
 }
 
-// element returns the schema that has the fields below s: s itself, or the items of lists and the values of maps, to any
-// depth, with the path of the fields.
+// element returns the schema that has the fields below s: s itself, or the items of lists and the values of maps, to
+// any depth, with the path of the fields.
 func element(s *props, path string) (*props, string) {
 	for range MaxDepth {
 		next := itemsOf(s)
@@ -144,8 +144,8 @@ func children(s *props, prefix string, depth int) []Field {
 	return out
 }
 
-// rank orders required fields first. In the object itself, the specification comes first, and the fields that every object
-// has come last.
+// rank orders required fields first. In the object itself, the specification comes first, and the fields that every
+// object has come last.
 func rank(f Field, depth int) int {
 	switch {
 	case depth == 0 && f.Name == "spec":
@@ -235,5 +235,6 @@ func text(v *apiextensionsv1.JSON) string {
 // isDeprecated reports whether a description starts a sentence or a paragraph with the notice of Go and Kubernetes.
 func isDeprecated(description string) bool {
 	lower := strings.ToLower(description)
-	return strings.HasPrefix(lower, "deprecated") || strings.Contains(lower, "deprecated:") || strings.Contains(lower, "is deprecated") || strings.Contains(lower, "(deprecated)")
+	return strings.HasPrefix(lower, "deprecated") || strings.Contains(lower, "deprecated:") ||
+		strings.Contains(lower, "is deprecated") || strings.Contains(lower, "(deprecated)")
 }

@@ -24,10 +24,14 @@ func schema(t testing.TB, text string) *apiextensionsv1.JSONSchemaProps {
 
 func TestTypesAreInWords(t *testing.T) {
 	for text, want := range map[string]string{
-		`{"type":"string"}`: "string", `{"type":"object"}`: "object", `{}`: "any", `{"type":"array"}`: "list", `{"type":"array","items":{"type":"string"}}`: "list of strings",
-		`{"type":"array","items":{"type":"array","items":{"type":"object"}}}`: "list of lists of objects", `{"type":"object","additionalProperties":{"type":"string"}}`: "map of strings",
-		`{"x-kubernetes-int-or-string":true}`: "integer or string", `{"type":"object","x-kubernetes-embedded-resource":true}`: "Kubernetes object",
-		`{"type":"object","additionalProperties":{"x-kubernetes-int-or-string":true}}`: "map of integers or strings", `{"type":"array","items":{}}`: "list of any values",
+		`{"type":"string"}`: "string", `{"type":"object"}`: "object", `{}`: "any", `{"type":"array"}`: "list",
+		`{"type":"array","items":{"type":"string"}}`:                                   "list of strings",
+		`{"type":"array","items":{"type":"array","items":{"type":"object"}}}`:          "list of lists of objects",
+		`{"type":"object","additionalProperties":{"type":"string"}}`:                   "map of strings",
+		`{"x-kubernetes-int-or-string":true}`:                                          "integer or string",
+		`{"type":"object","x-kubernetes-embedded-resource":true}`:                      "Kubernetes object",
+		`{"type":"object","additionalProperties":{"x-kubernetes-int-or-string":true}}`: "map of integers or strings",
+		`{"type":"array","items":{}}`:                                                  "list of any values",
 	} {
 		tree := fields.Tree(schema(t, text))
 		if tree.Type != want {
@@ -38,11 +42,18 @@ func TestTypesAreInWords(t *testing.T) {
 
 func TestConstraintsAreInWords(t *testing.T) {
 	for text, want := range map[string]string{
-		`{"minLength":1,"maxLength":63}`: "1 to 63 characters", `{"maxLength":1}`: "at most 1 character", `{"minLength":2}`: "at least 2 characters", `{"minItems":3,"maxItems":3}`: "exactly 3 items",
-		`{"minProperties":1}`: "at least 1 key", `{"minimum":0,"maximum":10}`: "0 to 10", `{"minimum":0,"exclusiveMinimum":true}`: "greater than 0", `{"maximum":1.5}`: "at most 1.5",
-		`{"minimum":0,"exclusiveMinimum":true,"maximum":1}`: "greater than 0 and at most 1", `{"multipleOf":2}`: "a multiple of 2", `{"pattern":"^a$"}`: "matches ^a$", `{"nullable":true}`: "can be null",
-		`{"x-kubernetes-list-type":"set"}`: "no item twice", `{"x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["a","b"]}`: "items are identified by a, b", `{"x-kubernetes-map-type":"atomic"}`: "replaced as a whole",
-		`{"oneOf":[{"required":["a"]},{"required":["b","c"]}]}`: "exactly one of a, b and c", `{"anyOf":[{"type":"object"},{"required":["b"]}]}`: "at least one of 2 schemas", `{"not":{}}`: "must not match a schema",
+		`{"minLength":1,"maxLength":63}`: "1 to 63 characters", `{"maxLength":1}`: "at most 1 character",
+		`{"minLength":2}`: "at least 2 characters", `{"minItems":3,"maxItems":3}`: "exactly 3 items",
+		`{"minProperties":1}`: "at least 1 key", `{"minimum":0,"maximum":10}`: "0 to 10",
+		`{"minimum":0,"exclusiveMinimum":true}`: "greater than 0", `{"maximum":1.5}`: "at most 1.5",
+		`{"minimum":0,"exclusiveMinimum":true,"maximum":1}`: "greater than 0 and at most 1",
+		`{"multipleOf":2}`: "a multiple of 2", `{"pattern":"^a$"}`: "matches ^a$", `{"nullable":true}`: "can be null",
+		`{"x-kubernetes-list-type":"set"}`:                                        "no item twice",
+		`{"x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["a","b"]}`: "items are identified by a, b",
+		`{"x-kubernetes-map-type":"atomic"}`:                                      "replaced as a whole",
+		`{"oneOf":[{"required":["a"]},{"required":["b","c"]}]}`:                   "exactly one of a, b and c",
+		`{"anyOf":[{"type":"object"},{"required":["b"]}]}`:                        "at least one of 2 schemas",
+		`{"not":{}}`: "must not match a schema",
 		`{"type":"array","items":{"type":"string","maxLength":5}}`: "each at most 5 characters",
 	} {
 		tree := fields.Tree(schema(t, text))
@@ -54,13 +65,20 @@ func TestConstraintsAreInWords(t *testing.T) {
 
 func TestRulesAreInWords(t *testing.T) {
 	for rule, want := range map[string]string{
-		"self == oldSelf": "the value cannot be changed", " oldSelf  ==  self ": "the value cannot be changed", "has(self.a)": "a is set", "!has(self.a)": "a is not set",
-		"has(self.a) || has(self.b)": "a is set or b is set", "has(self.a) && !has(self.b.c)": "a is set and b.c is not set", "self.a == 'x'": "a is x", "self > 0": "the value is greater than 0",
-		"size(self) <= 5": "the size of the value is at most 5", "self.size() != 0": "the size of the value is not 0", "self.a.startsWith('b')": "a starts with b", "self.matches('^a$')": "the value matches ^a$",
-		"self == self": "the value must satisfy the expression", "self.a == oldSelf.a || !has(oldSelf.a)": "a change must satisfy the expression", "self.all(x, x > 0)": "the value must satisfy the expression",
-		"self.a == 'x || y'": "a is x || y",
+		"self == oldSelf": "the value cannot be changed", " oldSelf  ==  self ": "the value cannot be changed",
+		"has(self.a)": "a is set", "!has(self.a)": "a is not set",
+		"has(self.a) || has(self.b)": "a is set or b is set", "has(self.a) && !has(self.b.c)": "a is set and b.c is not set",
+		"self.a == 'x'": "a is x", "self > 0": "the value is greater than 0",
+		"size(self) <= 5": "the size of the value is at most 5", "self.size() != 0": "the size of the value is not 0",
+		"self.a.startsWith('b')": "a starts with b", "self.matches('^a$')": "the value matches ^a$",
+		"self == self":                           "the value must satisfy the expression",
+		"self.a == oldSelf.a || !has(oldSelf.a)": "a change must satisfy the expression",
+		"self.all(x, x > 0)":                     "the value must satisfy the expression",
+		"self.a == 'x || y'":                     "a is x || y",
 	} {
-		tree := fields.Tree(&apiextensionsv1.JSONSchemaProps{Type: "string", XValidations: apiextensionsv1.ValidationRules{{Rule: rule}}})
+		tree := fields.Tree(&apiextensionsv1.JSONSchemaProps{Type: "string", XValidations: apiextensionsv1.ValidationRules{{
+			Rule: rule,
+		}}})
 		if got := tree.Rules[0].Words; got != want {
 			t.Errorf("%s means %q, want %q", rule, got, want)
 		}
@@ -71,14 +89,19 @@ func TestRulesAreInWords(t *testing.T) {
 }
 
 func TestMessagesOfRulesAreUsed(t *testing.T) {
-	tree := fields.Tree(&apiextensionsv1.JSONSchemaProps{XValidations: apiextensionsv1.ValidationRules{{Rule: "self > 0", Message: "Be positive."}}})
+	tree := fields.Tree(&apiextensionsv1.JSONSchemaProps{XValidations: apiextensionsv1.ValidationRules{{
+		Rule: "self > 0", Message: "Be positive.",
+	}}})
 	if want := []fields.Rule{{Words: "Be positive.", Expression: "self > 0"}}; !reflect.DeepEqual(tree.Rules, want) {
 		t.Errorf("rules %v, want %v", tree.Rules, want)
 	}
 }
 
 func TestPathsNameItems(t *testing.T) {
-	tree := fields.Tree(schema(t, `{"type":"object","properties":{"a":{"type":"array","items":{"type":"object","additionalProperties":{"type":"object","properties":{"b":{"type":"string"}}}}}}}`))
+	tree := fields.Tree(schema(
+		t,
+		`{"type":"object","properties":{"a":{"type":"array","items":{"type":"object","additionalProperties":{"type":"object","properties":{"b":{"type":"string"}}}}}}}`,
+	))
 	if found := tree.Find(".a[*][*].b"); found == nil || found.Name != "b" || tree.Total != 2 {
 		t.Errorf("Find = %v in a tree of %d fields", found, tree.Total)
 	}
@@ -88,7 +111,10 @@ func TestPathsNameItems(t *testing.T) {
 }
 
 func TestRequiredFieldsComeFirst(t *testing.T) {
-	tree := fields.Tree(schema(t, `{"required":["z","metadata"],"properties":{"a":{},"z":{},"spec":{"required":["y"],"properties":{"x":{},"y":{}}},"metadata":{},"kind":{}}}`))
+	tree := fields.Tree(schema(
+		t,
+		`{"required":["z","metadata"],"properties":{"a":{},"z":{},"spec":{"required":["y"],"properties":{"x":{},"y":{}}},"metadata":{},"kind":{}}}`,
+	))
 	var names []string
 	tree.Walk(func(f *fields.Field) { names = append(names, f.Name) })
 	if got := strings.Join(names, " "); got != " spec y x z a kind metadata" {
@@ -104,7 +130,9 @@ func TestSinceIsTheStartOfTheLastRun(t *testing.T) {
 		}
 		return out
 	}
-	got := fields.Since([]fields.Version{{"v1", set("a", "b")}, {"v2", set("a")}, {"v3", set("a", "b")}, {"v4", set("a", "b", "c")}})
+	got := fields.Since([]fields.Version{{"v1", set("a", "b")}, {"v2", set("a")}, {"v3", set("a", "b")}, {
+		"v4", set("a", "b", "c"),
+	}})
 	if want := map[string]string{"a": "v1", "b": "v3", "c": "v4"}; !reflect.DeepEqual(got, want) {
 		t.Errorf("Since = %v, want %v", got, want)
 	}
@@ -143,7 +171,8 @@ func TestTotalCountsEveryField(t *testing.T) {
 		return rapid.Custom(func(t *rapid.T) apiextensionsv1.JSONSchemaProps {
 			s := apiextensionsv1.JSONSchemaProps{Type: rapid.SampledFrom([]string{"object", "string"}).Draw(t, "type")}
 			if depth > 0 {
-				s.Properties = rapid.MapOfN(rapid.SampledFrom([]string{"a", "b", "a.b", "*", "[*]"}), object(depth-1), 0, 3).Draw(t, "properties")
+				s.Properties = rapid.MapOfN(rapid.SampledFrom([]string{"a", "b", "a.b", "*", "[*]"}), object(depth-1), 0, 3).
+					Draw(t, "properties")
 			}
 			return s
 		})

@@ -35,7 +35,9 @@ func rules(s *props) []Rule {
 var (
 	ruleHas     = lazyregexp.New(`^has\((?:self|oldSelf)\.([\w.]+)\)$`)
 	ruleNotHas  = lazyregexp.New(`^!has\((?:self|oldSelf)\.([\w.]+)\)$`)
-	ruleCompare = lazyregexp.New(`^(self(?:\.[\w.]+)?|size\(self(?:\.[\w.]+)?\)|self(?:\.[\w.]+)?\.size\(\)) ?(==|!=|<=|>=|<|>) ?('[^']*'|"[^"]*"|[\w.]+)$`)
+	ruleCompare = lazyregexp.New(
+		`^(self(?:\.[\w.]+)?|size\(self(?:\.[\w.]+)?\)|self(?:\.[\w.]+)?\.size\(\)) ?(==|!=|<=|>=|<|>) ?('[^']*'|"[^"]*"|[\w.]+)$`,
+	)
 	ruleMatches = lazyregexp.New(`^self(\.[\w.]+)?\.(matches|startsWith|endsWith|contains)\(('[^']*'|"[^"]*")\)$`)
 )
 
@@ -73,7 +75,9 @@ func joinInWords(e, operator, words string) string {
 	return strings.Join(parts, words)
 }
 
-var comparisons = map[string]string{"==": "is", "!=": "is not", "<=": "is at most", ">=": "is at least", "<": "is less than", ">": "is greater than"}
+var comparisons = map[string]string{
+	"==": "is", "!=": "is not", "<=": "is at most", ">=": "is at least", "<": "is less than", ">": "is greater than",
+}
 
 func termInWords(e string) string {
 	if m := ruleHas().FindStringSubmatch(e); m != nil {
@@ -83,10 +87,13 @@ func termInWords(e string) string {
 		return m[1] + " is not set"
 	}
 	if m := ruleMatches().FindStringSubmatch(e); m != nil {
-		verb := map[string]string{"matches": "matches", "startsWith": "starts with", "endsWith": "ends with", "contains": "contains"}[m[2]]
+		verb := map[string]string{
+			"matches": "matches", "startsWith": "starts with", "endsWith": "ends with", "contains": "contains",
+		}[m[2]]
 		return subject("self"+m[1]) + " " + verb + " " + strings.Trim(m[3], `'"`)
 	}
-	if m := ruleCompare().FindStringSubmatch(e); m != nil && !strings.HasPrefix(m[3], "oldSelf") && !strings.HasPrefix(m[3], "self") {
+	if m := ruleCompare().FindStringSubmatch(e); m != nil && !strings.HasPrefix(m[3], "oldSelf") &&
+		!strings.HasPrefix(m[3], "self") {
 		return subject(m[1]) + " " + comparisons[m[2]] + " " + strings.Trim(m[3], `'"`)
 	}
 	return ""

@@ -13,8 +13,8 @@ func Paths(tree *Field) map[string]bool {
 	return out
 }
 
-// Since returns for each field of the last version the first version since which every version has had the field. Versions
-// are in ascending order.
+// Since returns for each field of the last version the first version since which every version has had the field.
+// Versions are in ascending order.
 func Since(versions []Version) map[string]string {
 	if len(versions) == 0 {
 		return nil

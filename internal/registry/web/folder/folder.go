@@ -42,7 +42,8 @@ type Options struct {
 	May func(r *http.Request, repository string) bool
 	// Owners are the owners of API groups that the index states, in its order.
 	Owners []catalog.GroupOwner
-	// Removed are the versions of the index that were deleted, without heads. They are listed with their package, and have no pages of their own.
+	// Removed are the versions of the index that were deleted, without heads. They are listed with their package, and have
+	// no pages of their own.
 	Removed []catalog.Facts
 	// Verified are publishers whose packages are marked as verified, with the reason.
 	Verified map[string]string
@@ -77,7 +78,10 @@ type version struct {
 
 // New returns the source of packages.
 func New(versions []Version, options Options) (*Source, error) {
-	s := &Source{options: options, versions: map[key]*version{}, removed: map[string][]catalog.Facts{}, diffs: recent.New[compared, packagediff.Diff](mostDiffs)}
+	s := &Source{
+		options: options, versions: map[key]*version{}, removed: map[string][]catalog.Facts{},
+		diffs: recent.New[compared, packagediff.Diff](mostDiffs),
+	}
 	var facts []catalog.Facts
 	for _, v := range versions {
 		f, err := catalog.FactsOf(v.Repository, v.Tag, v.Digest, v.Created, v.Package)
@@ -189,7 +193,9 @@ func (v *view) Dependents(_ context.Context, repository string) ([]web.Dependent
 		}
 		for _, d := range n.Dependencies {
 			if d.Package == repository {
-				out = append(out, web.Dependent{Repository: p.Repository, Tag: n.Tag, Constraint: d.Constraint, Optional: d.Optional})
+				out = append(out, web.Dependent{
+					Repository: p.Repository, Tag: n.Tag, Constraint: d.Constraint, Optional: d.Optional,
+				})
 			}
 		}
 	}
@@ -270,7 +276,10 @@ func (v *view) Content(_ context.Context, repository, tag string) (*web.Content,
 	if err != nil {
 		return nil, err
 	}
-	c := &web.Content{Info: pack.Info, Kinds: found.facts.Head.Kinds, Compositions: pack.Compositions, Readme: pack.Readme, ReleaseNotes: pack.ReleaseNotes}
+	c := &web.Content{
+		Info: pack.Info, Kinds: found.facts.Head.Kinds, Compositions: pack.Compositions, Readme: pack.Readme,
+		ReleaseNotes: pack.ReleaseNotes,
+	}
 	if pack.Icon != nil {
 		c.Icon = pack.Icon.Data
 	}
@@ -332,5 +341,8 @@ func (v *view) Diff(ctx context.Context, repository, from, to string) (packagedi
 	if err != nil {
 		return packagediff.Diff{}, err
 	}
-	return v.diffs.Get(ctx, compared{repository, from, to}, func(context.Context) (packagediff.Diff, error) { return packagediff.Compare(a.Package, b.Package) })
+	return v.diffs.Get(
+		ctx, compared{repository, from, to},
+		func(context.Context) (packagediff.Diff, error) { return packagediff.Compare(a.Package, b.Package) },
+	)
 }

@@ -31,8 +31,8 @@ type result[K comparable, V any] struct {
 // New returns an empty collection that keeps a number of results.
 func New[K comparable, V any](most int) *Results[K, V] { return &Results[K, V]{most: most} }
 
-// Get returns the result for a key. If it is not kept, Get computes it, once for all concurrent callers. Errors are not kept, and the
-// error of a caller that is canceled is not shared.
+// Get returns the result for a key. If it is not kept, Get computes it, once for all concurrent callers. Errors are not
+// kept, and the error of a caller that is canceled is not shared.
 func (r *Results[K, V]) Get(ctx context.Context, key K, compute func(context.Context) (V, error)) (V, error) {
 	for {
 		entry, own := r.use(key), false

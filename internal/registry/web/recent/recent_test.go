@@ -34,7 +34,9 @@ func TestTheMostRecentlyUsedResultsAreKept(t *testing.T) {
 func TestErrorsAreNotKept(t *testing.T) {
 	r := recent.New[int, int](2)
 	failure := errors.New("failure")
-	if _, err := r.Get(t.Context(), 1, func(context.Context) (int, error) { return 0, failure }); !errors.Is(err, failure) {
+	if _, err := r.Get(
+		t.Context(), 1, func(context.Context) (int, error) { return 0, failure },
+	); !errors.Is(err, failure) {
 		t.Errorf("got %v", err)
 	}
 	if got, err := r.Get(t.Context(), 1, func(context.Context) (int, error) { return 7, nil }); got != 7 || err != nil {
@@ -48,7 +50,9 @@ func TestConcurrentCallersShareOneComputation(t *testing.T) {
 	var callers sync.WaitGroup
 	for range 20 {
 		callers.Go(func() {
-			if got, err := r.Get(t.Context(), 1, func(context.Context) (int, error) { return int(computed.Add(1)), nil }); got != 1 || err != nil {
+			if got, err := r.Get(
+				t.Context(), 1, func(context.Context) (int, error) { return int(computed.Add(1)), nil },
+			); got != 1 || err != nil {
 				t.Errorf("got %d, %v", got, err)
 			}
 		})

@@ -35,9 +35,9 @@ const SVGPolicy = "sandbox; default-src 'none'"
 // ErrNoIcon is the error for data that cannot be served as an icon.
 var ErrNoIcon = errors.New("not a usable icon")
 
-// ParseIcon returns an icon that can be served. A bitmap is encoded again as PNG, which removes everything but its pixels. An
-// SVG image is returned unchanged: it must be served with SVGPolicy and shown only in an img element, in which browsers run
-// no scripts and load nothing.
+// ParseIcon returns an icon that can be served. A bitmap is encoded again as PNG, which removes everything but its
+// pixels. An SVG image is returned unchanged: it must be served with SVGPolicy and shown only in an img element, in
+// which browsers run no scripts and load nothing.
 func ParseIcon(data []byte) (Icon, error) {
 	if len(data) == 0 || len(data) > MaxIcon {
 		return Icon{}, ErrNoIcon
@@ -66,7 +66,8 @@ func encodeBitmap(data []byte) (Icon, error) {
 	return Icon{"image/png", out.Bytes()}, nil
 }
 
-// isSVG reports whether data is an SVG image without a document type, which could define entities, and within the limits.
+// isSVG reports whether data is an SVG image without a document type, which could define entities, and within the
+// limits.
 func isSVG(data []byte) bool {
 	d := xml.NewDecoder(bytes.NewReader(data))
 	depth, root := 0, false

@@ -14,7 +14,8 @@ const maxLink = 2000
 // Link returns the address if it is an absolute address with the scheme http, https or mailto, and "" otherwise.
 func Link(address string) string {
 	address = strings.TrimSpace(address)
-	if len(address) > maxLink || strings.ContainsFunc(address, func(r rune) bool { return r <= ' ' || r == 0x7f || r == '\\' }) {
+	if len(address) > maxLink ||
+		strings.ContainsFunc(address, func(r rune) bool { return r <= ' ' || r == 0x7f || r == '\\' }) {
 		return ""
 	}
 	u, err := url.Parse(address)

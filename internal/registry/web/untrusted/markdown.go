@@ -52,25 +52,28 @@ type Renderer struct {
 	rendered map[[sha256.Size]byte]template.HTML
 }
 
-// NewRenderer returns a renderer for one part of a page. The prefix of identifiers consists of letters and hyphens, such as
-// "readme-", and distinguishes the parts.
+// NewRenderer returns a renderer for one part of a page. The prefix of identifiers consists of letters and hyphens,
+// such as "readme-", and distinguishes the parts.
 func NewRenderer(prefix string) *Renderer {
 	return &Renderer{
 		prefix: prefix,
 		markdown: goldmark.New(
 			goldmark.WithExtensions(extension.Table, extension.Strikethrough, extension.Linkify, extension.TaskList),
-			goldmark.WithParserOptions(parser.WithAutoHeadingID(), parser.WithASTTransformers(util.Prioritized(neutralizer{prefix}, 1000))),
+			goldmark.WithParserOptions(
+				parser.WithAutoHeadingID(), parser.WithASTTransformers(util.Prioritized(neutralizer{prefix}, 1000)),
+			),
 			goldmark.WithRendererOptions(html.WithXHTML()),
 		),
 		policy: policy(prefix),
 	}
 }
 
-// policy returns the elements and attributes that Markdown can produce. The neutralizer has already changed links and images;
-// the policy holds if the Markdown library has a fault.
+// policy returns the elements and attributes that Markdown can produce. The neutralizer has already changed links and
+// images; the policy holds if the Markdown library has a fault.
 func policy(prefix string) *bluemonday.Policy {
 	p := bluemonday.NewPolicy()
-	p.AllowElements("p", "br", "hr", "h3", "h4", "h5", "h6", "ul", "ol", "li", "blockquote", "pre", "code", "em", "strong", "del",
+	p.AllowElements("p",
+		"br", "hr", "h3", "h4", "h5", "h6", "ul", "ol", "li", "blockquote", "pre", "code", "em", "strong", "del",
 		"table", "thead", "tbody", "tr", "th", "td")
 	p.AllowAttrs("href").Matching(regexp.MustCompile(`^(https?://|mailto:|#` + prefix + `)`)).OnElements("a")
 	p.AllowAttrs("rel").Matching(regexp.MustCompile(`^` + Rel + `$`)).OnElements("a")
@@ -84,8 +87,8 @@ func policy(prefix string) *bluemonday.Policy {
 	return p
 }
 
-// Markdown returns Markdown as HTML without images, scripts and raw HTML. Text that exceeds a limit is returned as plain
-// text, shortened to MaxMarkdown bytes.
+// Markdown returns Markdown as HTML without images, scripts and raw HTML. Text that exceeds a limit is returned as
+// plain text, shortened to MaxMarkdown bytes.
 func (r *Renderer) Markdown(source string) template.HTML {
 	key := sha256.Sum256([]byte(source))
 	r.mu.Lock()
@@ -111,7 +114,9 @@ func (r *Renderer) render(source string) template.HTML {
 		return plain(source)
 	}
 	var out bytes.Buffer
-	if err := r.markdown.Convert([]byte(source), &out, parser.WithContext(parser.NewContext(parser.WithIDs(&headingIDs{prefix: r.prefix})))); err != nil {
+	if err := r.markdown.Convert([]byte(source), &out, parser.WithContext(parser.NewContext(parser.WithIDs(&headingIDs{
+		prefix: r.prefix,
+	})))); err != nil {
 		return plain(source)
 	}
 	return template.HTML(r.policy.SanitizeBytes(out.Bytes())) //nolint:gosec // the policy removes everything that is not safe
@@ -128,8 +133,8 @@ var (
 	marks        = lazyregexp.New(fmt.Sprintf("[\\[\\]()!*_~`<]{%d,}", maxNesting*4))
 )
 
-// isDeeplyNested reports whether Markdown nests deeper than documents do. The parser recurses for each level, and is quadratic
-// in some of them.
+// isDeeplyNested reports whether Markdown nests deeper than documents do. The parser recurses for each level, and is
+// quadratic in some of them.
 func isDeeplyNested(source string) bool {
 	if marks().MatchString(source) {
 		return true
@@ -143,7 +148,8 @@ func isDeeplyNested(source string) bool {
 		for _, mark := range "*_[~" {
 			delimiters += strings.Count(line, string(mark))
 		}
-		depth := strings.Count(markers, ">") + strings.Count(markers, "- ") + strings.Count(markers, "* ") + strings.Count(markers, "+ ") +
+		depth := strings.Count(markers, ">") + strings.Count(markers, "- ") + strings.Count(markers, "* ") +
+			strings.Count(markers, "+ ") +
 			strings.Count(markers, ". ") + strings.Count(markers, ") ")
 		if depth > maxNesting || delimiters > maxDelimiters {
 			return true

@@ -11,8 +11,9 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/wording"
 )
 
-// Prose returns a description as paragraphs. The lines of a paragraph are joined, except for the items of a list and indented lines. Addresses that are
-// complete and start with https become links; one that a line break has split is joined before.
+// Prose returns a description as paragraphs. The lines of a paragraph are joined, except for the items of a list and
+// indented lines. Addresses that are complete and start with https become links; one that a line break has split is
+// joined before.
 func Prose(description string) template.HTML {
 	var out, lines []string
 	end := func() {
@@ -54,7 +55,8 @@ func continues(before, line string) bool {
 		return false
 	}
 	end := before[len(before)-1:]
-	return isIncomplete(before) || strings.Contains("/?_", end) && strings.ContainsAny(strings.TrimRight(next, ".,;:!?)"), "./-_#=")
+	return isIncomplete(before) ||
+		strings.Contains("/?_", end) && strings.ContainsAny(strings.TrimRight(next, ".,;:!?)"), "./-_#=")
 }
 
 // isIncomplete reports whether an address ends with a character after which another one must follow.
@@ -71,11 +73,13 @@ func linked(line string) string {
 	for _, at := range httpsAddress().FindAllStringIndex(line, -1) {
 		end := at[0] + len(withoutPunctuation(line[at[0]:at[1]]))
 		former, _ := utf8.DecodeLastRuneInString(line[:at[0]])
-		if strings.HasPrefix(line[at[1]:], "<") || unicode.IsLetter(former) || unicode.IsDigit(former) || !isWhole(line[at[0]:end]) {
+		if strings.HasPrefix(line[at[1]:], "<") || unicode.IsLetter(former) || unicode.IsDigit(former) ||
+			!isWhole(line[at[0]:end]) {
 			continue
 		}
 		target := template.HTMLEscapeString(line[at[0]:end])
-		out.WriteString(template.HTMLEscapeString(line[done:at[0]]) + `<a href="` + target + `" rel="` + Rel + `">` + target + `</a>`)
+		out.WriteString(template.HTMLEscapeString(line[done:at[0]]) + `<a href="` + target + `" rel="` + Rel + `">` + target +
+			`</a>`)
 		done = end
 	}
 	return out.String() + template.HTMLEscapeString(line[done:])

@@ -33,15 +33,18 @@ func proseOf(t interface{ Fatal(...any) }, source string) (text string, links []
 	return strings.TrimSpace(out.String()), links
 }
 
-// TestProseIsReflowedInAnyLayout breaks the lines of random paragraphs at any space, and addresses also where they can be divided. The result has the
-// paragraphs without these breaks, and exactly the addresses that are complete as links.
+// TestProseIsReflowedInAnyLayout breaks the lines of random paragraphs at any space, and addresses also where they can
+// be divided. The result has the paragraphs without these breaks, and exactly the addresses that are complete as links.
 func TestProseIsReflowedInAnyLayout(t *testing.T) {
 	whole := []string{
-		"https://example.org", "https://docs.example.org/a/b-c.html", "https://example.org/a_(b)", "https://example.org:8443/x?a=b&c=d#e.f", "https://en.example.org/q?name=x-y_z",
+		"https://example.org", "https://docs.example.org/a/b-c.html", "https://example.org/a_(b)",
+		"https://example.org:8443/x?a=b&c=d#e.f", "https://en.example.org/q?name=x-y_z",
 	}
 	others := []string{
-		"https://localhost:8080", "https://example.org/<name>", "https://example.org/{id}", "https://example.org/a...", "https://example.org/$HOME", "http://example.org",
-		"xhttps://example.org", "https://user:secret@example.org", "https://192.0.2.1/", "javascript:alert(1)", "<script>", "a", "of", "The", "fields", "&amp;", "'x'",
+		"https://localhost:8080", "https://example.org/<name>", "https://example.org/{id}", "https://example.org/a...",
+		"https://example.org/$HOME", "http://example.org",
+		"xhttps://example.org", "https://user:secret@example.org", "https://192.0.2.1/", "javascript:alert(1)", "<script>",
+		"a", "of", "The", "fields", "&amp;", "'x'",
 	}
 	marks := []string{"%s", "%s.", "%s,", "(%s)", "\"%s\"", "<%s>", "(see %s).", "%s?", "`%s`"}
 	rapid.Check(t, func(t *rapid.T) {
@@ -65,7 +68,9 @@ func TestProseIsReflowedInAnyLayout(t *testing.T) {
 				if j > 0 {
 					written.WriteString(rapid.SampledFrom([]string{" ", "\n", "\r\n"}).Draw(t, "space"))
 				}
-				divide := slices.IndexFunc([]string{"b-c", "?a=", "name=", "&c"}, func(part string) bool { return strings.Contains(word, part) })
+				divide := slices.IndexFunc(
+					[]string{"b-c", "?a=", "name=", "&c"}, func(part string) bool { return strings.Contains(word, part) },
+				)
 				if divide >= 0 && rapid.Bool().Draw(t, "divide") {
 					at := strings.IndexAny(word, "-=&?") + 1
 					word = word[:at] + "\n" + word[at:]
@@ -86,12 +91,15 @@ func TestProseIsReflowedInAnyLayout(t *testing.T) {
 
 // TestProseIsSafe joins random texts with addresses and parts of HTML.
 func TestProseIsSafe(t *testing.T) {
-	parts := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"https://", "https://a.example/", "<a href=", "\"", "'", ">", "&quot;", "\n", " ", "javascript:", "@", "\\"}))
+	parts := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{
+		"https://", "https://a.example/", "<a href=", "\"", "'", ">", "&quot;", "\n", " ", "javascript:", "@", "\\",
+	}))
 	rapid.Check(t, func(t *rapid.T) {
 		source := strings.Join(rapid.SliceOf(parts).Draw(t, "parts"), "")
 		out := string(untrusted.Prose(source))
 		checkSafe(t, source, out)
-		if text, _ := proseOf(t, out); strings.Join(strings.Fields(text), "") != strings.Join(strings.Fields(source), "") && !strings.Contains(source, "\x00") && !strings.Contains(source, "\r") {
+		if text, _ := proseOf(t, out); strings.Join(strings.Fields(text), "") != strings.Join(strings.Fields(source), "") &&
+			!strings.Contains(source, "\x00") && !strings.Contains(source, "\r") {
 			t.Errorf("%q became %q", source, text)
 		}
 	})

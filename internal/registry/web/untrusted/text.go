@@ -11,8 +11,8 @@ import (
 // maxMarks is the number of combining marks in a row that are shown. More marks cover the lines above and below.
 const maxMarks = 4
 
-// Visible returns a text in which invisible characters, such as those that reverse the direction of text, are replaced by
-// their code points: [U+202E]. Tabs and line ends are kept, and so are the joiners and variation selectors of emoji.
+// Visible returns a text in which invisible characters, such as those that reverse the direction of text, are replaced
+// by their code points: [U+202E]. Tabs and line ends are kept, and so are the joiners and variation selectors of emoji.
 func Visible(text []byte) []byte {
 	if isPlain(text) {
 		return text

@@ -20,11 +20,15 @@ import (
 
 func TestLinksHaveSafeSchemes(t *testing.T) {
 	for address, want := range map[string]string{
-		"https://example.org/a?b#c": "https://example.org/a?b#c", "http://example.org": "http://example.org", " https://example.org ": "https://example.org",
-		"mailto:a@example.org": "mailto:a@example.org", "HTTPS://example.org": "https://example.org",
-		"javascript:alert(1)": "", "JaVaScRiPt:alert(1)": "", "java\tscript:alert(1)": "", "\x01javascript:alert(1)": "", "data:text/html,x": "", "vbscript:x": "",
-		"file:///etc/passwd": "", "//example.org": "", "/x": "", "x": "", "": "", "https:example.org": "", "https://": "", "https://user:secret@example.org": "",
-		"https://example.org/\nx": "", `https:\\example.org`: "", "mailto:": "", "mailto:a@example.org?bcc=b@example.org": "", "blob:https://example.org/x": "",
+		"https://example.org/a?b#c": "https://example.org/a?b#c", "http://example.org": "http://example.org",
+		" https://example.org ": "https://example.org",
+		"mailto:a@example.org":  "mailto:a@example.org", "HTTPS://example.org": "https://example.org",
+		"javascript:alert(1)": "", "JaVaScRiPt:alert(1)": "", "java\tscript:alert(1)": "", "\x01javascript:alert(1)": "",
+		"data:text/html,x": "", "vbscript:x": "",
+		"file:///etc/passwd": "", "//example.org": "", "/x": "", "x": "", "": "", "https:example.org": "", "https://": "",
+		"https://user:secret@example.org": "",
+		"https://example.org/\nx":         "", `https:\\example.org`: "", "mailto:": "",
+		"mailto:a@example.org?bcc=b@example.org": "", "blob:https://example.org/x": "",
 		"https://example.org/" + strings.Repeat("a", 3000): "",
 	} {
 		if got := untrusted.Link(address); got != want {
@@ -35,8 +39,10 @@ func TestLinksHaveSafeSchemes(t *testing.T) {
 
 func TestInvisibleCharactersBecomeVisible(t *testing.T) {
 	for text, want := range map[string]string{
-		"plain\ttext\n": "plain\ttext\n", "é 漢 🚢": "é 漢 🚢", "a\u202eb": "a[U+202E]b", "\u2066x\u2069": "[U+2066]x[U+2069]", "\u200b": "[U+200B]", "\ufeff": "[U+FEFF]",
-		"\x1b[31m": "[U+001B][31m", "\x00": "[U+0000]", "❤\ufe0f": "❤\ufe0f", "a\ufe0f": "a[U+FE0F]", "\xff": "[U+FFFD]", "\U000e0041": "[U+E0041]", "\u061c": "[U+061C]",
+		"plain\ttext\n": "plain\ttext\n", "é 漢 🚢": "é 漢 🚢", "a\u202eb": "a[U+202E]b", "\u2066x\u2069": "[U+2066]x[U+2069]",
+		"\u200b": "[U+200B]", "\ufeff": "[U+FEFF]",
+		"\x1b[31m": "[U+001B][31m", "\x00": "[U+0000]", "❤\ufe0f": "❤\ufe0f", "a\ufe0f": "a[U+FE0F]", "\xff": "[U+FFFD]",
+		"\U000e0041": "[U+E0041]", "\u061c": "[U+061C]",
 		"e" + strings.Repeat("\u0301", 9): "e" + strings.Repeat("\u0301", 4),
 	} {
 		if got := string(untrusted.Visible([]byte(text))); got != want {
@@ -54,11 +60,13 @@ func TestMarkdownKeepsItsStructure(t *testing.T) {
 		"[x](https://example.org)": `<p><a href="https://example.org" rel="nofollow noopener ugc">x</a></p>`,
 		"https://example.org":      `<p><a href="https://example.org" rel="nofollow noopener ugc">https://example.org</a></p>`,
 		"[x](docs/y.md)":           `<p>x</p>`, "[x](javascript:alert(1))": `<p>x</p>`, "[x](//example.org)": `<p>x</p>`,
-		"![alt](https://example.org/i.png)": `<p><a href="https://example.org/i.png" class="image" rel="nofollow noopener ugc">alt</a></p>`,
-		"![alt](i.png)":                     `<p>alt</p>`, "[![alt](https://a.example/i.png)](https://b.example)": `<p><a href="https://b.example" rel="nofollow noopener ugc">alt</a></p>`,
+		"![alt](https://example.org/i.png)":                    `<p><a href="https://example.org/i.png" class="image" rel="nofollow noopener ugc">alt</a></p>`,
+		"![alt](i.png)":                                        `<p>alt</p>`,
+		"[![alt](https://a.example/i.png)](https://b.example)": `<p><a href="https://b.example" rel="nofollow noopener ugc">alt</a></p>`,
 		"|a|b|c|\n|:-:|-:|-|\n|1|2|3|": "<table>\n<thead>\n<tr>\n<th class=\"center\">a</th>\n<th class=\"right\">b</th>\n<th>c</th>\n</tr>\n</thead>\n" +
 			"<tbody>\n<tr>\n<td class=\"center\">1</td>\n<td class=\"right\">2</td>\n<td>3</td>\n</tr>\n</tbody>\n</table>",
-		"a <b>b</b>": `<p>a b</p>`, "`<b>`": `<p><code>&lt;b&gt;</code></p>`, "~~a~~": `<p><del>a</del></p>`, "3. a": "<ol start=\"3\">\n<li>a</li>\n</ol>",
+		"a <b>b</b>": `<p>a b</p>`, "`<b>`": `<p><code>&lt;b&gt;</code></p>`, "~~a~~": `<p><del>a</del></p>`,
+		"3. a": "<ol start=\"3\">\n<li>a</li>\n</ol>",
 	} {
 		if got := strings.TrimSpace(string(r.Markdown(source))); got != want {
 			t.Errorf("Markdown(%q) =\n%s, want\n%s", source, got, want)
@@ -68,8 +76,10 @@ func TestMarkdownKeepsItsStructure(t *testing.T) {
 
 // allowed are the elements and attributes that a part of a page can have.
 var allowed = map[string]string{
-	"p": "", "br": "", "hr": "", "h3": "id", "h4": "id", "h5": "id", "h6": "id", "ul": "", "ol": "start", "li": "", "blockquote": "", "pre": "class", "code": "", "em": "",
-	"strong": "", "del": "", "table": "", "thead": "", "tbody": "", "tr": "", "th": "class", "td": "class", "a": "href rel class", "span": "class",
+	"p": "", "br": "", "hr": "", "h3": "id", "h4": "id", "h5": "id", "h6": "id", "ul": "", "ol": "start", "li": "",
+	"blockquote": "", "pre": "class", "code": "", "em": "",
+	"strong": "", "del": "", "table": "", "thead": "", "tbody": "", "tr": "", "th": "class", "td": "class",
+	"a": "href rel class", "span": "class",
 }
 
 // checkSafe fails if HTML has an element, attribute or address that is not allowed.
@@ -110,12 +120,18 @@ func FuzzMarkdownIsSafe(f *testing.F) {
 
 // attacks are the seeds of the fuzz targets.
 var attacks = []string{
-	`<script>alert(1)</script>`, `<img src=x onerror=alert(1)>`, `[a](javascript:alert(1))`, `[a](  javascript:alert(1))`, `<javascript:alert(1)>`, `![a](javascript:alert(1))`,
-	"[a]: javascript:alert(1)\n[a]", `[a](data:text/html;base64,PHNjcmlwdD4=)`, `<https://example.org/"onmouseover="alert(1)>`, `[a](https://example.org "x\" onclick=\"alert(1)")`,
-	"| a |\n|---|\n| <svg onload=alert(1)> |", "```\n</code></pre><script>alert(1)</script>\n```", "~~~html\n<script>\n~~~", "# <a name=x>", "# a {#id onclick=x}", `&#x6A;avascript:alert(1)`,
-	`[a](&#106;avascript:alert(1))`, "[a](java&Tab;script:alert(1))", "<!--><script>alert(1)</script>-->", "<a href=\"https://example.org\">x</a>", `\<script>alert(1)</script>`, "[a](<javascript:alert(1)>)",
-	"![![a](https://a.example)](javascript:alert(1))", "[![a](x \"onerror=alert(1)\")](https://a.example)", "<details open ontoggle=alert(1)>", "<style>*{display:none}</style>", "<base href=//example.org>",
-	"- [ ] a\n- [x] b", "https://example.org/<script>", "www.example.org/\"onclick=alert(1)", "a@example.org", "&lt;script&gt;", "<math><mtext></mtext><script>alert(1)</script></math>",
+	`<script>alert(1)</script>`, `<img src=x onerror=alert(1)>`, `[a](javascript:alert(1))`, `[a](  javascript:alert(1))`,
+	`<javascript:alert(1)>`, `![a](javascript:alert(1))`,
+	"[a]: javascript:alert(1)\n[a]", `[a](data:text/html;base64,PHNjcmlwdD4=)`,
+	`<https://example.org/"onmouseover="alert(1)>`, `[a](https://example.org "x\" onclick=\"alert(1)")`,
+	"| a |\n|---|\n| <svg onload=alert(1)> |", "```\n</code></pre><script>alert(1)</script>\n```",
+	"~~~html\n<script>\n~~~", "# <a name=x>", "# a {#id onclick=x}", `&#x6A;avascript:alert(1)`,
+	`[a](&#106;avascript:alert(1))`, "[a](java&Tab;script:alert(1))", "<!--><script>alert(1)</script>-->",
+	"<a href=\"https://example.org\">x</a>", `\<script>alert(1)</script>`, "[a](<javascript:alert(1)>)",
+	"![![a](https://a.example)](javascript:alert(1))", "[![a](x \"onerror=alert(1)\")](https://a.example)",
+	"<details open ontoggle=alert(1)>", "<style>*{display:none}</style>", "<base href=//example.org>",
+	"- [ ] a\n- [x] b", "https://example.org/<script>", "www.example.org/\"onclick=alert(1)", "a@example.org",
+	"&lt;script&gt;", "<math><mtext></mtext><script>alert(1)</script></math>",
 }
 
 func TestMarkdownIsSafe(t *testing.T) {
@@ -128,7 +144,10 @@ func TestMarkdownIsSafe(t *testing.T) {
 // TestMarkdownOfMixedAttacksIsSafe joins attacks with parts of Markdown.
 func TestMarkdownOfMixedAttacksIsSafe(t *testing.T) {
 	r := untrusted.NewRenderer("readme-")
-	parts := append([]string{"[", "](", ")", "![", "`", "```\n", "> ", "- ", "| ", "\n", "\n\n", "<", ">", "\"", "'", "&", "\\", "*", "_", "~~", "#", "\x00", "\u202e"}, attacks...)
+	parts := append([]string{
+		"[", "](", ")", "![", "`", "```\n", "> ", "- ", "| ", "\n", "\n\n", "<", ">", "\"", "'", "&", "\\", "*", "_", "~~",
+		"#", "\x00", "\u202e",
+	}, attacks...)
 	rapid.Check(t, func(t *rapid.T) {
 		source := strings.Join(rapid.SliceOfN(rapid.SampledFrom(parts), 1, 12).Draw(t, "parts"), "")
 		checkSafe(t, source, string(r.Markdown(source)))
@@ -139,12 +158,20 @@ func TestMarkdownOfMixedAttacksIsSafe(t *testing.T) {
 func TestMarkdownBombsAreText(t *testing.T) {
 	r := untrusted.NewRenderer("readme-")
 	for name, source := range map[string]string{
-		"quotes": strings.Repeat(">", 60_000), "lists": strings.Repeat("- ", 60_000), "numbers": strings.Repeat("1. ", 40_000), "brackets": strings.Repeat("[", 100_000),
-		"emphasis": strings.Repeat("*", 100_000), "mixed emphasis": strings.Repeat("*a_", 60_000), "links": strings.Repeat("[a](", 60_000), "images": strings.Repeat("![", 60_000),
-		"autolinks": strings.Repeat("<a:", 60_000), "entities": strings.Repeat("&", 200_000), "code": strings.Repeat("`a", 60_000), "size": strings.Repeat("a\n\n", 200_000),
-		"indent": strings.Repeat(" ", 10_000) + "a", "tables": "|" + strings.Repeat("a|", 20_000) + "\n|" + strings.Repeat("-|", 20_000), "references": strings.Repeat("[a]: b\n", 30_000) + strings.Repeat("[a]", 30_000),
-		"nested quotes in lines": strings.Repeat(strings.Repeat("> ", 30)+"a\n", 2000), "html": strings.Repeat("<div>", 50_000), "strike": strings.Repeat("~~a", 60_000), "ticks": strings.Repeat("`", 1) + strings.Repeat("``", 50_000),
-		"open parentheses": "[a](" + strings.Repeat("(", 100_000), "deep list lines": deepList(), "escapes": strings.Repeat(`\`, 200_000), "tabs": strings.Repeat("\t", 100_000) + "a", "titles": strings.Repeat(`[a](b "`, 30_000),
+		"quotes": strings.Repeat(">", 60_000), "lists": strings.Repeat("- ", 60_000),
+		"numbers": strings.Repeat("1. ", 40_000), "brackets": strings.Repeat("[", 100_000),
+		"emphasis": strings.Repeat("*", 100_000), "mixed emphasis": strings.Repeat("*a_", 60_000),
+		"links": strings.Repeat("[a](", 60_000), "images": strings.Repeat("![", 60_000),
+		"autolinks": strings.Repeat("<a:", 60_000), "entities": strings.Repeat("&", 200_000),
+		"code": strings.Repeat("`a", 60_000), "size": strings.Repeat("a\n\n", 200_000),
+		"indent": strings.Repeat(" ", 10_000) + "a", "tables": "|" + strings.Repeat("a|", 20_000) + "\n|" +
+			strings.Repeat("-|", 20_000), "references": strings.Repeat("[a]: b\n", 30_000) + strings.Repeat("[a]", 30_000),
+		"nested quotes in lines": strings.Repeat(strings.Repeat("> ", 30)+"a\n", 2000),
+		"html":                   strings.Repeat("<div>", 50_000), "strike": strings.Repeat("~~a", 60_000),
+		"ticks":            strings.Repeat("`", 1) + strings.Repeat("``", 50_000),
+		"open parentheses": "[a](" + strings.Repeat("(", 100_000), "deep list lines": deepList(),
+		"escapes": strings.Repeat(`\`, 200_000), "tabs": strings.Repeat("\t", 100_000) + "a",
+		"titles": strings.Repeat(`[a](b "`, 30_000),
 	} {
 		t.Run(name, func(t *testing.T) { checkSafe(t, name, string(r.Markdown(source))) })
 	}
@@ -191,7 +218,8 @@ func FuzzYAMLIsEscaped(f *testing.F) {
 
 func TestYAMLHasColors(t *testing.T) {
 	got := string(untrusted.YAML("a: 1 # one\n- b: \"x\"\n"))
-	want := `<span class="k">a</span>: <span class="n">1</span><span class="c"> # one</span>` + "\n" + `- <span class="k">b</span>: <span class="s">&#34;x&#34;</span>` + "\n"
+	want := `<span class="k">a</span>: <span class="n">1</span><span class="c"> # one</span>` + "\n" +
+		`- <span class="k">b</span>: <span class="s">&#34;x&#34;</span>` + "\n"
 	if got != want {
 		t.Errorf("YAML = %s, want %s", got, want)
 	}
@@ -223,8 +251,11 @@ func TestUnusableIconsAreRefused(t *testing.T) {
 	encode := func(w *bytes.Buffer, i image.Image) error { return png.Encode(w, i) }
 	valid := icon(t, encode, 8, 8)
 	for name, data := range map[string][]byte{
-		"empty": nil, "text": []byte("hello"), "html": []byte("<html><script>alert(1)</script></html>"), "truncated": valid[:40], "wide": icon(t, encode, 5000, 1),
-		"entities":  []byte(`<!DOCTYPE svg [<!ENTITY a "b"><!ENTITY c "&a;&a;">]><svg xmlns="http://www.w3.org/2000/svg">&c;</svg>`),
+		"empty": nil, "text": []byte("hello"), "html": []byte("<html><script>alert(1)</script></html>"),
+		"truncated": valid[:40], "wide": icon(t, encode, 5000, 1),
+		"entities": []byte(
+			`<!DOCTYPE svg [<!ENTITY a "b"><!ENTITY c "&a;&a;">]><svg xmlns="http://www.w3.org/2000/svg">&c;</svg>`,
+		),
 		"unclosed":  []byte(`<svg xmlns="http://www.w3.org/2000/svg"><g>`),
 		"deep":      []byte(`<svg>` + strings.Repeat("<g>", 100) + strings.Repeat("</g>", 100) + `</svg>`),
 		"many":      []byte(`<svg>` + strings.Repeat("<g/>", 20_000) + `</svg>`),
@@ -235,17 +266,22 @@ func TestUnusableIconsAreRefused(t *testing.T) {
 			t.Errorf("%s: error %v", name, err)
 		}
 	}
-	svg := []byte(`<?xml version="1.0"?><!DOCTYPE svg PUBLIC "-//W3C//DTD SVG 1.1//EN" "http://www.w3.org/Graphics/SVG/1.1/DTD/svg11.dtd"><svg xmlns="http://www.w3.org/2000/svg"/>`)
+	svg := []byte(
+		`<?xml version="1.0"?><!DOCTYPE svg PUBLIC "-//W3C//DTD SVG 1.1//EN" "http://www.w3.org/Graphics/SVG/1.1/DTD/svg11.dtd"><svg xmlns="http://www.w3.org/2000/svg"/>`,
+	)
 	if got, err := untrusted.ParseIcon(svg); err != nil || got.MediaType != "image/svg+xml" {
 		t.Errorf("a usual SVG is refused: %v", err)
 	}
 }
 
 func TestDataURIs(t *testing.T) {
-	if data, ok := untrusted.DataURI("data:image/png;base64," + base64.StdEncoding.EncodeToString([]byte("x"))); !ok || string(data) != "x" {
+	if data, ok := untrusted.DataURI("data:image/png;base64," + base64.StdEncoding.EncodeToString([]byte("x"))); !ok ||
+		string(data) != "x" {
 		t.Errorf("DataURI = %q, %t", data, ok)
 	}
-	for _, uri := range []string{"", "data:text/html;base64,eA==", "data:image/png,x", "data:image/png;base64,%", "https://example.org/x.png"} {
+	for _, uri := range []string{
+		"", "data:text/html;base64,eA==", "data:image/png,x", "data:image/png;base64,%", "https://example.org/x.png",
+	} {
 		if _, ok := untrusted.DataURI(uri); ok {
 			t.Errorf("DataURI(%q) is accepted", uri)
 		}
@@ -257,7 +293,8 @@ func FuzzParseIcon(f *testing.F) {
 	f.Add([]byte("\x89PNG\r\n\x1a\n"))
 	f.Add([]byte("GIF89a"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if got, err := untrusted.ParseIcon(data); err == nil && got.MediaType != "image/png" && got.MediaType != "image/svg+xml" {
+		if got, err := untrusted.ParseIcon(data); err == nil && got.MediaType != "image/png" &&
+			got.MediaType != "image/svg+xml" {
 			t.Errorf("media type %s", got.MediaType)
 		}
 	})

@@ -96,7 +96,8 @@ func TestLogRotation(t *testing.T) {
 		}
 		var all strings.Builder
 		for i := range rapid.IntRange(1, 40).Draw(rt, "writes") {
-			text := strings.Repeat(fmt.Sprintf("%d ", i), rapid.IntRange(0, 20).Draw(rt, "words")) + rapid.SampledFrom([]string{"\n", "", "\n\n"}).Draw(rt, "end")
+			text := strings.Repeat(fmt.Sprintf("%d ", i), rapid.IntRange(0, 20).Draw(rt, "words")) +
+				rapid.SampledFrom([]string{"\n", "", "\n\n"}).Draw(rt, "end")
 			all.WriteString(text)
 			if n, err := l.Write([]byte(text)); n != len(text) || err != nil {
 				rt.Fatal(n, err)

@@ -38,8 +38,8 @@ func Send(to *os.File, listener int) error {
 	return errors.Join(unix.Sendmsg(int(to.Fd()), []byte{0}, unix.UnixRights(listener), nil, 0), unix.Close(listener))
 }
 
-// Receive returns the descriptor that init has sent before it executed the runtime. It returns nil if there is none, because another filter
-// of this process does not allow it.
+// Receive returns the descriptor that init has sent before it executed the runtime. It returns nil if there is none,
+// because another filter of this process does not allow it.
 func Receive(from *os.File) (*os.File, error) {
 	control := make([]byte, unix.CmsgSpace(4))
 	_, n, _, _, err := unix.Recvmsg(int(from.Fd()), make([]byte, 1), control, unix.MSG_DONTWAIT|unix.MSG_CMSG_CLOEXEC)
@@ -93,11 +93,14 @@ func Serve(listener *os.File, ports Ports) {
 	})
 }
 
-// answer answers one call. A call that names no relocated port continues in the kernel. A call whose thread has exited needs no answer.
+// answer answers one call. A call that names no relocated port continues in the kernel. A call whose thread has exited
+// needs no answer.
 func answer(fd uintptr, ports Ports) {
 	var n notification
 	// An interrupted request is not repeated: it would wait if the call ended in the meantime.
-	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, fd, unix.SECCOMP_IOCTL_NOTIF_RECV, uintptr(unsafe.Pointer(&n))); errno != 0 {
+	if _, _, errno := unix.Syscall(
+		unix.SYS_IOCTL, fd, unix.SECCOMP_IOCTL_NOTIF_RECV, uintptr(unsafe.Pointer(&n)),
+	); errno != 0 {
 		return
 	}
 	r := response{id: n.id, flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE}
@@ -125,9 +128,10 @@ func errnoOrNil(errno syscall.Errno) error {
 	return errno
 }
 
-// bind binds the socket of a call to the port for the one that the call names, and fails for a port that belongs to another runtime. It
-// reports false if the call names no such port, or if the supervisor cannot bind the socket. The runtime cannot change the address that is
-// bound, because it is copied first. A runtime that changes the address of another call after this check can get a reserved port.
+// bind binds the socket of a call to the port for the one that the call names, and fails for a port that belongs to
+// another runtime. It reports false if the call names no such port, or if the supervisor cannot bind the socket. The
+// runtime cannot change the address that is bound, because it is copied first. A runtime that changes the address of
+// another call after this check can get a reserved port.
 func (n *notification) bind(listener uintptr, ports Ports) (isBound bool, err error) {
 	address := make([]byte, min(n.args[2], longestAddress))
 	local := []unix.Iovec{{Base: &address[0], Len: uint64(len(address))}}
@@ -138,7 +142,8 @@ func (n *notification) bind(listener uintptr, ports Ports) (isBound bool, err er
 	family, port := binary.NativeEndian.Uint16(address), binary.BigEndian.Uint16(address[2:])
 	to, isRelocated := ports.Relocated[int(port)]
 	isReserved := !isRelocated && ports.IsReserved(int(port))
-	if !isRelocated && !isReserved || family != unix.AF_INET && (family != unix.AF_INET6 || len(address) < longestAddress) {
+	if !isRelocated && !isReserved ||
+		family != unix.AF_INET && (family != unix.AF_INET6 || len(address) < longestAddress) {
 		return false, nil
 	}
 	socket, err := n.socket()
@@ -157,7 +162,9 @@ func (n *notification) bind(listener uintptr, ports Ports) (isBound bool, err er
 		return true, unix.EADDRINUSE
 	}
 	binary.BigEndian.PutUint16(address[2:], uint16(to))
-	_, _, errno := unix.Syscall(unix.SYS_BIND, uintptr(socket), uintptr(unsafe.Pointer(&address[0])), uintptr(len(address)))
+	_, _, errno := unix.Syscall(
+		unix.SYS_BIND, uintptr(socket), uintptr(unsafe.Pointer(&address[0])), uintptr(len(address)),
+	)
 	return true, errnoOrNil(errno)
 }
 

@@ -8,15 +8,15 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// window is the distance up to which an encoder looks for repetitions. A frame is a single segment, so a decoder needs no
-// memory for a window beside its output.
+// window is the distance up to which an encoder looks for repetitions. A frame is a single segment, so a decoder needs
+// no memory for a window beside its output.
 const window = 8 << 20
 
 // ErrTooLarge is the error for a frame that declares, or has, more bytes than its limit.
 var ErrTooLarge = errors.New("the content is larger than the limit")
 
-// A Coder compresses and decompresses frames. Equal content has equal frames. The zero value is ready to use. It is not safe for
-// concurrent use.
+// A Coder compresses and decompresses frames. Equal content has equal frames. The zero value is ready to use. It is not
+// safe for concurrent use.
 type Coder struct {
 	encoder *zstd.Encoder
 	decoder *zstd.Decoder
@@ -36,15 +36,17 @@ func (c *Coder) Encode(content []byte) ([]byte, error) {
 	return c.encoder.EncodeAll(content, nil), nil
 }
 
-// DecodeInto returns the content of exactly one frame, which overwrites buffer if its capacity suffices. The frame must declare its size,
-// which must not exceed most.
+// DecodeInto returns the content of exactly one frame, which overwrites buffer if its capacity suffices. The frame must
+// declare its size, which must not exceed most.
 func (c *Coder) DecodeInto(buffer, packed []byte, most int) ([]byte, error) {
 	size, err := declared(packed, most)
 	if err != nil {
 		return nil, err
 	}
 	if c.decoder == nil {
-		c.decoder, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecodeAllCapLimit(true), zstd.WithDecoderLowmem(true))
+		c.decoder, err = zstd.NewReader(
+			nil, zstd.WithDecoderConcurrency(1), zstd.WithDecodeAllCapLimit(true), zstd.WithDecoderLowmem(true),
+		)
 		if err != nil {
 			return nil, err
 		}

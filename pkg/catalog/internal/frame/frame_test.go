@@ -11,7 +11,9 @@ import (
 func TestFramesRoundTripAndAreDeterministic(t *testing.T) {
 	c := new(Coder)
 	var buffer []byte
-	for _, content := range [][]byte{nil, []byte("a"), bytes.Repeat([]byte("the quick brown fox "), 100_000), []byte("bc")} {
+	for _, content := range [][]byte{
+		nil, []byte("a"), bytes.Repeat([]byte("the quick brown fox "), 100_000), []byte("bc"),
+	} {
 		first, err := c.Encode(content)
 		if err != nil {
 			t.Fatal(err)
@@ -58,9 +60,11 @@ func TestFramesWithFalseSizesAreRefused(t *testing.T) {
 	lying := bytes.Clone(good)
 	lying[5]++ // the declared size
 	for name, packed := range map[string][]byte{
-		"two frames": append(bytes.Clone(good), good...), "trailing bytes": append(bytes.Clone(good), 0), "truncated": good[:len(good)-1],
-		"no checksum": stream(zstd.WithSingleSegment(true), zstd.WithEncoderCRC(false)), "window": stream(zstd.WithSingleSegment(false)),
-		"wrong size": lying, "empty": nil, "skippable": {0x50, 0x2a, 0x4d, 0x18, 0, 0, 0, 0},
+		"two frames": append(bytes.Clone(good), good...), "trailing bytes": append(bytes.Clone(good), 0),
+		"truncated":   good[:len(good)-1],
+		"no checksum": stream(zstd.WithSingleSegment(true), zstd.WithEncoderCRC(false)),
+		"window":      stream(zstd.WithSingleSegment(false)),
+		"wrong size":  lying, "empty": nil, "skippable": {0x50, 0x2a, 0x4d, 0x18, 0, 0, 0, 0},
 	} {
 		if _, err := Decode(packed, 1<<20); err == nil {
 			t.Errorf("%s: accepted", name)

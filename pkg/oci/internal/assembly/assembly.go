@@ -65,5 +65,6 @@ func (a *Assembly) Add(d oci.Digest, s Source) {
 // isMissing reports whether err means that an artifact (in memory, in a store or in a
 // registry) does not have the content.
 func isMissing(err error) bool {
-	return errors.Is(err, oci.ErrBlobNotFound) || errors.Is(err, oci.ErrBlobMissing) || errors.Is(err, oci.ErrManifestNotFound)
+	return errors.Is(err, oci.ErrBlobNotFound) || errors.Is(err, oci.ErrBlobMissing) ||
+		errors.Is(err, oci.ErrManifestNotFound)
 }

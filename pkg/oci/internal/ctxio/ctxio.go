@@ -23,8 +23,8 @@ func (c reader) Read(p []byte) (int, error) {
 	return c.r.Read(p)
 }
 
-// A Recorder reads R and keeps the last error of a read, other than its end, which distinguishes it from other errors of the
-// operation that reads.
+// A Recorder reads R and keeps the last error of a read, other than its end, which distinguishes it from other errors
+// of the operation that reads.
 type Recorder struct {
 	R   io.Reader
 	Err error

@@ -85,13 +85,17 @@ func TwoPlatforms(t *testing.T) *image.Index {
 	t.Helper()
 	var images []*image.Image
 	for _, arch := range []string{"amd64", "arm64"} {
-		img, err := image.Build(t.Context(), image.Input{PackageYAML: []byte(HelloYAML + "# " + arch + "\n"), Platform: oci.Platform{OS: "linux", Architecture: arch}})
+		img, err := image.Build(t.Context(), image.Input{
+			PackageYAML: []byte(HelloYAML + "# " + arch + "\n"), Platform: oci.Platform{OS: "linux", Architecture: arch},
+		})
 		Must(t, err)
 		images = append(images, img)
 	}
 	index, err := image.NewIndex(images...)
 	Must(t, err)
-	extensions, err := image.BuildExtensions([]image.ExtraLayer{{Annotation: "docs", Files: []image.File{{Path: "readme.md", Data: []byte("# docs")}}}})
+	extensions, err := image.BuildExtensions([]image.ExtraLayer{{Annotation: "docs", Files: []image.File{{
+		Path: "readme.md", Data: []byte("# docs"),
+	}}}})
 	Must(t, err)
 	index, err = image.AppendExtensions(t.Context(), index, extensions, oci.Limits{})
 	Must(t, err)
@@ -127,7 +131,8 @@ func GzipLayer(t testing.TB, files ...image.File) (oci.Descriptor, []byte) {
 	if err := errors.Join(err, w.Close()); err != nil {
 		t.Fatal(err)
 	}
-	return oci.Descriptor{MediaType: oci.MediaTypeOCILayerGzip, Digest: oci.DigestOf(out.Bytes()), Size: int64(out.Len())}, out.Bytes()
+	return oci.Descriptor{MediaType: oci.MediaTypeOCILayerGzip, Digest: oci.DigestOf(out.Bytes()), Size: int64(out.Len())},
+		out.Bytes()
 }
 
 // Assemble returns an artifact with a manifest of OCI media types. It does not check the
@@ -142,7 +147,9 @@ func Assemble(t testing.TB, config []byte, layers []oci.Descriptor, blobs ...[]b
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := &assembly.Assembly{Desc: oci.Descriptor{MediaType: oci.MediaTypeOCIManifest, Digest: oci.DigestOf(raw), Size: int64(len(raw))}}
+	a := &assembly.Assembly{Desc: oci.Descriptor{
+		MediaType: oci.MediaTypeOCIManifest, Digest: oci.DigestOf(raw), Size: int64(len(raw)),
+	}}
 	for _, data := range append(blobs, config, raw) {
 		a.Add(oci.DigestOf(data), assembly.BytesSource(data))
 	}

@@ -22,7 +22,8 @@ type Finding struct {
 	start, end int
 }
 
-// Check compares canonical JSON with a shape, and returns the findings in the order of the text. Null is valid everywhere.
+// Check compares canonical JSON with a shape, and returns the findings in the order of the text. Null is valid
+// everywhere.
 func Check(text []byte, s *Shape) []Finding {
 	c := checker{at: canonical.Cursor{Text: text}}
 	c.check(s)

@@ -51,13 +51,25 @@ func ShapeOf[T any]() *Shape {
 
 // unions are the types whose values have different JSON types.
 var unions = map[reflect.Type][]reflect.Type{
-	reflect.TypeFor[crdv1.JSONSchemaPropsOrArray]():            {reflect.TypeFor[crdv1.JSONSchemaProps](), reflect.TypeFor[[]crdv1.JSONSchemaProps]()},
-	reflect.TypeFor[crdv1.JSONSchemaPropsOrBool]():             {reflect.TypeFor[crdv1.JSONSchemaProps](), reflect.TypeFor[bool]()},
-	reflect.TypeFor[crdv1.JSONSchemaPropsOrStringArray]():      {reflect.TypeFor[crdv1.JSONSchemaProps](), reflect.TypeFor[[]string]()},
-	reflect.TypeFor[crdv1beta1.JSONSchemaPropsOrArray]():       {reflect.TypeFor[crdv1beta1.JSONSchemaProps](), reflect.TypeFor[[]crdv1beta1.JSONSchemaProps]()},
-	reflect.TypeFor[crdv1beta1.JSONSchemaPropsOrBool]():        {reflect.TypeFor[crdv1beta1.JSONSchemaProps](), reflect.TypeFor[bool]()},
-	reflect.TypeFor[crdv1beta1.JSONSchemaPropsOrStringArray](): {reflect.TypeFor[crdv1beta1.JSONSchemaProps](), reflect.TypeFor[[]string]()},
-	reflect.TypeFor[metav1.Time]():                             {reflect.TypeFor[string]()},
+	reflect.TypeFor[crdv1.JSONSchemaPropsOrArray](): {
+		reflect.TypeFor[crdv1.JSONSchemaProps](), reflect.TypeFor[[]crdv1.JSONSchemaProps](),
+	},
+	reflect.TypeFor[crdv1.JSONSchemaPropsOrBool](): {
+		reflect.TypeFor[crdv1.JSONSchemaProps](), reflect.TypeFor[bool](),
+	},
+	reflect.TypeFor[crdv1.JSONSchemaPropsOrStringArray](): {
+		reflect.TypeFor[crdv1.JSONSchemaProps](), reflect.TypeFor[[]string](),
+	},
+	reflect.TypeFor[crdv1beta1.JSONSchemaPropsOrArray](): {
+		reflect.TypeFor[crdv1beta1.JSONSchemaProps](), reflect.TypeFor[[]crdv1beta1.JSONSchemaProps](),
+	},
+	reflect.TypeFor[crdv1beta1.JSONSchemaPropsOrBool](): {
+		reflect.TypeFor[crdv1beta1.JSONSchemaProps](), reflect.TypeFor[bool](),
+	},
+	reflect.TypeFor[crdv1beta1.JSONSchemaPropsOrStringArray](): {
+		reflect.TypeFor[crdv1beta1.JSONSchemaProps](), reflect.TypeFor[[]string](),
+	},
+	reflect.TypeFor[metav1.Time](): {reflect.TypeFor[string]()},
 }
 
 var unmarshaler = reflect.TypeFor[json.Unmarshaler]()

@@ -23,11 +23,14 @@ import (
 // every corner of the fast reader.
 var yamlPieces = []string{
 	"a", "b", "key", "é", "1", "0x1F", "1.5", "-1", "~", "null", "yes", "2001-01-01", "_", "\u00a0",
-	": ", ":", ":\n", "- ", "-", "-\n", "\n", "\n", "\n", "\n  ", "\n    ", "\n ", "\n- ", "\n  - ", " ", "  ", "\n\n", "\n \n",
+	": ", ":", ":\n", "- ", "-", "-\n", "\n", "\n", "\n", "\n  ", "\n    ", "\n ", "\n- ", "\n  - ", " ", "  ", "\n\n",
+	"\n \n",
 	"'", "\"", "''", "'x'", "\"x\"", "\\", "\\n", "\\\n", "\\u0041", "\\x20", "\\ ", "\\t", "\\\"",
 	"|", ">", "|\n", ">\n", "|-\n  ", ">+\n  ", ">-\n  ", "|2\n   ", "+", "-", "2",
-	"[", "]", "{", "}", ",", "[]", "{}", "[a, b]", "{a: b}", "#", " #", "# c\n", "\t", "?", "? ", "&a ", "*a", "!", "<<", "---", "...", "--- ", "%",
-	"a: ", "b: ", "c: ", "a:\n", "b:\n  ", "\na: ", "\nb: ", "\n  a: ", "\n  b: ", "a: |\n  ", "a: >\n  ", "b: '", "b: \"", "key: x", "\nz: ",
+	"[", "]", "{", "}", ",", "[]", "{}", "[a, b]", "{a: b}", "#", " #", "# c\n", "\t", "?", "? ", "&a ", "*a", "!", "<<",
+	"---", "...", "--- ", "%",
+	"a: ", "b: ", "c: ", "a:\n", "b:\n  ", "\na: ", "\nb: ", "\n  a: ", "\n  b: ", "a: |\n  ", "a: >\n  ", "b: '", "b: \"",
+	"key: x", "\nz: ",
 }
 
 // TestFastAgreesOnPieces is the property of FuzzFast on texts made of pieces.
@@ -152,7 +155,10 @@ func anyValue(r *rapid.T, levels int) any {
 		rapid.StringMatching(`[ -~]{0,20}`),
 		rapid.StringMatching(`([a-zé:#"'-]{1,9}[ ]?){1,30}\n?`),
 		rapid.StringMatching(`([ a-z]{0,9}\n){1,5}`),
-		rapid.SampledFrom([]string{"yes", "0x1", "1e3", "null", "~", "", "2020-01-01", "- a", "a: b", "|", "> x", "\ttab", "a\tb", "é\u00a0", " x ", "\x00", "a\u2028b", "😀"}),
+		rapid.SampledFrom([]string{
+			"yes", "0x1", "1e3", "null", "~", "", "2020-01-01", "- a", "a: b", "|", "> x", "\ttab", "a\tb", "é\u00a0", " x ",
+			"\x00", "a\u2028b", "😀",
+		}),
 	)
 	kind := rapid.IntRange(0, 7).Draw(r, "kind")
 	switch {

@@ -67,15 +67,31 @@ func TestToJSONRefuses(t *testing.T) {
 		"infinite key":          {".inf: a\n", "UnsupportedYAML", 1, ""},
 		"large key":             {"1e99: a\n", "UnsupportedYAML", 1, ""},
 		"mapping as a key":      {"? {a: b}\n: c\n", "UnsupportedYAML", 1, "a key that is a mapping or a sequence"},
-		"depth":                 {"a:\n  b:\n    c:\n      d: e\n", "YAMLLimit", 4, "more than 3 levels of nesting (--limit-depth)"},
-		"depth with anchor":     {"a: &x {b: {c: {d: e}}}\n", "YAMLLimit", 1, "more than 3 levels of nesting (--limit-depth)"},
-		"nodes":                 {strings.Repeat("- a\n", 20), "YAMLLimit", 20, "more than 20 keys and values in one document (--limit-nodes)"},
-		"nodes with anchor":     {strings.Repeat("- &x a\n", 20), "YAMLLimit", 20, "more than 20 keys and values in one document (--limit-nodes)"},
-		"alias nodes":           {"a: &x [1, 2]\nb: *x\nc: *x\n", "YAMLLimit", 3, "more than 5 keys and values after the expansion of the aliases of one document (--limit-alias-nodes)"},
-		"alias of itself":       {"a: &x [*x]\n", "YAMLLimit", 1, `anchor "x" contains itself`},
-		"scalar":                {"a: b\nc: 01234567890\n", "YAMLLimit", 2, "more than 10 bytes of one string (--limit-scalar-bytes)"},
-		"scalar with anchor":    {"a: &x b\nc: 01234567890\n", "YAMLLimit", 2, "more than 10 bytes of one string (--limit-scalar-bytes)"},
-		"complex":               {"a: &x b\n# " + strings.Repeat("x", 200) + "\n", "YAMLLimit", 0, "more than 200 bytes of one YAML document with anchors or other rare syntax (--limit-complex-bytes)"},
+		"depth": {
+			"a:\n  b:\n    c:\n      d: e\n", "YAMLLimit", 4, "more than 3 levels of nesting (--limit-depth)",
+		},
+		"depth with anchor": {"a: &x {b: {c: {d: e}}}\n", "YAMLLimit", 1, "more than 3 levels of nesting (--limit-depth)"},
+		"nodes": {
+			strings.Repeat("- a\n", 20), "YAMLLimit", 20, "more than 20 keys and values in one document (--limit-nodes)",
+		},
+		"nodes with anchor": {
+			strings.Repeat("- &x a\n", 20), "YAMLLimit", 20, "more than 20 keys and values in one document (--limit-nodes)",
+		},
+		"alias nodes": {
+			"a: &x [1, 2]\nb: *x\nc: *x\n", "YAMLLimit", 3,
+			"more than 5 keys and values after the expansion of the aliases of one document (--limit-alias-nodes)",
+		},
+		"alias of itself": {"a: &x [*x]\n", "YAMLLimit", 1, `anchor "x" contains itself`},
+		"scalar": {
+			"a: b\nc: 01234567890\n", "YAMLLimit", 2, "more than 10 bytes of one string (--limit-scalar-bytes)",
+		},
+		"scalar with anchor": {
+			"a: &x b\nc: 01234567890\n", "YAMLLimit", 2, "more than 10 bytes of one string (--limit-scalar-bytes)",
+		},
+		"complex": {
+			"a: &x b\n# " + strings.Repeat("x", 200) + "\n", "YAMLLimit", 0,
+			"more than 200 bytes of one YAML document with anchors or other rare syntax (--limit-complex-bytes)",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, code, line, what := read(c.in, small)

@@ -67,7 +67,8 @@ func (in *inspector) scalar(n *yaml3.Node) (weight, *Fault) {
 	}
 	if n.Style == 0 {
 		if _, ok := appendPlain(nil, []byte(n.Value)); !ok {
-			return w, &Fault{Code: ErrUnsupportedYAML, Line: n.Line, What: fmt.Sprintf("the number %s does not exist in JSON", n.Value)}
+			return w,
+				&Fault{Code: ErrUnsupportedYAML, Line: n.Line, What: fmt.Sprintf("the number %s does not exist in JSON", n.Value)}
 		}
 	}
 	if n.Anchor != "" {
@@ -148,7 +149,8 @@ func keyName(key *yaml3.Node) (string, *Fault) {
 	}
 	name, ok := plainKey([]byte(key.Value))
 	if !ok {
-		return "", &Fault{Code: ErrUnsupportedYAML, Line: key.Line, What: fmt.Sprintf("the key %.40q is not a string", key.Value)}
+		return "",
+			&Fault{Code: ErrUnsupportedYAML, Line: key.Line, What: fmt.Sprintf("the key %.40q is not a string", key.Value)}
 	}
 	return string(name), nil
 }

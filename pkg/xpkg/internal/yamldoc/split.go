@@ -89,7 +89,9 @@ func (s *splitter) run(part []byte, last bool) *Fault {
 			}
 			s.start, s.started = next, s.line+1
 		case !s.content && first[0] == '%':
-			return &Fault{Code: ErrUnsupportedYAML, Line: s.line, What: fmt.Sprintf("YAML directive %.40q", bytes.TrimSpace(first))}
+			return &Fault{
+				Code: ErrUnsupportedYAML, Line: s.line, What: fmt.Sprintf("YAML directive %.40q", bytes.TrimSpace(first)),
+			}
 		default:
 			s.content = s.content || !IsComment(first)
 		}

@@ -47,7 +47,8 @@ func sameAsSplit(t interface {
 		}
 		return // A fault of a part before the limit comes first.
 	}
-	if (f == nil) != (fault == nil) || f != nil && (f.Code.Name != fault.Code.Name || f.Line != fault.Line || f.What != fault.What) {
+	if (f == nil) != (fault == nil) ||
+		f != nil && (f.Code.Name != fault.Code.Name || f.Line != fault.Line || f.What != fault.What) {
 		t.Fatalf("parts of %d bytes of %q: fault %v, want %v", part, text, f, fault)
 	}
 	if !slices.EqualFunc(got, want, func(a, b Document) bool { return a.Line == b.Line && bytes.Equal(a.Raw, b.Raw) }) {
@@ -58,13 +59,15 @@ func sameAsSplit(t interface {
 func TestStreamHasTheDocumentsOfSplit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pieces := []string{
-			"---\n", "--- # comment\n", "--- a: b\n", "---", "----\n", "---x\n", "...\n", "... text\n", "# comment\n", "\n", "a: b\n", " ---\n", "%YAML 1.2\n",
+			"---\n", "--- # comment\n", "--- a: b\n", "---", "----\n", "---x\n", "...\n", "... text\n", "# comment\n", "\n",
+			"a: b\n", " ---\n", "%YAML 1.2\n",
 			"text without end", "\r\n", "---\r\n", "\xef\xbb\xbf", "\xff\xfe", "-", "a: |\n  ---\n",
 		}
 		text := strings.Join(rapid.SliceOfN(rapid.SampledFrom(pieces), 0, 40).Draw(t, "pieces"), "")
 		limits := Limits{
-			Documents: rapid.IntRange(1, 30).Draw(t, "documents"), DocumentBytes: rapid.IntRange(1, 60).Draw(t, "document bytes"),
-			StreamBytes: rapid.IntRange(1, 400).Draw(t, "stream bytes"),
+			Documents:     rapid.IntRange(1, 30).Draw(t, "documents"),
+			DocumentBytes: rapid.IntRange(1, 60).Draw(t, "document bytes"),
+			StreamBytes:   rapid.IntRange(1, 400).Draw(t, "stream bytes"),
 		}
 		sameAsSplit(t, NewReader(limits), []byte(text), rapid.IntRange(1, 50).Draw(t, "part"))
 	})

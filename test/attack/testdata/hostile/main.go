@@ -19,7 +19,8 @@ func main() {
 	mode, rest := os.Args[1], os.Args[2:]
 	modes := map[string]func([]string){
 		"serve": func([]string) {}, "fork": fork, "memory": memory, "disk": disk, "flood": flood, "stubborn": stubborn,
-		"listen": listen, "crash": crash, "read": read, "descriptors": descriptors, "signal": killOthers, "takeover": takeover, "poll": poll,
+		"listen": listen, "crash": crash, "read": read, "descriptors": descriptors, "signal": killOthers,
+		"takeover": takeover, "poll": poll,
 	}
 	modes[mode](rest)
 	for {
@@ -117,7 +118,8 @@ func descriptors([]string) {
 		if syscall.Fstat(fd, &stat) != nil {
 			continue
 		}
-		if target, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd)); err == nil && !strings.HasPrefix(target, "anon_inode:") {
+		if target, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd)); err == nil &&
+			!strings.HasPrefix(target, "anon_inode:") {
 			fmt.Println("DESCRIPTOR", fd, target)
 		}
 	}

@@ -22,7 +22,8 @@ func takeover([]string) {
 	const home = "/namespaces/crossplane-system"
 	token := `{"metadata":{"name":"stolen","annotations":{"kubernetes.io/service-account.name":"default"}},"type":"kubernetes.io/service-account-token"}`
 	for _, r := range [][3]string{
-		{"PATCH", "/apis/coordination.k8s.io/v1" + home + "/leases/xpkg-manager", `{"spec":{"holderIdentity":"hostile","leaseDurationSeconds":2147483647}}`},
+		{"PATCH", "/apis/coordination.k8s.io/v1" + home +
+			"/leases/xpkg-manager", `{"spec":{"holderIdentity":"hostile","leaseDurationSeconds":2147483647}}`},
 		{"DELETE", "/apis/coordination.k8s.io/v1" + home + "/leases/xpkg-manager", ""},
 		{"PATCH", "/api/v1" + home + "/secrets/crossplane-root-ca", `{"data":{"tls.key":""}}`},
 		{"DELETE", "/api/v1" + home + "/secrets/crossplane-root-ca", ""},
@@ -83,8 +84,8 @@ func send(method, path, body string) (status int, answer string, err error) {
 	return response.StatusCode, string(content), err
 }
 
-// poll reads a path of the API server with the identity of the runtime, and reports each change of the status and of the UID of
-// its ServiceAccount.
+// poll reads a path of the API server with the identity of the runtime, and reports each change of the status and of
+// the UID of its ServiceAccount.
 func poll(args []string) {
 	last := ""
 	for {

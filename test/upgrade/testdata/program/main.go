@@ -49,7 +49,8 @@ func run(mode, version string) error {
 	}
 	ctrl.SetLogger(logr.Discard())
 	mgr, err := ctrl.NewManager(ctrl.GetConfigOrDie(), ctrl.Options{
-		Metrics: server.Options{BindAddress: os.Getenv("METRICS_BIND_ADDRESS")}, HealthProbeBindAddress: os.Getenv("HEALTH_PROBE_BIND_ADDRESS"),
+		Metrics:                server.Options{BindAddress: os.Getenv("METRICS_BIND_ADDRESS")},
+		HealthProbeBindAddress: os.Getenv("HEALTH_PROBE_BIND_ADDRESS"),
 	})
 	if err != nil {
 		return err
@@ -59,12 +60,13 @@ func run(mode, version string) error {
 		return err
 	}
 	hooks := webhook.NewServer(webhook.Options{Port: port, CertDir: os.Getenv("TLS_SERVER_CERTS_DIR")})
-	hooks.Register("/validate", &admission.Webhook{Handler: admission.HandlerFunc(func(_ context.Context, r admission.Request) admission.Response {
-		if r.Name == "forbidden" {
-			return admission.Denied(version + " forbids it")
-		}
-		return admission.Allowed("")
-	})})
+	hooks.Register("/validate",
+		&admission.Webhook{Handler: admission.HandlerFunc(func(_ context.Context, r admission.Request) admission.Response {
+			if r.Name == "forbidden" {
+				return admission.Denied(version + " forbids it")
+			}
+			return admission.Allowed("")
+		})})
 	if err := mgr.Add(hooks); err != nil {
 		return err
 	}

@@ -63,7 +63,9 @@ func hide(argument string) error {
 		return err
 	case "POSIX message queue":
 		name := [...]byte{'x', 0}
-		_, err := number(syscall.Syscall6(calls.mqOpen, uintptr(unsafe.Pointer(&name[0])), syscall.O_CREAT|syscall.O_RDWR, 0o600, 0, 0, 0))
+		_, err := number(syscall.Syscall6(
+			calls.mqOpen, uintptr(unsafe.Pointer(&name[0])), syscall.O_CREAT|syscall.O_RDWR, 0o600, 0, 0, 0,
+		))
 		return err
 	case "shared memory":
 		return hideShared(-1, size, mapSharedAnonymous)
@@ -74,7 +76,9 @@ func hide(argument string) error {
 		}
 		return hideShared(fd, size, syscall.MAP_SHARED)
 	case "huge pages":
-		_, err := syscall.Mmap(-1, 0, size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON|mapHuge)
+		_, err := syscall.Mmap(
+			-1, 0, size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON|mapHuge,
+		)
 		if errors.Is(err, syscall.ENOMEM) {
 			return err
 		}

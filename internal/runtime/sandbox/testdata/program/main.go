@@ -153,7 +153,9 @@ func serve(w http.ResponseWriter, r *http.Request) {
 func lock(dir string) error {
 	inner := filepath.Join(dir, "inner")
 	file := filepath.Join(inner, "none")
-	return errors.Join(os.MkdirAll(inner, 0o700), os.WriteFile(file, nil, 0o600), os.Chmod(file, 0), os.Chmod(inner, 0), os.Chmod(dir, 0))
+	return errors.Join(
+		os.MkdirAll(inner, 0o700), os.WriteFile(file, nil, 0o600), os.Chmod(file, 0), os.Chmod(inner, 0), os.Chmod(dir, 0),
+	)
 }
 
 func answer(w http.ResponseWriter, text string, err error) {
@@ -236,7 +238,10 @@ type sight struct {
 }
 
 func see() sight {
-	s := sight{Args: os.Args, Env: os.Environ(), UID: os.Getuid(), GID: os.Getgid(), PID: os.Getpid(), Status: map[string]string{}, Limits: map[string]uint64{}}
+	s := sight{
+		Args: os.Args, Env: os.Environ(), UID: os.Getuid(), GID: os.Getgid(), PID: os.Getpid(), Status: map[string]string{},
+		Limits: map[string]uint64{},
+	}
 	s.Groups, _ = os.Getgroups()
 	s.Dir, _ = os.Getwd()
 	s.Host, _ = os.Hostname()
@@ -253,7 +258,8 @@ func see() sight {
 		}
 	}
 	for name, which := range map[string]int{
-		"core": syscall.RLIMIT_CORE, "processes": 6, "open files": syscall.RLIMIT_NOFILE, "locked memory": 8, "message queues": 12, "pending signals": 11,
+		"core": syscall.RLIMIT_CORE, "processes": 6, "open files": syscall.RLIMIT_NOFILE, "locked memory": 8,
+		"message queues": 12, "pending signals": 11,
 		"real-time priority": 14, "nice": 13,
 	} {
 		var limit syscall.Rlimit

@@ -33,7 +33,9 @@ func New(t *testing.T, change func(*remote.Options)) *remote.Client {
 }
 
 // FetchYAML resolves, fetches and reads the package at a reference.
-func FetchYAML(ctx context.Context, r *remote.Client, store *store.Store, ref oci.Reference) ([]byte, oci.Manifest, error) {
+func FetchYAML(
+	ctx context.Context, r *remote.Client, store *store.Store, ref oci.Reference,
+) ([]byte, oci.Manifest, error) {
 	d, err := r.Resolve(ctx, ref)
 	if err != nil {
 		return nil, oci.Manifest{}, err
