@@ -542,8 +542,12 @@ func TestTheSignatureOfTheCurrentStateIsRepaired(t *testing.T) {
 			return false
 		}
 		var err error
-		state, err = backend.Resolve(t.Context(), index) // The search can have the package before the server holds the lease.
-		return err == nil
+		// The search can have the package before the server holds the lease, and the index before it is signed.
+		if state, err = backend.Resolve(t.Context(), index); err != nil {
+			return false
+		}
+		signed, err := signer.HasSigned(t.Context(), backend, index, state.Digest)
+		return err == nil && signed
 	})
 	for name, damage := range map[string]func() error{
 		"a signature of another key": func() error { return other.Push(t.Context(), backend, index, state.Digest) },
