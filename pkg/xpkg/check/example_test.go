@@ -23,7 +23,6 @@ spec:
 		fmt.Println(f)
 	}
 	// Output:
-	// package.yaml:9: error InvalidPackageObject: document 2, Composition, "network": spec.compositeTypeRef.kind: is
-	// required package.yaml:10: error InvalidPackageObject: document 2, Composition, "network": spec.mode: "Pipelines" is
-	// none of Resources, Pipeline
+	// package.yaml:9: error InvalidPackageObject: document 2, Composition, "network": spec.compositeTypeRef.kind: is required
+	// package.yaml:10: error InvalidPackageObject: document 2, Composition, "network": spec.mode: "Pipelines" is none of Resources, Pipeline
 }
