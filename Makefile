@@ -6,8 +6,6 @@ GO           := go
 GOTEST       ?= $(GO) test
 TEST_FLAGS   ?=
 FUZZTIME     ?= 5s
-# Tests wait for servers most of the time, so more packages run at a time than there are processors.
-PACKAGES     ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) * 3 / 2)))
 # Tests are compiled with the flags of the programs, and so share most of the build cache with them.
 BUILD_FLAGS  := -trimpath -gcflags=all=-dwarf=false
 TOOL         := $(GO) tool -modfile=tools/go.mod
@@ -73,8 +71,8 @@ site: ## Write the documentation site into dist/site
 
 # The long tests of ./test run first, so that short ones use the processors at the end. Some attacks on the sandbox need a program that
 # is linked dynamically, as this test is with cgo.
-test: build build-kubectl ## Run the tests that prove every promise, in about 12 minutes on 2 processors
-	CGO_ENABLED=0 $(GOTEST) -p $(PACKAGES) $(BUILD_FLAGS) -ldflags=-w $(TEST_FLAGS) -timeout 40m $$($(GO) list ./test/... ./... | grep -v /internal/runtime/sandbox$$)
+test: build build-kubectl ## Run the tests that prove every promise, in about half an hour on 2 processors
+	CGO_ENABLED=0 $(GOTEST) $(BUILD_FLAGS) -ldflags=-w $(TEST_FLAGS) -timeout 40m $$($(GO) list ./test/... ./... | grep -v /internal/runtime/sandbox$$)
 	CGO_ENABLED=1 $(GOTEST) $(BUILD_FLAGS) -ldflags=-w $(TEST_FLAGS) -timeout 40m ./internal/runtime/sandbox
 	@for module in $(MODULES); do (cd $$module && CGO_ENABLED=0 $(GO) test $(BUILD_FLAGS) -ldflags=-w $(TEST_FLAGS) -timeout 30m ./...) || exit 1; done
 	sh hack/hostile.sh sh hack/demo.sh
