@@ -132,14 +132,19 @@ func (o Operation) sequence(ctx context.Context, pl *planner.Planner, steps []*S
 	effects := make([]*effect, len(steps))
 	group, readers := errgroup.WithContext(ctx)
 	group.SetLimit(concurrentReads)
+	contents, stop := context.WithCancel(readers)
+	defer stop()
 	for i, s := range steps {
 		effects[i] = &effect{repository: locate(inventory.RepositoryOf(s.Subject()))}
 		group.Go(func() error {
 			if s.Want != nil && !s.Remove {
-				// Without the content, the plan of the step fails, or no plan is needed.
-				if content, err := pl.Content(readers, s.Want); err == nil {
+				content, err := pl.Content(contents, s.Want)
+				switch {
+				case err == nil:
 					effects[i].after = after(s.Want, content, locate)
 					effects[i].provides = func(k dependency.KindRef) bool { return provide.DefinesKind(content, k) }
+				case IsPlanUnavailable(err, s.Want):
+					stop() // The plan of the step fails in the same way, and then the others need no order.
 				}
 			}
 			if s.Live == nil {

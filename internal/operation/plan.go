@@ -39,7 +39,7 @@ func (o Operation) Plan(ctx context.Context, steps []*Step) (refused []*Step, er
 	pl := *o.Planner
 	pl.Reader = origin.ListOnce(pl.Reader)
 	if pending, err = o.sequence(ctx, &pl, pending); err != nil {
-		return nil, err
+		return nil, PlanError(err, "make "+what)
 	}
 	for i, s := range pending {
 		steps[places[i]] = s
