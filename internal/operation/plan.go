@@ -78,8 +78,8 @@ func (o Operation) Plan(ctx context.Context, steps []*Step) (refused []*Step, er
 			continue
 		}
 		if options.Pin && !s.Remove { // The next plans assume what is saved.
-			if s.Want, err = p.Wanted(); err != nil {
-				return []*Step{s}, err
+			if s.Want, failed = p.Wanted(); failed != nil {
+				return []*Step{s}, failed
 			}
 		}
 		options.After = s.follow(options.After)
