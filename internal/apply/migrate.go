@@ -80,16 +80,15 @@ func (c *Cluster) MigrateStorage(ctx context.Context, crd string, o MigrationOpt
 	if err != nil {
 		return m, err
 	}
-	var before partial
+	var before migrated
 	if err := json.Unmarshal(raw, &before); err != nil {
 		return m, err
 	}
-	if by, err := isMigrating(ref, raw); err != nil || by {
-		return m, cmp.Or(err, error(ErrMoved.New(nil, "a StorageVersionMigration rewrites the custom resources of %s", crd).
-			WithDo(
-				"Wait for it with `kubectl wait crd %s --for condition=%s=False --timeout 10m`, and run the command again.", crd,
-				apiextensionsv1.StorageMigrating,
-			)))
+	if before.isMigrating() {
+		return m, ErrMoved.New(nil, "a StorageVersionMigration rewrites the custom resources of %s", crd).WithDo(
+			"Wait for it with `kubectl wait crd %s --for condition=%s=False --timeout 10m`, and run the command again.", crd,
+			apiextensionsv1.StorageMigrating,
+		)
 	}
 	m.Storage, m.Former = live.Storage,
 		slices.DeleteFunc(slices.Clone(live.Stored), func(v string) bool { return v == live.Storage })
@@ -114,20 +113,27 @@ func (c *Cluster) MigrateStorage(ctx context.Context, crd string, o MigrationOpt
 	if err := c.rewriteAll(ctx, live, version, formers, o, &m); err != nil || o.DryRun {
 		return m, err
 	}
-	if err := c.finishMigration(ctx, ref, before, live.Storage); err != nil {
+	if err := c.finishMigration(ctx, ref, before.partial, live.Storage); err != nil {
 		return m, classify(err, "write status.storedVersions of CustomResourceDefinition %s", crd)
 	}
 	m.Migrated = true
 	return m, nil
 }
 
+// migrated is the part of a CRD that shows whether it changes during a migration.
+type migrated struct {
+	partial
+	Status struct {
+		Conditions []definitionCondition `json:"conditions"`
+	} `json:"status"`
+}
+
 // isMigrating reports whether the API server rewrites the custom resources of a CRD. A change of the CRD would make it
 // begin again.
-func isMigrating(ref plan.Ref, raw []byte) (bool, error) {
-	d, err := parseDefinition(ref, raw)
-	return err == nil && slices.ContainsFunc(d.Status.Conditions, func(c definitionCondition) bool {
+func (m migrated) isMigrating() bool {
+	return slices.ContainsFunc(m.Status.Conditions, func(c definitionCondition) bool {
 		return c.Type == string(apiextensionsv1.StorageMigrating) && c.Status == string(apiextensionsv1.ConditionTrue)
-	}), err
+	})
 }
 
 // rewriteAll rewrites all custom resources except for those that would lose fields of former versions, and returns the

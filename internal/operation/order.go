@@ -188,7 +188,7 @@ func after(p v1.Package, content *xpkg.Package, locate func(string) string) *foo
 func before(
 	ctx context.Context, cluster client.Reader, p v1.Package, lock v1beta1.Lock, locate func(string) string,
 ) (*footprint, error) {
-	out := &footprint{version: versionOf(p.PackageSpec().Package), objects: map[plan.Ref]bool{}}
+	out := &footprint{objects: map[plan.Ref]bool{}}
 	if installed, ok := inventory.InstalledReference(p); ok {
 		out.version = graph.Version{Tag: installed.Tag, Digest: installed.Digest}
 	}
