@@ -165,7 +165,7 @@ func TestRefusedIdentities(t *testing.T) {
 	}
 }
 
-// A process without any identity says what it lacks.
+// The error for a process without an identity names the identities that it could have.
 func TestProcessWithoutIdentity(t *testing.T) {
 	setting{}.apply(t)
 	k := cloudidentity.New(cloudidentity.Options{Dial: func(context.Context, string, string) (net.Conn, error) {
