@@ -112,7 +112,7 @@ func (s *suite) fence(t *testing.T) {
 	t.Helper()
 	policy, binding := crossplane.Fence(types.NamespacedName{Namespace: namespace, Name: crossplane.DefaultAccount})
 	s.Create(t, policy, binding)
-	t.Cleanup(func() { s.Delete(t, policy, binding) })
+	t.Cleanup(func() { s.CleanUp(t, policy, binding) })
 	probe := &v1.Configuration{ObjectMeta: metav1.ObjectMeta{Name: "probe"}, Spec: v1.ConfigurationSpec{
 		PackageSpec: v1.PackageSpec{Package: "registry.example.org/probe:v1"},
 	}}
@@ -149,7 +149,7 @@ func (s *suite) deploy(t *testing.T, name string, args ...string) *appsv1.Deploy
 		},
 	}
 	s.Create(t, d)
-	t.Cleanup(func() { s.Delete(t, d) })
+	t.Cleanup(func() { s.CleanUp(t, d) })
 	return d
 }
 
@@ -298,7 +298,7 @@ func TestManagerNoticesAChangedFence(t *testing.T) {
 	policy, binding := crossplane.Fence(types.NamespacedName{Namespace: namespace, Name: crossplane.DefaultAccount})
 	policy.Spec.Validations[0].Expression = "true"
 	s.Create(t, policy, binding)
-	t.Cleanup(func() { s.Delete(t, policy, binding) })
+	t.Cleanup(func() { s.CleanUp(t, policy, binding) })
 	s.deploy(t, "crossplane", "core", "start", "--package-runtime=External")
 	s.start(t)
 	p := s.install(t, "weakened")

@@ -40,6 +40,7 @@ func markers() bootstrap.Options {
 var conditions = map[string]string{
 	"templates/networkpolicy.yaml":    ".Values.networkPolicy.enabled",
 	"templates/crossplane-fence.yaml": ".Values.besideCore.enabled",
+	"templates/removals.yaml":         `not (has "--unprotected" .Values.args)`,
 }
 
 // replacement replaces a marker with template text.

@@ -32,6 +32,11 @@ type Reconciler struct {
 	Rollback     revision.RollbackPolicy
 	Runtimes     *runtimes.Set
 	Reservations *reservations.Reservations
+	Counter      Counter
+	// Counts are the custom resources of packages.
+	Counts *Counts
+	// Unprotected deletes packages with their custom resources, without an answer of a user.
+	Unprotected bool
 	// Holder returns the transaction that changes a package, or "". Held receives an event when a transaction holds or
 	// releases a package.
 	Holder func(kind, name string) string
@@ -116,6 +121,7 @@ func (r *Reconciler) reconcile(ctx context.Context, p v1.Package) (ctrl.Result, 
 	if err := r.applyTransition(ctx, p, transition); err != nil {
 		return ctrl.Result{}, revision.Summary{}, err
 	}
+	r.Counts.set(p)
 	status := p.PackageStatus()
 	status.CurrentRevision, status.CurrentIdentifier = name, spec.Package
 	status.ResolvedPackage, status.ResolvedDigest = resolved.Image, resolved.Digest.String()
