@@ -66,6 +66,10 @@ func referenceOf(t *testing.T, s *testEnv, kind, name string) string {
 		}
 		return ""
 	}
+	if p.GetDeletionTimestamp() != nil { // Its finalizer keeps it until its definitions are gone.
+		s.WaitGone(t, p)
+		return ""
+	}
 	return p.PackageSpec().Package
 }
 
