@@ -90,8 +90,8 @@ type Options struct {
 	Log *slog.Logger
 	// CountInterval is the shortest time between two counts of the custom resources of a kind. Zero means a minute.
 	CountInterval time.Duration
-	// Unprotected lets users delete packages with custom resources, CRDs of packages, active revisions and the namespace of
-	// the manager like any other object.
+	// Unprotected lets users delete packages with custom resources, CRDs of packages, active revisions and the namespace
+	// of the manager like any other object.
 	Unprotected bool
 	// LeaderElection lets one of several managers reconcile. Its Lease is in Namespace, unless it
 	// names another namespace. If it is nil, no other manager may work on the cluster.

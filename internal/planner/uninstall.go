@@ -41,7 +41,8 @@ var ErrCustomResources = errcode.Code{
 // AnswerError returns the error of a plan that deletes more custom resources than its answer permits, or nil.
 func (p *Plan) AnswerError() error {
 	resources, uncounted := p.CountCustomResources()
-	if p.Operation != Uninstall || resources == 0 && uncounted == 0 || p.OnDelete.Cascade && p.OnDelete.Permits(resources) {
+	if p.Operation != Uninstall || resources == 0 && uncounted == 0 ||
+		p.OnDelete.Cascade && p.OnDelete.Permits(resources) {
 		return nil
 	}
 	var kinds []string

@@ -53,8 +53,8 @@ func (a OnDelete) String() string {
 	return ""
 }
 
-// Permits reports whether the answer permits the deletion of a number of custom resources. Without custom resources, none
-// is needed.
+// Permits reports whether the answer permits the deletion of a number of custom resources. Without custom resources,
+// none is needed.
 func (a OnDelete) Permits(count int64) bool { return count == 0 || a.Cascade && count <= a.AtMost }
 
 // OnDeleteOf returns the answer in the annotations of a package. It fails if the annotation is not valid.
