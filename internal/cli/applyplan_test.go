@@ -446,7 +446,9 @@ func TestApplyWhenTheTagHasMoved(t *testing.T) {
 	}
 	b.push(t, "tagged", "v1", "Kept", "Other")
 	e := b.must(t, 0, "apply", file, "--wait", "1m")
-	t.Cleanup(func() { b.run(t, b.kubeconfig, "uninstall", "provider", "tagged", "--yes", "--on-delete", "cascade=100", "--wait", "1m") })
+	t.Cleanup(func() {
+		b.run(t, b.kubeconfig, "uninstall", "provider", "tagged", "--yes", "--on-delete", "cascade=100", "--wait", "1m")
+	})
 	if !strings.Contains(e.errors, "note: The tag v1 has moved: ") {
 		t.Errorf("it does not say that the tag has moved:\n%s", e.errors)
 	}

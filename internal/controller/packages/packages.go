@@ -6,6 +6,7 @@ package packages
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -53,7 +54,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if apierrors.IsNotFound(err) {
 		key := reservations.Key{Kind: r.Kind, Name: req.Name}
 		r.Reservations.Release(key)
-		return ctrl.Result{}, r.Runtimes.StopPackage(ctx, key)
+		return ctrl.Result{}, errors.Join(r.Runtimes.StopPackage(ctx, key), r.deleteLeft(ctx, req.Name))
 	}
 	if err != nil {
 		return ctrl.Result{}, err

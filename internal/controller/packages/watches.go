@@ -42,6 +42,9 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, log *slog.Logger) error 
 	if r.Kind == v1.ProviderKind {
 		b = b.WatchesMetadata(watch.Definitions(), enqueueWhenDeleted(c, r.Kind), builder.WithPredicates(onlyDeletions))
 	}
+	if !r.Unprotected {
+		b = b.WatchesMetadata(watch.Definitions(), handler.EnqueueRequestsFromMapFunc(r.leftBehind))
+	}
 	return b.Complete(r)
 }
 
