@@ -142,18 +142,7 @@ func (r *ClusterInstalls) mirror(
 		}
 		return ctrl.Result{}, summary, nil
 	}
-	return ctrl.Result{}, deletingProvider(name, nil), nil
-}
-
-// deletingProvider returns the summary of an object whose Provider is being deleted. The Provider is nil if it is not
-// known, or gone. One with custom resources waits for an answer of a user.
-func deletingProvider(name string, p *v1.Provider) revision.Summary {
-	if p != nil {
-		if ready := p.GetCondition(v1.TypeReady); ready.Reason == v1.ReasonCustomResourcesExist {
-			return deleting("The Provider %s: %s", name, ready.Message)
-		}
-	}
-	return deleting("The Provider %s is being deleted.", name)
+	return ctrl.Result{}, summary, nil
 }
 
 // settleRecord makes the record of an install object agree with its Provider after a reconciliation, whatever its
@@ -267,5 +256,16 @@ func (r *ClusterInstalls) reconcileDelete(
 		return ctrl.Result{}, revision.Summary{}, fmt.Errorf("remove the finalizer of %s: %w", in.Name, err)
 	}
 	in.Finalizers, in.ResourceVersion = changed.Finalizers, changed.ResourceVersion
-	return ctrl.Result{}, summary, nil
+	return ctrl.Result{}, deletingProvider(name, nil), nil
+}
+
+// deletingProvider returns the summary of an object whose Provider is being deleted. The Provider is nil if it is not
+// known, or gone. One with custom resources waits for an answer of a user.
+func deletingProvider(name string, p *v1.Provider) revision.Summary {
+	if p != nil {
+		if ready := p.GetCondition(v1.TypeReady); ready.Reason == v1.ReasonCustomResourcesExist {
+			return deleting("The Provider %s: %s", name, ready.Message)
+		}
+	}
+	return deleting("The Provider %s is being deleted.", name)
 }
