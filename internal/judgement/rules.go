@@ -232,11 +232,11 @@ func withoutIndices(path string) string {
 	return anyIndex().ReplaceAllLiteralString(path, anyItem)
 }
 
-// distinct returns the first of the findings of each rule and path.
+// distinct returns findings without duplicates.
 func distinct(found []Finding) []Finding {
 	var out []Finding
 	for _, f := range found {
-		if !slices.ContainsFunc(out, func(o Finding) bool { return o.Rule == f.Rule && o.Path == f.Path }) {
+		if !slices.Contains(out, f) {
 			out = append(out, f)
 		}
 	}
