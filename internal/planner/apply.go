@@ -94,6 +94,13 @@ func (p *Plan) IsApplied(live v1.Package) (bool, error) {
 			return false, nil
 		}
 	}
+	if len(p.Accepts) > 0 {
+		want, err := p.Wanted()
+		if err != nil ||
+			want.GetAnnotations()[revision.AnnotationAcceptBreaks] != live.GetAnnotations()[revision.AnnotationAcceptBreaks] {
+			return false, err
+		}
+	}
 	if p.Webhooks != nil && p.Webhooks.Consents {
 		want, err := p.Wanted()
 		if err != nil ||

@@ -39,6 +39,9 @@ func Compare(planned, now *Plan) []Difference {
 		"the list of objects that the package may adopt", strings.Join(planned.Adoptions, ", "),
 		strings.Join(now.Adoptions, ", "),
 	)
+	d.text(
+		"the list of what the package may break", strings.Join(planned.Accepts, ", "), strings.Join(now.Accepts, ", "),
+	)
 	d.content(planned.Content, now.Content)
 	was, is := planned.Preconditions, now.Preconditions
 	d.text("the UID of the package", string(was.UID), string(is.UID))

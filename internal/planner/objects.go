@@ -94,7 +94,9 @@ func (pl *planning) establish(
 		return nil, err
 	}
 	established.Refusals = append(established.Refusals, reserved...)
-	out.Objects, err = pl.Cluster.Preflight(ctx, established, wanted.Content)
+	out.Objects, err = pl.Cluster.Preflight(ctx, established, wanted.Content, apply.Breaks{
+		Accepted: revision.AcceptedBreaks(p, active), Command: out.command(),
+	})
 	if !s.hasRuntime(p, pkg) {
 		out.Objects = withoutWebhooks(out.Objects, live, revision.Requester(p, active, t.After))
 		out.LeftOut = s.leftOut(p, wanted.Refs())

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -134,14 +135,31 @@ func (pl *planning) allowAdoption(ctx context.Context, p v1.Package, pkg *xpkg.P
 	return adopted, nil
 }
 
+// allowBreaks changes p so that its version with a digest may break what AcceptBreaks names of its CRDs. It returns what
+// the version could not break before.
+func (pl *planning) allowBreaks(p v1.Package, pkg *xpkg.Package, digest string) ([]string, error) {
+	if len(pl.AcceptBreaks) == 0 {
+		return nil, nil
+	}
+	objects, err := desired.Of(pkg, desired.Options{Package: p.GetName()})
+	if err != nil {
+		return nil, err
+	}
+	crds, err := objects.ComposedCRDs()
+	if err != nil {
+		return nil, err
+	}
+	crds = append(crds, objects.Refs()...)
+	breaks := slices.DeleteFunc(slices.Clone(pl.AcceptBreaks), func(item string) bool {
+		name, _, _ := strings.Cut(item, "/")
+		return !slices.ContainsFunc(crds, func(r plan.Ref) bool { return r.Kind == plan.DefinitionKind && r.Name == name })
+	})
+	return revision.AcceptBreaks(p, digest, breaks), nil
+}
+
 // explainAdoption adds to refusals the command that applies the plan and adopts the objects.
 func (p *Plan) explainAdoption() {
-	command := fmt.Sprintf("xpkg update %s %s --adopt", p.Package.Short(), p.Package.To.Reference)
-	if p.Operation == Install {
-		command = fmt.Sprintf(
-			"xpkg install %s %s %s --adopt", strings.ToLower(p.Package.Kind), p.Package.To.Reference, p.Package.Name,
-		)
-	}
+	command := p.command() + " --adopt"
 	for i := range p.Objects.Refusals {
 		if r := &p.Objects.Refusals[i]; r.Cause == plan.NeedsAdoption {
 			r.Fix = "review the objects, and run `" + command + "` to let the package adopt them, or delete them"
