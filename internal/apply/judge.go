@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -137,8 +140,8 @@ func (c *Cluster) judged(
 			return plan.Judgement{}, nil
 		case apierrors.IsNotFound(err):
 			return unread(kindNotServed, accepts), nil
-		case apierrors.IsInternalError(err):
-			return unread(err.Error(), accepts), nil
+		case isInternal(err):
+			return unread(wording.ClipCharacters(err.Error(), maxReasonInText), accepts), nil
 		case err != nil:
 			return out, fmt.Errorf("list the custom resources of %s.%s: %w", d.Spec.Names.Plural, d.Spec.Group, err)
 		}
@@ -152,10 +155,19 @@ func (c *Cluster) judged(
 	}
 }
 
+// maxReasonInText is the maximum number of characters of the reason why custom resources cannot be read.
+const maxReasonInText = 400
+
+// isInternal reports whether the API server failed with a request, as it does if a conversion webhook fails.
+func isInternal(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && status.Status().Code == http.StatusInternalServerError
+}
+
 // isEstablished reports whether the API server serves the kind of a CRD.
 func (d *definition) isEstablished() bool {
 	return slices.ContainsFunc(d.Status.Conditions, func(c definitionCondition) bool {
-		return c.Type == "Established" && c.Status == "True"
+		return c.Type == string(apiextensionsv1.Established) && c.Status == string(apiextensionsv1.ConditionTrue)
 	})
 }
 
@@ -199,7 +211,7 @@ func eachItem(list []byte, do func(item []byte) error) (next string, err error) 
 	if _, err := d.Token(); err != nil {
 		return "", err
 	}
-	var item json.RawMessage
+	var skipped json.RawMessage
 	for d.More() {
 		key, err := d.Token()
 		if err != nil {
@@ -215,31 +227,35 @@ func eachItem(list []byte, do func(item []byte) error) (next string, err error) 
 			}
 			next = metadata.Continue
 		case "items":
-			start, err := d.Token()
-			if err != nil || start == nil { // The list is null.
-				if err != nil {
-					return "", err
-				}
-				continue
-			}
-			for d.More() {
-				if err := d.Decode(&item); err != nil {
-					return "", err
-				}
-				if err := do(item); err != nil {
-					return "", err
-				}
-			}
-			if _, err := d.Token(); err != nil {
+			if err := eachElement(d, do); err != nil {
 				return "", err
 			}
 		default:
-			if err := d.Decode(&item); err != nil {
+			if err := d.Decode(&skipped); err != nil {
 				return "", err
 			}
 		}
 	}
 	return next, nil
+}
+
+// eachElement calls a function with the elements of a JSON array, or with none if the next value is null.
+func eachElement(d *json.Decoder, do func([]byte) error) error {
+	start, err := d.Token()
+	if err != nil || start == nil {
+		return err
+	}
+	var element json.RawMessage
+	for d.More() {
+		if err := d.Decode(&element); err != nil {
+			return err
+		}
+		if err := do(element); err != nil {
+			return err
+		}
+	}
+	_, err = d.Token()
+	return err
 }
 
 // unaffected returns the breaking changes that no finding is attributed to, as clauses.
