@@ -94,11 +94,9 @@ func (p *Plan) IsApplied(live v1.Package) (bool, error) {
 			return false, nil
 		}
 	}
-	if len(p.Accepts) > 0 {
-		want, err := p.Wanted()
-		if err != nil ||
-			want.GetAnnotations()[revision.AnnotationAcceptBreaks] != live.GetAnnotations()[revision.AnnotationAcceptBreaks] {
-			return false, err
+	for _, item := range p.Accepts {
+		if !slices.Contains(revision.BreaksAcceptedFor(live, p.Content.Digest), item) {
+			return false, nil
 		}
 	}
 	if p.Webhooks != nil && p.Webhooks.Consents {

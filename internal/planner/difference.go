@@ -120,11 +120,12 @@ func withoutDigests(all []CustomResources) []CustomResources {
 	return out
 }
 
-// withoutKindChanges returns added packages without the changes of their kinds, which follow from the digests.
+// withoutKindChanges returns added packages without the changes of their kinds, which follow from the digests, and
+// without their effect on custom resources.
 func withoutKindChanges(all []AddedPackage) []AddedPackage {
 	out := slices.Clone(all)
 	for i := range out {
-		out[i].KindChanges = nil
+		out[i].KindChanges, out[i].Objects.Judgements = nil, nil
 	}
 	return out
 }

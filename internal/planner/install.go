@@ -64,7 +64,7 @@ func (pl *planning) install(ctx context.Context, want v1.Package) (*Plan, error)
 	if err != nil {
 		return nil, err
 	}
-	accepted, err := pl.allowBreaks(p, pkg, res.Digest.String())
+	accepted, err := pl.allowBreaks(s.live, p, pkg, res.Digest.String())
 	if err != nil {
 		return nil, err
 	}

@@ -259,6 +259,19 @@ func (p *Plan) AllKindChanges() []crddiff.ChangedCRD {
 	return out
 }
 
+// CountBroken returns the number of custom resources that changes of kinds break, also of packages that are moved.
+func (p *Plan) CountBroken() (n int) {
+	for _, j := range p.Objects.Judgements {
+		n += j.Broken + j.Accepted
+	}
+	for _, a := range p.AddedPackages {
+		for _, j := range a.Objects.Judgements {
+			n += j.Broken + j.Accepted
+		}
+	}
+	return n
+}
+
 // CountKindChanges returns the number of changes of AllKindChanges in each class.
 func (p *Plan) CountKindChanges() map[crddiff.Class]int {
 	out := map[crddiff.Class]int{}

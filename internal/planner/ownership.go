@@ -136,12 +136,28 @@ func (pl *planning) allowAdoption(ctx context.Context, p v1.Package, pkg *xpkg.P
 }
 
 // allowBreaks changes p so that its version with a digest may break what AcceptBreaks names of its CRDs. It returns what
-// the version could not break before.
-func (pl *planning) allowBreaks(p v1.Package, pkg *xpkg.Package, digest string) ([]string, error) {
-	if len(pl.AcceptBreaks) == 0 {
-		return nil, nil
+// the version of the live package, which can be nil, may not break.
+func (pl *planning) allowBreaks(live, p v1.Package, pkg *xpkg.Package, digest string) ([]string, error) {
+	if len(pl.AcceptBreaks) > 0 {
+		breaks, err := breaksOf(pkg, p.GetName(), pl.AcceptBreaks)
+		if err != nil {
+			return nil, err
+		}
+		if len(breaks) > 0 {
+			revision.AcceptBreaks(p, digest, breaks)
+		}
 	}
-	objects, err := desired.Of(pkg, desired.Options{Package: p.GetName()})
+	accepted := revision.BreaksAcceptedFor(p, digest)
+	if live == nil {
+		return accepted, nil
+	}
+	former := revision.BreaksAcceptedFor(live, digest)
+	return slices.DeleteFunc(accepted, func(item string) bool { return slices.Contains(former, item) }), nil
+}
+
+// breaksOf returns the items of a consent to break custom resources that concern CRDs of a package.
+func breaksOf(pkg *xpkg.Package, name string, items []string) ([]string, error) {
+	objects, err := desired.Of(pkg, desired.Options{Package: name})
 	if err != nil {
 		return nil, err
 	}
@@ -150,11 +166,10 @@ func (pl *planning) allowBreaks(p v1.Package, pkg *xpkg.Package, digest string) 
 		return nil, err
 	}
 	crds = append(crds, objects.Refs()...)
-	breaks := slices.DeleteFunc(slices.Clone(pl.AcceptBreaks), func(item string) bool {
-		name, _, _ := strings.Cut(item, "/")
-		return !slices.ContainsFunc(crds, func(r plan.Ref) bool { return r.Kind == plan.DefinitionKind && r.Name == name })
-	})
-	return revision.AcceptBreaks(p, digest, breaks), nil
+	return slices.DeleteFunc(slices.Clone(items), func(item string) bool {
+		crd, _, _ := strings.Cut(item, "/")
+		return !slices.ContainsFunc(crds, func(r plan.Ref) bool { return r.Kind == plan.DefinitionKind && r.Name == crd })
+	}), nil
 }
 
 // explainAdoption adds to refusals the command that applies the plan and adopts the objects.

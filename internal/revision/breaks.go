@@ -42,23 +42,19 @@ func acceptedBy(annotated []metav1.Object, reference, digest string) []string {
 	return out
 }
 
-// AcceptBreaks lets a version of a package with a digest break more. It removes what former versions were allowed to
-// break, which has no effect any more. It returns what the version could not break before.
-func AcceptBreaks(p v1.Package, digest string, breaks []string) (added []string) {
-	former := acceptedBy([]metav1.Object{p}, p.PackageSpec().Package, digest)
-	for _, b := range breaks {
-		if !slices.Contains(former, b) && !slices.Contains(added, b) {
-			added = append(added, b)
-		}
-	}
-	if len(added) == 0 {
-		return nil
-	}
-	all := slices.Concat(former, added)
+// BreaksAcceptedFor returns what the version of a package with a digest may break, by the annotation of the package.
+func BreaksAcceptedFor(p v1.Package, digest string) []string {
+	return acceptedBy([]metav1.Object{p}, p.PackageSpec().Package, digest)
+}
+
+// AcceptBreaks lets the version of a package with a digest break more. It removes what other versions were allowed to
+// break.
+func AcceptBreaks(p v1.Package, digest string, breaks []string) {
+	all := append(BreaksAcceptedFor(p, digest), breaks...)
 	slices.Sort(all)
+	all = slices.Compact(all)
 	for i := range all {
 		all[i] += "@" + digest
 	}
 	setAnnotation(p, AnnotationAcceptBreaks, strings.Join(all, breaksSeparator))
-	return added
 }
