@@ -7,8 +7,10 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/crdvalidation"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/testing/env"
 )
@@ -79,4 +81,56 @@ func TestAnUpdateThatBreaksCustomResourcesWaits(t *testing.T) {
 			remove(t, s, p)
 		})
 	}
+}
+
+// An XRD is judged by the composite resources: with the CRD that Crossplane makes of it, whose own fields stay.
+func TestAnXRDThatBreaksCompositesWaits(t *testing.T) {
+	s := newEnv(t)
+	s.options.ActivationDeadline = time.Hour
+	r := newRegistry(t)
+	const name, group = "breaks-composites", "breaks-composites.test"
+	stream := func(text, schema string) string {
+		return strings.Replace(configuration(name, group, text), "spec: {type: object}", "spec: "+schema, 1)
+	}
+	former := stream("one", "{type: object, properties: {acl: {type: string}, color: {type: string}}}")
+	first, _ := r.push(t, "acme/"+name+":v1", former)
+	second, _ := r.push(t, "acme/"+name+":v2", stream("two", "{type: object, properties: {color: {type: string}}}"))
+	third, _ := r.push(t, "acme/"+name+":v3", stream("three", "{type: object, properties: {acl: {type: string}}}"))
+	s.start(t)
+	p := &v1.Configuration{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	p.Spec.Package = first
+	s.CreateTemporary(t, p)
+	untilSettled(t, s, p)
+
+	_, xrd, _ := strings.Cut(former, "---\n")
+	raw, err := yaml.YAMLToJSON([]byte(xrd))
+	if err != nil {
+		t.Fatal(err)
+	}
+	composites, err := crdvalidation.CompositeCRDs(raw)
+	if err != nil || len(composites) != 1 {
+		t.Fatal(len(composites), err)
+	}
+	composite := &unstructured.Unstructured{}
+	if err := composite.UnmarshalJSON(composites[0]); err != nil {
+		t.Fatal(err)
+	}
+	composite.SetName("xthings." + group)
+	s.Create(t, composite)
+	thing := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": group + "/v1", "kind": "XThing", "metadata": map[string]any{"name": "x"},
+		"spec": map[string]any{"acl": "private", "compositionRef": map[string]any{"name": "any"}},
+	}}
+	eventually(t, "the composite resource can be created", func() bool { return s.Client.Create(t.Context(), thing) == nil })
+
+	env.Update(t, s.Env, p, func(p *v1.Configuration) { p.Spec.Package = second })
+	untilUpdateRefused(t, s, p, "BreaksObjects")
+	want := "CompositeResourceDefinition xthings." + group + " breaks 1 of 1 XThings: x: .spec.acl is removed and has a value"
+	if m := p.GetCondition(v1.TypeReady).Message; !strings.Contains(m, want) {
+		t.Errorf("the message is %s", m)
+	}
+	env.Update(t, s.Env, p, func(p *v1.Configuration) { p.Spec.Package = third })
+	untilSettled(t, s, p)
+	s.Delete(t, thing, composite)
+	remove(t, s, p)
 }

@@ -168,12 +168,12 @@ func describe(all []JudgedRule, which func(JudgedRule) bool) string {
 		if !which(f) {
 			continue
 		}
-		part := f.String()
+		of := wording.Count(f.Count, "object")
 		if most := min(names, len(f.Objects)); most > 0 {
 			names -= most
-			part = f.names(most) + ": " + part
+			of = f.names(most)
 		}
-		parts = append(parts, part)
+		parts = append(parts, of+": "+f.String())
 	}
 	return wording.Few(parts, maxRulesInText, "; ")
 }
