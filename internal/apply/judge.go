@@ -28,8 +28,8 @@ const judgesAtOnce = 4
 // maxAcceptsInText limits the consents in the command of a refusal.
 const maxAcceptsInText = 20
 
-// Breaks are what a user accepts that a plan breaks, as items of plan.Judgement.Unaccepted, and the command with which a
-// user accepts more, without the flags.
+// Breaks are what a user accepts that a plan breaks, as items of plan.Judgement.Unaccepted, and the command with which
+// a user accepts more, without the flags.
 type Breaks struct {
 	Accepted []string
 	Command  string
@@ -77,8 +77,8 @@ func (f *preflight) judge(ctx context.Context, ch *plan.Change, live, future []b
 	return nil
 }
 
-// judgeComposites judges the custom resources of the CRDs that Crossplane makes of an XRD, if it makes others of the new
-// one.
+// judgeComposites judges the custom resources of the CRDs that Crossplane makes of an XRD, if it makes others of the
+// new one.
 func (f *preflight) judgeComposites(ctx context.Context, ch *plan.Change) error {
 	future, err := f.content(ch.Ref)
 	if err != nil {
@@ -204,8 +204,8 @@ func judgeItem(
 	return nil
 }
 
-// eachItem calls a function with the items of a list, one at a time in the same memory, and returns the token with which
-// the list continues.
+// eachItem calls a function with the items of a list, one at a time in the same memory, and returns the token with
+// which the list continues.
 func eachItem(list []byte, do func(item []byte) error) (next string, err error) {
 	d := json.NewDecoder(bytes.NewReader(list))
 	if _, err := d.Token(); err != nil {

@@ -1,9 +1,9 @@
 // Package consent decides which consents in annotations apply to a revision.
 //
 // A consent loosens a protection: webhooks for resources of others, the adoption of objects of users, changes of CRDs
-// that break custom resources, and the approval of permissions. It requires the permission to update the revisions of the kind of package. RBAC enforces that for
-// annotations of revisions, and the fences of [Fences] for annotations of packages, also of those in Transactions.
-// Without the fences, consents in annotations of packages do not count.
+// that break custom resources, and the approval of permissions. It requires the permission to update the revisions of
+// the kind of package. RBAC enforces that for annotations of revisions, and the fences of [Fences] for annotations of
+// packages, also of those in Transactions. Without the fences, consents in annotations of packages do not count.
 package consent
 
 import (

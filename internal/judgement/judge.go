@@ -42,9 +42,9 @@ type side struct {
 	hasTransitions bool
 }
 
-// New returns a Judge for a change from a live to a future CRD, which are JSON of apiextensions.k8s.io/v1, or nil if the
-// change can affect no custom resource, or if no version shows how it does: the CRDs serve no common version, and a
-// webhook converts between their versions.
+// New returns a Judge for a change from a live to a future CRD, which are JSON of apiextensions.k8s.io/v1, or nil if
+// the change can affect no custom resource, or if no version shows how it does: the CRDs serve no common version, and
+// a webhook converts between their versions.
 func New(live, future []byte) (j *Judge, err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -71,7 +71,9 @@ func (s *server) apply(t *testing.T, r *rapid.T, schema node) []byte {
 	if err := o.UnmarshalJSON(crd); err != nil {
 		t.Fatal(err)
 	}
-	err := s.Client.Patch(t.Context(), o, client.Apply, client.ForceOwnership, client.FieldOwner("test"))
+	err := s.Client.Patch(
+		t.Context(), o, client.RawPatch(types.ApplyPatchType, crd), client.ForceOwnership, client.FieldOwner("test"),
+	)
 	if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) {
 		r.Logf("%v", err)
 		r.Skip("refused")

@@ -135,8 +135,8 @@ func (pl *planning) allowAdoption(ctx context.Context, p v1.Package, pkg *xpkg.P
 	return adopted, nil
 }
 
-// allowBreaks changes p so that its version with a digest may break what AcceptBreaks names of its CRDs. It returns what
-// the version of the live package, which can be nil, may not break.
+// allowBreaks changes p so that its version with a digest may break what AcceptBreaks names of its CRDs. It returns
+// what the version of the live package, which can be nil, may not break.
 func (pl *planning) allowBreaks(live, p v1.Package, pkg *xpkg.Package, digest string) ([]string, error) {
 	if len(pl.AcceptBreaks) > 0 {
 		breaks, err := breaksOf(pkg, p.GetName(), pl.AcceptBreaks)

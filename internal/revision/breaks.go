@@ -18,7 +18,8 @@ const AnnotationAcceptBreaks = "xpkg.dev/accept-breaks"
 // breaksSeparator separates the items of AnnotationAcceptBreaks.
 const breaksSeparator = ";"
 
-// AcceptedBreaks returns what a revision may break, by the annotations of its package and its own, without the versions.
+// AcceptedBreaks returns what a revision may break, by the annotations of its package and its own, without the
+// versions.
 func AcceptedBreaks(p v1.Package, rev v1.PackageRevision) []string {
 	spec := rev.RevisionSpec()
 	return acceptedBy([]metav1.Object{p, rev}, spec.Image, spec.Digest)
