@@ -56,7 +56,7 @@ func whole(t testing.TB) *Plan {
 	}
 	return &Plan{
 		APIVersion: APIVersion, Kind: Kind, Operation: Update, Cluster: "11111111-2222-3333-4444-555555555555",
-		Adoptions: adoptions, Accepts: []string{"boats.acme.example.org/FieldRemoved"},
+		Adoptions: adoptions,
 		Package: Package{
 			Kind: "Provider", Name: "boats", Object: object,
 			From: &Version{Reference: "registry.example.com/boats:v1", Digest: digestA},
