@@ -9,6 +9,7 @@ import (
 func Codes() []errcode.Code {
 	return []errcode.Code{
 		ErrAggregated,
+		ErrBreaksObjects,
 		ErrContent,
 		ErrDefinitionNotFound,
 		ErrDeleting,

@@ -44,6 +44,11 @@ var (
 		Cause: "The package drops a version of a CRD in which custom resources can be stored.",
 		Fix:   "Rewrite the custom resources in the storage version with `xpkg migrate-storage --all`, or delete them. The manager tries again at least once a minute, and at once after the same `xpkg update`. Nothing was written.",
 	}
+	ErrBreaksObjects = errcode.Code{
+		Name: "BreaksObjects", Class: errcode.Conflict, Refusal: true,
+		Cause: "The package changes the schema of a CRD so that custom resources in the cluster lose values, or so that the API server rejects their next update; or it may, and they cannot be read.",
+		Fix:   "Change or delete the custom resources that the message names; the manager tries again at least once a minute, and at once after the same `xpkg update`. Or accept that they break, with the command in the message. Nothing was written.",
+	}
 	ErrFieldsDropped = errcode.Code{
 		Name: "FieldsDropped", Class: errcode.Conflict,
 		Cause: "Custom resources have fields that the storage version of their CRD does not describe. The API server drops the fields when it writes the custom resources.",
@@ -321,7 +326,7 @@ func refusalCode(refusals []plan.Refusal) errcode.Code {
 	}{
 		{plan.ForeignOwner, ErrRefused}, {plan.ImmutableField, ErrImmutable},
 		{plan.StoredVersionInUse, ErrStoredVersion}, {plan.NoServedVersion, check.ErrUnserved},
-		{plan.NameTaken, ErrNameTaken},
+		{plan.NameTaken, ErrNameTaken}, {plan.BreaksObjects, ErrBreaksObjects},
 		{plan.AggregatedAPI, ErrAggregated},
 		{plan.NeedsAdoption, ErrNeedsAdoption},
 	} {

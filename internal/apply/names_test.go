@@ -80,7 +80,7 @@ func TestNamesAreOnlyReadForServedGroups(t *testing.T) {
 			p, err = c.Preflight(t.Context(), p, func(ref plan.Ref) ([]byte, error) {
 				_, group, _ := strings.Cut(ref.Name, ".")
 				return marshal(t, boats(group)), nil
-			})
+			}, apply.Breaks{})
 			if (err != nil) != (tc.refused < 0) || err == nil && len(p.Refusals) != tc.refused {
 				t.Errorf("%v, refusals %v", err, p.Refusals)
 			}

@@ -34,11 +34,17 @@ const (
 // serve: one that changes an immutable field, drops a version in which objects are stored, has the name of
 // another kind, or a version that an aggregated API serves. It reads only objects whose content the plan
 // writes. A dropped version of a kind without custom resources is pruned with the write.
-func (c *Cluster) Preflight(ctx context.Context, p plan.Plan, content Content) (plan.Plan, error) {
+//
+// It also refuses changes of a CRD that break custom resources of its kind, which it reads if the schema changes in a
+// way that can break some, and adds the judgement to the plan.
+func (c *Cluster) Preflight(ctx context.Context, p plan.Plan, content Content, breaks Breaks) (plan.Plan, error) {
 	if err := checkMetadata(p.Changes); err != nil {
 		return p, err
 	}
-	f := preflight{cluster: c, content: content, refusals: slices.Clone(p.Refusals)}
+	f := preflight{
+		cluster: c, content: content, breaks: breaks, judging: make(chan struct{}, judgesAtOnce),
+		refusals: slices.Clone(p.Refusals),
+	}
 	p.Changes = slices.Clone(p.Changes)
 	group, going := errgroup.WithContext(ctx)
 	group.SetLimit(readsAtOnce)
@@ -71,8 +77,10 @@ func (c *Cluster) Preflight(ctx context.Context, p plan.Plan, content Content) (
 	if err := f.aggregated(ctx, written); err != nil {
 		return p, err
 	}
+	slices.SortFunc(f.judgements, func(a, b plan.Judgement) int { return strings.Compare(a.CRD, b.CRD) })
+	f.explainBreaks()
 	slices.SortStableFunc(f.refusals, func(a, b plan.Refusal) int { return a.Ref.Compare(b.Ref) })
-	p.Refusals = f.refusals
+	p.Refusals, p.Judgements = f.refusals, f.judgements
 	return p, nil
 }
 
@@ -80,12 +88,16 @@ func defines(kind string) bool {
 	return kind == plan.DefinitionKind || kind == kindXRD || kind == kindMRD
 }
 
-// preflight collects refusals.
+// preflight collects refusals and judgements.
 type preflight struct {
-	cluster  *Cluster
-	content  Content
-	mu       sync.Mutex
-	refusals []plan.Refusal
+	cluster *Cluster
+	content Content
+	breaks  Breaks
+	// judging has a place for each kind that is judged.
+	judging    chan struct{}
+	mu         sync.Mutex
+	refusals   []plan.Refusal
+	judgements []plan.Judgement
 }
 
 func (f *preflight) refuse(r ...plan.Refusal) {
@@ -110,8 +122,12 @@ func (f *preflight) update(ctx context.Context, ch *plan.Change) error {
 		return err
 	}
 	// Crossplane updates the CRD of an XRD or MRD to its spec.
-	live, exists, err := f.cluster.definition(ctx, crdRef(ch.Ref.Name))
+	raw, exists, err := f.cluster.object(ctx, crdRef(ch.Ref.Name))
 	if err != nil || !exists {
+		return err
+	}
+	live, err := decodeDefinition(crdRef(ch.Ref.Name), raw)
+	if err != nil {
 		return err
 	}
 	var refused []plan.Refusal
@@ -123,8 +139,17 @@ func (f *preflight) update(ctx context.Context, ch *plan.Change) error {
 		f.refuse(refused...)
 	}
 	dropped := plan.DroppedStored(live, want)
-	if len(refused) > 0 || len(dropped) == 0 {
+	switch {
+	case len(refused) > 0:
 		return nil
+	case len(dropped) == 0 && ch.Ref.Kind == kindXRD:
+		return f.judgeComposites(ctx, ch)
+	case len(dropped) == 0:
+		content, err := f.content(ch.Ref)
+		if err != nil {
+			return err
+		}
+		return f.judge(ctx, ch, raw, content)
 	}
 	empty, unknown, err := f.cluster.empty(ctx, live)
 	switch {

@@ -107,7 +107,7 @@ func TestPreflightKnowsWhatTheAPIServerRejects(t *testing.T) {
 			p, err := c.Preflight(t.Context(), plan.Plan{Changes: []plan.Change{{
 				Action: plan.Update, Ref: ref, UID: live.UID, ResourceVersion: live.ResourceVersion,
 				Annotations: map[string]string{plan.ContentDigestAnnotation: "sha256:new"},
-			}}}, content)
+			}}}, content, apply.Breaks{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -152,7 +152,7 @@ func TestACRDThatServesNothingIsRefused(t *testing.T) {
 	dark := always(marshal(t, crd))
 	p, err := c.Preflight(t.Context(), plan.Plan{Changes: []plan.Change{{
 		Action: plan.Update, Ref: ref, UID: live.UID, ResourceVersion: live.ResourceVersion,
-	}}}, dark)
+	}}}, dark, apply.Breaks{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -212,7 +212,7 @@ func TestTheFixOfAStoredVersionWorks(t *testing.T) {
 		live := one(t, c, ref)
 		p, err := c.Preflight(t.Context(), plan.Plan{Changes: []plan.Change{{
 			Action: plan.Update, Ref: ref, UID: live.UID, ResourceVersion: live.ResourceVersion,
-		}}}, always(marshal(t, crd)))
+		}}}, always(marshal(t, crd)), apply.Breaks{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -273,7 +273,7 @@ func TestPreflightRefusesNamesThatAreTaken(t *testing.T) {
 			}
 			tc.change(&ship.Spec.Names)
 			p := plan.Plan{Changes: []plan.Change{{Action: plan.Create, Ref: definition(ship.Name)}}}
-			p, err := c.Preflight(t.Context(), p, always(marshal(t, ship)))
+			p, err := c.Preflight(t.Context(), p, always(marshal(t, ship)), apply.Breaks{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -336,7 +336,7 @@ func TestPreflightRefusesVersionsOfAggregatedAPIs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for _, action := range []plan.Action{plan.Create, plan.Update} {
 				p, err := c.Preflight(
-					t.Context(), plan.Plan{Changes: []plan.Change{{Action: action, Ref: tc.ref}}}, always(marshal(t, tc.crd)),
+					t.Context(), plan.Plan{Changes: []plan.Change{{Action: action, Ref: tc.ref}}}, always(marshal(t, tc.crd)), apply.Breaks{},
 				)
 				if err != nil {
 					t.Fatal(err)

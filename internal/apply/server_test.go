@@ -186,7 +186,7 @@ func change(t *testing.T, ref plan.Ref, patch string) {
 }
 
 // other returns a client that has nothing to do with the Cluster.
-func other(t *testing.T) client.Client {
+func other(t testing.TB) client.Client {
 	t.Helper()
 	c, err := client.New(cluster.Start(t), client.Options{})
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 var decisions = map[string]string{
 	"adopt":                  "consent",
 	"allowed-webhooks":       "consent",
+	"accept-breaks":          "consent",
 	"approved-permissions":   "consent",
 	"permission-increase":    "safeguard",
 	"image-source":           "source",

@@ -1,9 +1,9 @@
 // Package consent decides which consents in annotations apply to a revision.
 //
-// A consent loosens a protection: webhooks for resources of others, the adoption of objects of users, and the approval
-// of permissions. It requires the permission to update the revisions of the kind of package. RBAC enforces that for
-// annotations of revisions, and the fences of [Fences] for annotations of packages, also of those in Transactions.
-// Without the fences, consents in annotations of packages do not count.
+// A consent loosens a protection: webhooks for resources of others, the adoption of objects of users, changes of CRDs
+// that break custom resources, and the approval of permissions. It requires the permission to update the revisions of
+// the kind of package. RBAC enforces that for annotations of revisions, and the fences of [Fences] for annotations of
+// packages, also of those in Transactions. Without the fences, consents in annotations of packages do not count.
 package consent
 
 import (
@@ -28,6 +28,10 @@ func Consents() []fence.Consent {
 	return []fence.Consent{
 		{Annotation: webhooks.AnnotationAllowed, Separator: ";", Permits: "lets webhooks of the package cover resources of others"},
 		{Annotation: revision.AnnotationAdopt, Separator: ",", Permits: "lets the package adopt objects of users"},
+		{
+			Annotation: revision.AnnotationAcceptBreaks, Separator: ";",
+			Permits: "lets a version of the package break custom resources",
+		},
 	}
 }
 

@@ -9,9 +9,9 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg/crd"
 )
 
-// compositeCRDs returns the CRDs that the composition engine creates for an XRD: of the composite resource and, if the
+// CompositeCRDs returns the CRDs that the composition engine creates for an XRD: of the composite resource and, if the
 // XRD has claimNames, of the claim.
-func compositeCRDs(text []byte) ([][]byte, error) {
+func CompositeCRDs(text []byte) ([][]byte, error) {
 	raw, err := crd.FromXRD(text)
 	if err != nil {
 		return nil, err

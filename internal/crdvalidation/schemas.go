@@ -9,10 +9,6 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
@@ -20,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	kjson "sigs.k8s.io/json"
 
 	"github.com/xpkg-dev/xpkg/internal/spelling"
@@ -42,9 +37,7 @@ type versionSchema struct {
 	namespaced bool
 	props      *apiextensions.JSONSchemaProps
 
-	structural *structuralschema.Structural
-	validator  validation.SchemaValidator
-	rules      *cel.Validator
+	*Version
 }
 
 // AddCRD adds the served versions of a CRD, which is JSON of apiextensions.k8s.io/v1 or v1beta1. Source names the
@@ -76,7 +69,7 @@ func (s *Schemas) AddCRD(json []byte, source string) (err error) {
 // which are accepted without validation.
 func (s *Schemas) AddXRD(json []byte, source string) (err error) {
 	defer catch(&err)
-	composites, err := compositeCRDs(json)
+	composites, err := CompositeCRDs(json)
 	if err != nil {
 		return err
 	}
@@ -179,8 +172,7 @@ func (s *Schemas) SetDefaults(resource map[string]any) (err error) {
 	if err := v.prepare(); err != nil {
 		return err
 	}
-	defaulting.PruneNonNullableNullsWithoutDefaults(resource, v.structural)
-	defaulting.Default(resource, v.structural)
+	v.setDefaults(resource)
 	return nil
 }
 
@@ -221,8 +213,7 @@ func (s *Schemas) check(
 	for _, path := range unknown {
 		problems = append(problems, check.Problem{Path: path, Message: "unknown field"})
 	}
-	defaulting.PruneNonNullableNullsWithoutDefaults(resource, v.structural)
-	defaulting.Default(resource, v.structural)
+	v.setDefaults(resource)
 	failures := validate(v, u)
 	for _, e := range failures {
 		if e.Field != noField {
@@ -239,21 +230,11 @@ func (s *Schemas) check(
 const noField = "<nil>"
 
 // prepare creates the validators.
-func (v *versionSchema) prepare() error {
-	if v.validator != nil {
-		return nil
+func (v *versionSchema) prepare() (err error) {
+	if v.Version == nil {
+		v.Version, err = newVersion(v.props)
 	}
-	structural, err := structuralschema.NewStructural(v.props)
-	if err != nil {
-		return err
-	}
-	validator, _, err := validation.NewSchemaValidator(v.props)
-	if err != nil {
-		return err
-	}
-	v.structural, v.validator = structural, validator
-	v.rules = cel.NewValidator(structural, true, celconfig.PerCallLimit)
-	return nil
+	return err
 }
 
 func (v *versionSchema) validate(ctx context.Context, u *unstructured.Unstructured) field.ErrorList {
@@ -267,24 +248,7 @@ func (v *versionSchema) validate(ctx context.Context, u *unstructured.Unstructur
 	all := apivalidation.ValidateObjectMetaAccessor(
 		meta, v.namespaced, apivalidation.NameIsDNSSubdomain, field.NewPath("metadata"),
 	)
-	all = append(all, validation.ValidateCustomResource(nil, u.Object, v.validator)...)
-	all = append(all, objectmeta.Validate(ctx, nil, u.Object, v.structural, true)...)
-	all = append(all, listtype.ValidateListSetsAndMaps(nil, v.structural, u.Object)...)
-	if v.rules == nil || slices.ContainsFunc(all, preventsRules) {
-		return all
-	}
-	rules, _ := v.rules.Validate(ctx, nil, v.structural, u.Object, nil, celconfig.RuntimeCELCostBudget)
-	return append(all, rules...)
-}
-
-// preventsRules reports whether the API server evaluates no rules of a resource with an error.
-func preventsRules(e *field.Error) bool {
-	switch e.Type {
-	case field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany,
-		field.ErrorTypeTypeInvalid:
-		return true
-	}
-	return false
+	return append(all, v.ValidateCreate(ctx, u.Object, all...)...)
 }
 
 // catch turns a panic of the API server's code on a malicious schema into an error.

@@ -52,6 +52,16 @@ func internalCRD(json []byte) (*apiextensions.CustomResourceDefinition, error) {
 	return &crd, err
 }
 
+// ReadCRD decodes a CRD, which is JSON of apiextensions.k8s.io/v1, with the defaults of the API server.
+func ReadCRD(json []byte) (*apiextensionsv1.CustomResourceDefinition, error) {
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(json, crd); err != nil {
+		return nil, err
+	}
+	apiextensionsv1.SetObjectDefaults_CustomResourceDefinition(crd)
+	return crd, nil
+}
+
 // setConversionClient sets the address of a conversion webhook, which authors omit and the
 // package manager sets at install.
 func setConversionClient(c *apiextensionsv1.CustomResourceConversion) {

@@ -21,7 +21,7 @@ import (
 var ends = map[string][]string{
 	"final": {"InvalidRuntimeDefaults", "NoProgram", "NoServedVersion", "ObjectRejected"},
 	"refusal": {
-		"AdmissionDenied", "AggregatedAPI", "ForeignOwner", "ImmutableField", "NameTaken", "ObjectDeleting",
+		"AdmissionDenied", "AggregatedAPI", "BreaksObjects", "ForeignOwner", "ImmutableField", "NameTaken", "ObjectDeleting",
 		"StoredVersionInUse",
 	},
 	"approval": {"NeedsAdoption", "PermissionEscalation", "PermissionIncrease", "WebhooksNotAllowed"},

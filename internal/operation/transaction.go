@@ -235,7 +235,9 @@ func checkExpected(e v1alpha1.Expected, s *Step) error {
 }
 
 // consentKeys are the annotations with consents, which were given for the repository of a package.
-func consentKeys() []string { return []string{webhooks.AnnotationAllowed, revision.AnnotationAdopt} }
+func consentKeys() []string {
+	return []string{webhooks.AnnotationAllowed, revision.AnnotationAdopt, revision.AnnotationAcceptBreaks}
+}
 
 // checkRepository fails if a transaction selects another repository for a package that has consents which the
 // transaction does not name: the user might not be allowed to give them.

@@ -142,7 +142,7 @@ func (c *change) restore(live v1.Package) {
 	live.SetLabels(restored(live.GetLabels(), c.before.GetLabels(), graph.LabelAutoInstalled))
 	live.SetAnnotations(restored(live.GetAnnotations(), c.before.GetAnnotations(),
 		graph.AnnotationRequiredBy, graph.AnnotationKindProviders, webhooks.AnnotationAllowed, revision.AnnotationAdopt,
-		revision.AnnotationRolledBackFrom))
+		revision.AnnotationAcceptBreaks, revision.AnnotationRolledBackFrom))
 }
 
 // restored returns a map with the former values of the keys.

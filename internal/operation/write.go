@@ -162,6 +162,9 @@ func updatePlanned(ctx context.Context, w writer, live v1.Package, s *Step) erro
 	if len(p.Adoptions) > 0 {
 		revision.AllowAdoption(live, p.Adoptions)
 	}
+	if len(p.Accepts) > 0 {
+		revision.AcceptBreaks(live, p.Content.Digest, p.Accepts)
+	}
 	return w.update(ctx, live)
 }
 

@@ -94,6 +94,11 @@ func (p *Plan) IsApplied(live v1.Package) (bool, error) {
 			return false, nil
 		}
 	}
+	for _, item := range p.Accepts {
+		if !slices.Contains(revision.BreaksAcceptedFor(live, p.Content.Digest), item) {
+			return false, nil
+		}
+	}
 	if p.Webhooks != nil && p.Webhooks.Consents {
 		want, err := p.Wanted()
 		if err != nil ||

@@ -39,6 +39,9 @@ func Compare(planned, now *Plan) []Difference {
 		"the list of objects that the package may adopt", strings.Join(planned.Adoptions, ", "),
 		strings.Join(now.Adoptions, ", "),
 	)
+	d.text(
+		"the list of what the package may break", strings.Join(planned.Accepts, ", "), strings.Join(now.Accepts, ", "),
+	)
 	d.content(planned.Content, now.Content)
 	was, is := planned.Preconditions, now.Preconditions
 	d.text("the UID of the package", string(was.UID), string(is.UID))
@@ -117,11 +120,12 @@ func withoutDigests(all []CustomResources) []CustomResources {
 	return out
 }
 
-// withoutKindChanges returns added packages without the changes of their kinds, which follow from the digests.
+// withoutKindChanges returns added packages without the changes of their kinds, which follow from the digests, and
+// without their effect on custom resources.
 func withoutKindChanges(all []AddedPackage) []AddedPackage {
 	out := slices.Clone(all)
 	for i := range out {
-		out[i].KindChanges = nil
+		out[i].KindChanges, out[i].Objects.Judgements = nil, nil
 	}
 	return out
 }

@@ -64,6 +64,10 @@ func (pl *planning) install(ctx context.Context, want v1.Package) (*Plan, error)
 	if err != nil {
 		return nil, err
 	}
+	accepted, err := pl.allowBreaks(s.live, p, pkg, res.Digest.String())
+	if err != nil {
+		return nil, err
+	}
 	s.contents = pl.contentsWith(s, p, pkg)
 	kinds, err := pl.bindKinds(ctx, s, p, pkg)
 	if err != nil {
@@ -88,7 +92,7 @@ func (pl *planning) install(ctx context.Context, want v1.Package) (*Plan, error)
 		}
 	}
 	t := revision.Next(p, pkg.Meta, res.Digest.String(), s.revisions)
-	out.Webhooks, out.Adoptions = newWebhooks(rules, s.live, p, t.Current), adopted
+	out.Webhooks, out.Adoptions, out.Accepts = newWebhooks(rules, s.live, p, t.Current), adopted, accepted
 	if err := pl.warnOfConsents(ctx, p, out); err != nil {
 		return nil, err
 	}
@@ -196,7 +200,8 @@ func (s *clusterState) updated(want v1.Package) (v1.Package, error) {
 		graph.Adopt(p)
 	}
 	for _, key := range []string{
-		webhooks.AnnotationAllowed, revision.AnnotationAdopt, graph.AnnotationKindProviders, graph.AnnotationProvides,
+		webhooks.AnnotationAllowed, revision.AnnotationAdopt, revision.AnnotationAcceptBreaks, graph.AnnotationKindProviders,
+		graph.AnnotationProvides,
 	} {
 		if consent, ok := want.GetAnnotations()[key]; ok {
 			p.SetAnnotations(desired.Overlay(p.GetAnnotations(), map[string]string{key: consent}))

@@ -42,7 +42,7 @@ func (emptyCluster) OwnedContent(context.Context) (owned apply.Owned, unlisted [
 	return nil, nil, nil
 }
 
-func (emptyCluster) Preflight(_ context.Context, p plan.Plan, _ apply.Content) (plan.Plan, error) {
+func (emptyCluster) Preflight(_ context.Context, p plan.Plan, _ apply.Content, _ apply.Breaks) (plan.Plan, error) {
 	return p, nil
 }
 

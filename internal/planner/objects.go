@@ -94,7 +94,9 @@ func (pl *planning) establish(
 		return nil, err
 	}
 	established.Refusals = append(established.Refusals, reserved...)
-	out.Objects, err = pl.Cluster.Preflight(ctx, established, wanted.Content)
+	out.Objects, err = pl.Cluster.Preflight(ctx, established, wanted.Content, apply.Breaks{
+		Accepted: revision.AcceptedBreaks(p, active), Command: out.command(),
+	})
 	if !s.hasRuntime(p, pkg) {
 		out.Objects = withoutWebhooks(out.Objects, live, revision.Requester(p, active, t.After))
 		out.LeftOut = s.leftOut(p, wanted.Refs())
@@ -255,6 +257,19 @@ func (p *Plan) AllKindChanges() []crddiff.ChangedCRD {
 		out = append(out, a.KindChanges...)
 	}
 	return out
+}
+
+// CountBroken returns the number of custom resources that changes of kinds break, also of packages that are moved.
+func (p *Plan) CountBroken() (n int) {
+	for _, j := range p.Objects.Judgements {
+		n += j.Broken + j.Accepted
+	}
+	for _, a := range p.AddedPackages {
+		for _, j := range a.Objects.Judgements {
+			n += j.Broken + j.Accepted
+		}
+	}
+	return n
 }
 
 // CountKindChanges returns the number of changes of AllKindChanges in each class.

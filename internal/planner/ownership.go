@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -134,14 +135,46 @@ func (pl *planning) allowAdoption(ctx context.Context, p v1.Package, pkg *xpkg.P
 	return adopted, nil
 }
 
+// allowBreaks changes p so that its version with a digest may break what AcceptBreaks names of its CRDs. It returns
+// what the version of the live package, which can be nil, may not break.
+func (pl *planning) allowBreaks(live, p v1.Package, pkg *xpkg.Package, digest string) ([]string, error) {
+	if len(pl.AcceptBreaks) > 0 {
+		breaks, err := breaksOf(pkg, p.GetName(), pl.AcceptBreaks)
+		if err != nil {
+			return nil, err
+		}
+		if len(breaks) > 0 {
+			revision.AcceptBreaks(p, digest, breaks)
+		}
+	}
+	accepted := revision.BreaksAcceptedFor(p, digest)
+	if live == nil {
+		return accepted, nil
+	}
+	former := revision.BreaksAcceptedFor(live, digest)
+	return slices.DeleteFunc(accepted, func(item string) bool { return slices.Contains(former, item) }), nil
+}
+
+// breaksOf returns the items of a consent to break custom resources that concern CRDs of a package.
+func breaksOf(pkg *xpkg.Package, name string, items []string) ([]string, error) {
+	objects, err := desired.Of(pkg, desired.Options{Package: name})
+	if err != nil {
+		return nil, err
+	}
+	crds, err := objects.ComposedCRDs()
+	if err != nil {
+		return nil, err
+	}
+	crds = append(crds, objects.Refs()...)
+	return slices.DeleteFunc(slices.Clone(items), func(item string) bool {
+		crd, _, _ := strings.Cut(item, "/")
+		return !slices.ContainsFunc(crds, func(r plan.Ref) bool { return r.Kind == plan.DefinitionKind && r.Name == crd })
+	}), nil
+}
+
 // explainAdoption adds to refusals the command that applies the plan and adopts the objects.
 func (p *Plan) explainAdoption() {
-	command := fmt.Sprintf("xpkg update %s %s --adopt", p.Package.Short(), p.Package.To.Reference)
-	if p.Operation == Install {
-		command = fmt.Sprintf(
-			"xpkg install %s %s %s --adopt", strings.ToLower(p.Package.Kind), p.Package.To.Reference, p.Package.Name,
-		)
-	}
+	command := p.command() + " --adopt"
 	for i := range p.Objects.Refusals {
 		if r := &p.Objects.Refusals[i]; r.Cause == plan.NeedsAdoption {
 			r.Fix = "review the objects, and run `" + command + "` to let the package adopt them, or delete them"

@@ -61,6 +61,8 @@ type Plan struct {
 	Adopts bool `json:"adopts,omitempty"`
 	// Adoptions are the objects of users that the operation newly allows the package to adopt.
 	Adoptions []string `json:"adoptions,omitempty"`
+	// Accepts are the rules that the operation newly allows the version to break for custom resources, as "CRD/RULE".
+	Accepts []string `json:"accepts,omitempty"`
 	// Content is the content to install, or nil for an uninstall.
 	Content *Content `json:"content,omitempty"`
 	// Revisions are the writes to revisions, in order.
@@ -308,7 +310,7 @@ type Installed struct {
 
 // WritesPackage reports whether the operation would write the package object.
 func (p *Plan) WritesPackage() bool {
-	consents := len(p.Adoptions) > 0 || p.Webhooks != nil && p.Webhooks.Consents
+	consents := len(p.Adoptions)+len(p.Accepts) > 0 || p.Webhooks != nil && p.Webhooks.Consents
 	return p.Operation != Update || p.Adopts || consents || !sameJSON(p.Preconditions.Spec, specIn(p.Package.Object))
 }
 

@@ -38,8 +38,8 @@ type Cluster interface {
 	// OwnedContent returns the owner references of all objects of the kinds that packages contain. Unlisted are the kinds
 	// that the client may not list.
 	OwnedContent(ctx context.Context) (owned apply.Owned, unlisted []plan.Ref, err error)
-	// Preflight adds a refusal for each object that the API server would reject.
-	Preflight(ctx context.Context, p plan.Plan, content apply.Content) (plan.Plan, error)
+	// Preflight adds a refusal for each object that the API server would reject, or that breaks custom resources.
+	Preflight(ctx context.Context, p plan.Plan, content apply.Content, breaks apply.Breaks) (plan.Plan, error)
 	// CustomResources counts the custom resources of CRDs and XRDs, in the order of names, and identifies them if
 	// requested, unless there are very many of a CRD. It omits those without custom resources.
 	CustomResources(ctx context.Context, names []string, identify bool) ([]CustomResources, error)
@@ -102,6 +102,9 @@ type Options struct {
 	// OnDelete answers what happens to the custom resources of a package that is uninstalled. The zero value is the answer
 	// in the annotations of the package.
 	OnDelete revision.OnDelete
+	// AcceptBreaks are the rules that the package may break for custom resources, as "CRD/RULE". A rule of a CRD that the
+	// package does not contain has no effect.
+	AcceptBreaks []string
 	// ShowMaintained makes the plan of a package that an install object maintains show the changes. The plan is refused;
 	// see [Plan.Maintained].
 	ShowMaintained bool

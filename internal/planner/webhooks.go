@@ -71,11 +71,12 @@ func (p *Plan) outside() []string {
 }
 
 // commandToAllow returns the command that applies the plan and allows its webhooks.
-func (p *Plan) commandToAllow() string {
+func (p *Plan) commandToAllow() string { return p.command() + " --allow-webhooks" }
+
+// command returns the command that installs or updates the package to the planned version.
+func (p *Plan) command() string {
 	if p.Operation == Install {
-		return fmt.Sprintf(
-			"xpkg install %s %s %s --allow-webhooks", strings.ToLower(p.Package.Kind), p.Package.To.Reference, p.Package.Name,
-		)
+		return fmt.Sprintf("xpkg install %s %s %s", strings.ToLower(p.Package.Kind), p.Package.To.Reference, p.Package.Name)
 	}
-	return fmt.Sprintf("xpkg update %s %s --allow-webhooks", p.Package.Short(), p.Package.To.Reference)
+	return fmt.Sprintf("xpkg update %s %s", p.Package.Short(), p.Package.To.Reference)
 }

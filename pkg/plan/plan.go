@@ -192,6 +192,8 @@ type Plan struct {
 	Refusals []Refusal `json:"refusals,omitempty"`
 	// Unchanged counts the objects that need no write.
 	Unchanged int `json:"unchanged"`
+	// Judgements are the effects of the changes on custom resources, ordered by CRD: of those that can affect some.
+	Judgements []Judgement `json:"judgements,omitempty"`
 }
 
 // IsZero reports whether the plan changes, refuses and counts nothing.
@@ -201,7 +203,7 @@ func (p Plan) IsZero() bool { return len(p.Changes) == 0 && len(p.Refusals) == 0
 // configurations, which wait until the runtime of the package serves. Without a response from a webhook, the
 // API server rejects requests.
 func (p Plan) Hold() (now, held Plan) {
-	now = Plan{Refusals: p.Refusals, Unchanged: p.Unchanged}
+	now = Plan{Refusals: p.Refusals, Unchanged: p.Unchanged, Judgements: p.Judgements}
 	for _, c := range p.Changes {
 		if IsWebhookConfiguration(c.Ref) {
 			held.Changes = append(held.Changes, c)

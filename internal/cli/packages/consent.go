@@ -45,9 +45,10 @@ func adviseDryRun(env *terminal.Env, err error) error {
 
 // consents are the flags that confirm the effects of a plan in advance.
 type consents struct {
-	AllowWebhooks bool `help:"Allow webhooks of the package to cover resources that it does not define: exactly those that the plan shows."`
-	Adopt         bool `help:"Let the package adopt objects that exist and that belong to no package: exactly those that the plan shows. Uninstalling the package does not delete them."`
+	AllowWebhooks bool     `help:"Allow webhooks of the package to cover resources that it does not define: exactly those that the plan shows."`
+	Adopt         bool     `help:"Let the package adopt objects that exist and that belong to no package: exactly those that the plan shows. Uninstalling the package does not delete them."`
+	Accept        []string `placeholder:"CRD/RULE" help:"Accept that this version breaks custom resources of a CRD by a rule, as a refused plan names them. Can be given more than once."`
 }
 
 // given reports whether any of the flags is set.
-func (c consents) given() bool { return c.AllowWebhooks || c.Adopt }
+func (c consents) given() bool { return c.AllowWebhooks || c.Adopt || len(c.Accept) > 0 }

@@ -41,6 +41,9 @@ func consequences(p *planner.Plan) (texts []string, worst weight) {
 	if n := len(p.Breaks); n > 0 {
 		add(losesOrBreaks, "breaks "+wording.Count(n, "dependent"))
 	}
+	if n := p.CountBroken(); n > 0 {
+		add(losesOrBreaks, "breaks "+wording.Count(n, "custom resource"))
+	}
 	if n := p.CountKindChanges()[crddiff.Breaking]; n > 0 {
 		add(needsCare, wording.Count(n, "breaking change")+" of kinds")
 	}

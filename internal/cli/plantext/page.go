@@ -53,6 +53,7 @@ func pageOf(p *planner.Plan, most int) *page {
 	t.objects(p.Objects)
 	t.leftOut(p.AllLeftOut())
 	t.kinds("changed fields of kinds", p.KindChanges)
+	t.judgements("custom resources of changed kinds", p.Objects.Judgements)
 	t.resources(p)
 	t.dependencies(p.Dependencies)
 	t.brings(p.AddedPackages)
@@ -201,6 +202,25 @@ func (t *page) kinds(title string, all []crddiff.ChangedCRD) {
 	}
 }
 
+// judgements writes the effect of changed kinds on custom resources, without what is refused.
+func (t *page) judgements(title string, all []plan.Judgement) {
+	var notes []string
+	for _, j := range all {
+		notes = append(notes, j.Notes()...)
+	}
+	if len(notes) == 0 {
+		return
+	}
+	t.title(title)
+	for i, text := range notes {
+		if t.most > 0 && i == t.most {
+			t.row(more(len(notes) - i))
+			return
+		}
+		t.row(text)
+	}
+}
+
 func (t *page) refusals(all []plan.Refusal) {
 	for i, r := range all {
 		if t.most > 0 && i == t.most {
@@ -305,6 +325,7 @@ func (t *page) additions(all []planner.AddedPackage) {
 			t.changes(a.Objects.Changes)
 		}
 		t.kinds("changed fields of kinds of "+a.Short(), a.KindChanges)
+		t.judgements("custom resources of changed kinds of "+a.Short(), a.Objects.Judgements)
 		t.permissionsOf(a.Short(), a.Permissions)
 	}
 }

@@ -82,7 +82,7 @@ func (clusterWithResources) OwnedContent(context.Context) (owned apply.Owned, un
 	return nil, nil, nil
 }
 
-func (clusterWithResources) Preflight(_ context.Context, p plan.Plan, _ apply.Content) (plan.Plan, error) {
+func (clusterWithResources) Preflight(_ context.Context, p plan.Plan, _ apply.Content, _ apply.Breaks) (plan.Plan, error) {
 	return p, nil
 }
 

@@ -165,11 +165,18 @@ func (r *Reconciler) acceptConsents(ctx context.Context, in *reconciliation) err
 
 // explain adds to a missing consent why the one in the annotation of the package does not count.
 func (u *unaccepted) explain(err error) error {
-	if u == nil || !errors.Is(err, webhooks.ErrNotAllowed) && !errors.Is(err, apply.ErrNeedsAdoption) {
+	switch {
+	case u == nil:
 		return err
+	case errors.Is(err, apply.ErrBreaksObjects):
+		// No command records this consent on the revision.
+		return errcode.From(err).Also(
+			"The consent in the annotations of %s does not count, because %s. %s", revision.ObjectName(u.pkg), u.gap.Why, u.gap.Fix,
+		)
+	case errors.Is(err, webhooks.ErrNotAllowed), errors.Is(err, apply.ErrNeedsAdoption):
+		return errcode.From(err).WithDo("%s", u.gap.Advise(u.pkg))
 	}
-	failed := errcode.From(err)
-	return failed.WithDo("%s", u.gap.Advise(u.pkg))
+	return err
 }
 
 // allows reports whether only the fence is missing for the webhooks of a revision: a consent that does not count is not

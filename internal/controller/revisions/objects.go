@@ -61,7 +61,11 @@ func (r *Reconciler) planObjects(ctx context.Context, in *reconciliation) error 
 		return err
 	}
 	p := plan.Establish(in.objects.Desired(), live, known, in.Requester())
-	if p, err = r.API.Cluster.Preflight(ctx, p, in.objects.Content); err != nil {
+	breaks := apply.Breaks{
+		Accepted: revision.AcceptedBreaks(in.Package, in.Revision),
+		Command:  fmt.Sprintf("xpkg update %s %s", revision.ObjectName(in.Package), in.Revision.RevisionSpec().Image),
+	}
+	if p, err = r.API.Cluster.Preflight(ctx, p, in.objects.Content, breaks); err != nil {
 		return err
 	}
 	if err := r.Objects.Reservations.Of(in.Package).Commit(p); err != nil {

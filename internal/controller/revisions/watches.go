@@ -104,14 +104,15 @@ func enqueueForImageConfig(c client.Reader, origins state.Origins, kind string) 
 	})
 }
 
-// enqueueForConsent enqueues the active revision of a package whose consent to webhooks or to the adoption of objects
-// changes, or that starts or stops to share its CRDs with namespaces, and all revisions that another client contends
-// with when the spec of their package changes.
+// enqueueForConsent enqueues the active revision of a package whose consent to webhooks, to the adoption of objects or
+// to broken custom resources changes, or that starts or stops to share its CRDs with namespaces, and all revisions that
+// another client contends with when the spec of their package changes.
 func enqueueForConsent(c client.Reader, kind string) handler.Funcs {
 	return handler.Funcs{UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q watch.Queue) {
 		old, now := e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations()
 		consents := old[webhooks.AnnotationAllowed] != now[webhooks.AnnotationAllowed] ||
 			old[revision.AnnotationAdopt] != now[revision.AnnotationAdopt] ||
+			old[revision.AnnotationAcceptBreaks] != now[revision.AnnotationAcceptBreaks] ||
 			old[revision.AnnotationNamespacedInstalls] != now[revision.AnnotationNamespacedInstalls]
 		spec := e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration()
 		if !consents && !spec {
@@ -131,7 +132,7 @@ var isConsentFence = predicate.NewPredicateFuncs(func(o client.Object) bool { re
 // enqueueForFence enqueues the revisions that wait for a consent, which may count from now on.
 func enqueueForFence(c client.Reader, kind string) handler.EventHandler {
 	return watch.EnqueueRevisions(c, kind, func(_ context.Context, _ client.Object, rev v1.PackageRevision) bool {
-		return hasReason(rev, webhooks.ErrNotAllowed.Name, apply.ErrNeedsAdoption.Name)
+		return hasReason(rev, webhooks.ErrNotAllowed.Name, apply.ErrNeedsAdoption.Name, apply.ErrBreaksObjects.Name)
 	})
 }
 

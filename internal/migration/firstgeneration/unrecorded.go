@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/desired"
@@ -77,7 +78,7 @@ func (m *Migration) refusals(ctx context.Context, s *snapshot, c *content) ([]pl
 		}
 		writes.Changes = append(writes.Changes, change)
 	}
-	if writes, err = m.Cluster.Preflight(ctx, writes, objects.Content); err != nil {
+	if writes, err = m.Cluster.Preflight(ctx, writes, objects.Content, apply.Breaks{}); err != nil {
 		return nil, err
 	}
 	out = append(out, writes.Refusals...)

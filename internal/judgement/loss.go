@@ -1,0 +1,93 @@
+package judgement
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+)
+
+// loss is a value that an object loses.
+type loss struct {
+	// path is the path in the form of package crddiff: keys of maps and items of lists are [*].
+	path string
+	// isNull reports that the value is null.
+	isNull bool
+}
+
+// anyItem is the path element of the items of a list and the values of a map.
+const anyItem = "[*]"
+
+// lostValues returns the values that are only in the first of two versions of an object. A null that is replaced by
+// another value is not lost.
+func lostValues(s *structuralschema.Structural, before, after map[string]any) []loss {
+	var out []loss
+	for _, name := range slices.Sorted(maps.Keys(before)) {
+		if name == "apiVersion" || name == "kind" || name == "metadata" {
+			continue
+		}
+		out = append(out, lostIn(s, "", name, before, after)...)
+	}
+	return out
+}
+
+// lostIn returns the values that a field of a map loses.
+func lostIn(s *structuralschema.Structural, path, name string, before, after map[string]any) []loss {
+	path, s = child(s, path, name)
+	value, kept := after[name]
+	if !kept {
+		return []loss{{path, before[name] == nil}}
+	}
+	return lostValue(s, path, before[name], value)
+}
+
+func lostValue(s *structuralschema.Structural, path string, before, after any) []loss {
+	var out []loss
+	switch b := before.(type) {
+	case map[string]any:
+		a, ok := after.(map[string]any)
+		if !ok {
+			return []loss{{path: path}}
+		}
+		for _, name := range slices.Sorted(maps.Keys(b)) {
+			out = append(out, lostIn(s, path, name, b, a)...)
+		}
+	case []any:
+		a, ok := after.([]any)
+		if !ok || len(a) != len(b) {
+			return []loss{{path: path}}
+		}
+		for i := range b {
+			out = append(out, lostValue(itemsOf(s), path+anyItem, b[i], a[i])...)
+		}
+	case nil:
+	default:
+		if !reflect.DeepEqual(before, after) {
+			return []loss{{path: path}}
+		}
+	}
+	return out
+}
+
+// child returns the path and the schema of a field of an object. The keys of a map are [*]; the schema is nil for a
+// field that is kept without one.
+func child(s *structuralschema.Structural, path, name string) (string, *structuralschema.Structural) {
+	if s == nil {
+		return path + "." + name, nil
+	}
+	if p, ok := s.Properties[name]; ok {
+		return path + "." + name, &p
+	}
+	if s.AdditionalProperties != nil {
+		return path + anyItem, s.AdditionalProperties.Structural
+	}
+	return path + "." + name, nil
+}
+
+func itemsOf(s *structuralschema.Structural) *structuralschema.Structural {
+	if s == nil {
+		return nil
+	}
+	return s.Items
+}
