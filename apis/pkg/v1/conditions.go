@@ -57,8 +57,8 @@ const (
 	ReasonAwaitingActivation ConditionReason = "AwaitingActivation"
 	ReasonActiveRuntime      ConditionReason = "ActiveRuntime"
 
-	// ReasonCustomResourcesExist means that a package is being deleted, and that a user has to answer first what happens to
-	// its custom resources.
+	// ReasonCustomResourcesExist means that a package is being deleted, and that a user has to answer first what happens
+	// to its custom resources.
 	ReasonCustomResourcesExist ConditionReason = "CustomResourcesExist"
 	// ReasonProgressing means that the objects of a revision are being established.
 	ReasonProgressing ConditionReason = "Progressing"
