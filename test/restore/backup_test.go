@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
-	"github.com/xpkg-dev/xpkg/internal/fence"
 )
 
 // kinds returns the kinds in a backup.
@@ -66,17 +65,14 @@ func (f fixture) backup(t *testing.T, c *cluster) []*unstructured.Unstructured {
 // lose deletes all objects of a fixture.
 func (f fixture) lose(t *testing.T, c *cluster) {
 	t.Helper()
-	policy, binding := fence.Removals(fence.Remover{}).Objects()
-	for _, o := range []client.Object{binding, policy} {
-		if err := c.Client.Delete(t.Context(), o); client.IgnoreNotFound(err) != nil {
-			t.Fatal(err)
-		}
-	}
 	until(t, "all objects are deleted", func() (string, bool) {
 		left := f.backup(t, c)
 		for _, o := range left {
-			_ = c.Client.Patch(t.Context(), o, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))
-			// The API server applies the policy for a moment after its deletion.
+			patch := `{"metadata":{"annotations":{"` + v1.AnnotationOnDelete + `":"cascade=1000"}}}`
+			if o.GetDeletionTimestamp() != nil && o.GroupVersionKind().Group == v1.Group {
+				patch = `{"metadata":{"finalizers":null}}` // The manager may have ended.
+			}
+			_ = c.Client.Patch(t.Context(), o, client.RawPatch(types.MergePatchType, []byte(patch)))
 			err := c.Client.Delete(t.Context(), o)
 			if client.IgnoreNotFound(err) != nil && !apimeta.IsNoMatchError(err) && !apierrors.IsForbidden(err) {
 				t.Fatal(err)

@@ -85,7 +85,10 @@ func (e *Env) cleanUp(t testing.TB, o client.Object) {
 		for i := range list.Items {
 			owners := list.Items[i].OwnerReferences
 			if len(owners) > 0 && !slices.ContainsFunc(owners, func(r metav1.OwnerReference) bool { return r.UID != o.GetUID() }) {
-				e.Delete(t, &list.Items[i])
+				d := &list.Items[i]
+				answer := `{"metadata":{"annotations":{"` + v1.AnnotationOnDelete + `":"cascade"}}}`
+				_ = e.Client.Patch(ctx, d, client.RawPatch(types.MergePatchType, []byte(answer)))
+				e.Delete(t, d)
 			}
 		}
 	}
