@@ -70,7 +70,9 @@ func (w *dependencyEnv) deleteAll(t testing.TB) {
 			}
 			for _, p := range list.Packages() {
 				left++
-				w.CleanUp(t, p)
+				if err := w.Client.Delete(ctx, p); client.IgnoreNotFound(err) != nil {
+					return err.Error(), false
+				}
 			}
 		}
 		return fmt.Sprint(left), left == 0

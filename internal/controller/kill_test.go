@@ -22,8 +22,7 @@ import (
 // reconciliation repeats them.
 func isKillPoint(c fault.Call) bool {
 	return c.Method != http.MethodGet && c.Method != "WATCH" && !strings.HasSuffix(c.Path, "/status") &&
-		!strings.Contains(c.Path, "/events") && !strings.Contains(c.Path, "/locks") &&
-		!strings.Contains(c.Path, "/selfsubjectreviews")
+		!strings.Contains(c.Path, "/events") && !strings.Contains(c.Path, "/locks")
 }
 
 // If the manager is killed during the upgrade or downgrade of a package with its

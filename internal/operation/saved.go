@@ -54,7 +54,7 @@ func (e *Engine) SavedSteps(
 	}
 	for _, s := range last {
 		if p := removals[s.Live.GetUID()]; p != nil {
-			pending[s], s.OnDelete = p, p.OnDelete
+			pending[s] = p
 		}
 	}
 	return slices.Concat(steps, last, GoneSteps(deleted)), pending, nil

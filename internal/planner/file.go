@@ -65,12 +65,11 @@ func Agreement(plans []*Plan) string {
 		Breaks, Webhooks []string
 		Permissions      any
 		Lost             []CustomResources
-		Keeps            bool `json:",omitempty"`
 		Added            []added
 	}
 	var all []agreed
 	for _, p := range plans {
-		a := agreed{Operation: p.Operation, Package: p.Package.Short(), To: p.Package.To.String(), Keeps: p.OnDelete.Orphan}
+		a := agreed{Operation: p.Operation, Package: p.Package.Short(), To: p.Package.To.String()}
 		for _, b := range p.Breaks {
 			a.Breaks = append(a.Breaks, b.String())
 		}
