@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -156,11 +157,15 @@ func decodeDefinition(ref plan.Ref, raw []byte) (plan.Definition, error) {
 	if ref.Kind == kindXRD {
 		return compositeDefinition(ref, out), nil
 	}
-	for _, cond := range d.Status.Conditions {
-		out.Established = out.Established ||
-			cond.Type == string(apiextensionsv1.Established) && cond.Status == string(apiextensionsv1.ConditionTrue)
-	}
+	out.Established = d.isEstablished()
 	return out, nil
+}
+
+// isEstablished reports whether the API server serves the kind of a CRD.
+func (d *definition) isEstablished() bool {
+	return slices.ContainsFunc(d.Status.Conditions, func(c definitionCondition) bool {
+		return c.Type == string(apiextensionsv1.Established) && c.Status == string(apiextensionsv1.ConditionTrue)
+	})
 }
 
 // compositeDefinition returns a definition with the fields of an XRD. No objects are stored in its versions, and it is

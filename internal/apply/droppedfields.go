@@ -53,10 +53,7 @@ func formerSchemas(raw []byte, d plan.Definition, former []string) ([]formerSche
 // loss describes the fields that an object loses when it is stored in the storage version; it is empty if there are
 // none. An object that another client has changed or deleted since it was listed loses none by a rewrite.
 func (c *Cluster) loss(ctx context.Context, d plan.Definition, p partial, formers []formerSchema) (string, error) {
-	name := p.Metadata.Name
-	if p.Metadata.Namespace != "" {
-		name = p.Metadata.Namespace + "/" + name
-	}
+	name := p.name()
 	var dropped []string
 	for _, former := range formers {
 		if !former.readable {

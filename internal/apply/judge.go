@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -79,11 +78,7 @@ func (f *preflight) judge(ctx context.Context, ch *plan.Change, live, future []b
 
 // judgeComposites judges the custom resources of the CRDs that Crossplane makes of an XRD, if it makes others of the
 // new one.
-func (f *preflight) judgeComposites(ctx context.Context, ch *plan.Change) error {
-	future, err := f.content(ch.Ref)
-	if err != nil {
-		return err
-	}
+func (f *preflight) judgeComposites(ctx context.Context, ch *plan.Change, future []byte) error {
 	live, exists, err := f.cluster.object(ctx, ch.Ref)
 	if err != nil || !exists {
 		return err
@@ -164,13 +159,6 @@ func isInternal(err error) bool {
 	return errors.As(err, &status) && status.Status().Code == http.StatusInternalServerError
 }
 
-// isEstablished reports whether the API server serves the kind of a CRD.
-func (d *definition) isEstablished() bool {
-	return slices.ContainsFunc(d.Status.Conditions, func(c definitionCondition) bool {
-		return c.Type == string(apiextensionsv1.Established) && c.Status == string(apiextensionsv1.ConditionTrue)
-	})
-}
-
 // unread returns the judgement of custom resources that cannot be read.
 func unread(why string, accepts func(rule string) bool) plan.Judgement {
 	return plan.Judgement{Unknown: why, Findings: []plan.JudgedRule{{
@@ -186,10 +174,7 @@ func judgeItem(
 	if err := json.Unmarshal(item, &p); err != nil {
 		return err
 	}
-	name := p.Metadata.Name
-	if p.Metadata.Namespace != "" {
-		name = p.Metadata.Namespace + "/" + name
-	}
+	name := p.name()
 	found, err := j.Object(ctx, item)
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)

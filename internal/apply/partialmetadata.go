@@ -127,3 +127,11 @@ func (m partial) pathIn(folder, plural string) []string {
 	}
 	return []string{folder, plural, m.Metadata.Name}
 }
+
+// name returns the name of an object for messages, as NAMESPACE/NAME if it is in a namespace.
+func (m *partial) name() string {
+	if m.Metadata.Namespace != "" {
+		return m.Metadata.Namespace + "/" + m.Metadata.Name
+	}
+	return m.Metadata.Name
+}

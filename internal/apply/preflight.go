@@ -117,7 +117,11 @@ func (f *preflight) update(ctx context.Context, ch *plan.Change) error {
 	if !defines(ch.Ref.Kind) {
 		return nil
 	}
-	want, err := f.wanted(ch.Ref)
+	content, err := f.content(ch.Ref)
+	if err != nil {
+		return err
+	}
+	want, err := decodeDefinition(ch.Ref, content)
 	if err != nil {
 		return err
 	}
@@ -143,12 +147,8 @@ func (f *preflight) update(ctx context.Context, ch *plan.Change) error {
 	case len(refused) > 0:
 		return nil
 	case len(dropped) == 0 && ch.Ref.Kind == kindXRD:
-		return f.judgeComposites(ctx, ch)
+		return f.judgeComposites(ctx, ch, content)
 	case len(dropped) == 0:
-		content, err := f.content(ch.Ref)
-		if err != nil {
-			return err
-		}
 		return f.judge(ctx, ch, raw, content)
 	}
 	empty, unknown, err := f.cluster.empty(ctx, live)

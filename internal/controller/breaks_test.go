@@ -16,7 +16,7 @@ import (
 )
 
 // A version that breaks custom resources is refused before the first write, also without a command, and the condition
-// says what to do. It is installed once they do not break, or once the annotation of the package accepts it.
+// says what to do. It is installed when they no longer break, or when an annotation of the package accepts that they do.
 func TestAnUpdateThatBreaksCustomResourcesWaits(t *testing.T) {
 	for name, resolve := range map[string]func(*testing.T, *testEnv, *v1.Provider, *unstructured.Unstructured){
 		"breaks-accepted": func(t *testing.T, s *testEnv, p *v1.Provider, _ *unstructured.Unstructured) {
