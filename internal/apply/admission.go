@@ -89,13 +89,16 @@ type admissionList struct {
 }
 
 type admissionRule struct {
-	APIGroups []string `json:"apiGroups"`
+	APIGroups  []string `json:"apiGroups"`
+	Operations []string `json:"operations"`
 }
 
-// concerns reports whether a rule selects one of some groups.
+// concerns reports whether a rule selects writes in one of some groups.
 func (l admissionList) concerns(groups map[string]bool) bool {
+	writes := map[string]bool{"*": true, "CREATE": true, "UPDATE": true}
 	selects := func(r admissionRule) bool {
-		return slices.ContainsFunc(r.APIGroups, func(group string) bool { return groups[group] })
+		return slices.ContainsFunc(r.APIGroups, func(group string) bool { return groups[group] }) &&
+			slices.ContainsFunc(r.Operations, func(operation string) bool { return writes[operation] })
 	}
 	for _, item := range l.Items {
 		rules := slices.Clone(item.Spec.MatchConstraints.ResourceRules)

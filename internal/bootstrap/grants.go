@@ -133,13 +133,14 @@ func Grants() []Grant {
 		},
 		{
 			Name: "compositions", Scope: Everywhere,
-			Reason: "Install the objects of Configurations for a composition engine, and correct drift. Grant it and users the permissions for the resources of every XRD.",
+			Reason: "Install the objects of Configurations for a composition engine, correct drift, and delete the definitions of a deleted package when its custom resources are gone or kept. Grant it and users the permissions for the resources of every XRD.",
 			Rules: []rbacv1.PolicyRule{
 				rule(composition, words("compositeresourcedefinitions", "compositions"), slices.Concat(read, write)),
 				rule(
 					composition, words("managedresourcedefinitions", "managedresourceactivationpolicies"),
 					slices.Concat(words("get", "list"), write),
 				),
+				rule(composition, words("compositeresourcedefinitions", "managedresourcedefinitions"), words("delete")),
 				rule(
 					operations, words("operations", "cronoperations", "watchoperations"), slices.Concat(words("get", "list"), write),
 				),
@@ -168,8 +169,8 @@ func Grants() []Grant {
 		},
 		{
 			Name: "fences", Scope: Everywhere,
-			Reason: "Maintain the policies that deny package runtimes the objects with which they could take over the manager, and that deny users consents and transactions which they may not give. " +
-				"Without the latter, the manager accepts no consents in annotations of packages. The list also shows whether another policy applies to the objects of packages, " +
+			Reason: "Maintain the policies that deny package runtimes the objects with which they could take over the manager, that deny users consents and transactions which they may not give, and that deny deletions which lose custom resources. " +
+				"Without those of consents and transactions, the manager accepts no consents in annotations of packages. The list also shows whether another policy applies to the objects of packages, " +
 				"so that an update of which it denies an object writes nothing.",
 			Rules: []rbacv1.PolicyRule{
 				rule(
@@ -179,7 +180,7 @@ func Grants() []Grant {
 					"admissionregistration.k8s.io", words("validatingadmissionpolicies", "validatingadmissionpolicybindings"),
 					words("create", "patch"),
 				),
-					fence.RuntimesName, fence.ConsentsName, fence.TransactionsName),
+					fence.RuntimesName, fence.ConsentsName, fence.TransactionsName, fence.RemovalsName),
 			},
 		},
 		{

@@ -48,7 +48,7 @@ func Manifests(o Options) ([]Object, error) {
 	}
 	out := append([]Object{o.namespace()}, definitions...)
 	out = append(out, labeled(fence.Runtimes(o.fenced()).Objects())...)
-	for _, f := range consent.Fences() {
+	for _, f := range append(consent.Fences(), fence.Removals(o.remover())) {
 		out = append(out, labeled(f.Objects())...)
 	}
 	if len(o.CoreAccounts) > 0 {
@@ -67,6 +67,11 @@ func Manifests(o Options) ([]Object, error) {
 // fenced returns the objects that runtimes must not write.
 func (o Options) fenced() fence.Manager {
 	return fence.Manager{Namespace: o.Namespace, Lease: Lease, PolicyConfigMap: o.PermissionPolicy}
+}
+
+// remover returns the identity whose deletions need no answer.
+func (o Options) remover() fence.Remover {
+	return fence.Remover{Username: "system:serviceaccount:" + o.Namespace + ":" + Name, Namespace: o.Namespace}
 }
 
 // CoreFence returns the policy, and its binding, that deny these ServiceAccounts of Crossplane core writes of packages.

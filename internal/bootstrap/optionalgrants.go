@@ -24,8 +24,11 @@ func (o Options) Grants() []Grant {
 		}
 		all = append(all, Grant{
 			Name: "any-package", Scope: scope,
-			Reason: "Grant runtimes any permission in any group. This makes the manager equivalent to an administrator.",
-			Rules:  []rbacv1.PolicyRule{rule(rbacv1.GroupName, words(roles), words("escalate", "bind"))},
+			Reason: "Grant runtimes any permission in any group, and count custom resources before a package is deleted. This makes the manager equivalent to an administrator.",
+			Rules: []rbacv1.PolicyRule{
+				rule(rbacv1.GroupName, words(roles), words("escalate", "bind")),
+				rule(rbacv1.APIGroupAll, words(rbacv1.ResourceAll), words("list")),
+			},
 		})
 	case len(o.PackageGroups) > 0:
 		all = append(all, Grant{

@@ -270,7 +270,7 @@ func TestApplyRefusesAChangedPlan(t *testing.T) {
 			b.push(t, name, "v2", "Kept", "Added")
 			b.must(t, 0, "install", "provider", v1, name, "--wait", "1m")
 			t.Cleanup(func() {
-				b.run(t, b.kubeconfig, "uninstall", "provider", name, "--yes", "--wait", "1m")
+				b.run(t, b.kubeconfig, "uninstall", "provider", name, "--yes", "--on-delete", "cascade=100", "--wait", "1m")
 			})
 			file := filepath.Join(t.TempDir(), "plan.json")
 			b.must(t, 2, append(tc.plan(t, name), "--out", file)...)
@@ -367,7 +367,7 @@ func TestPlansOfSeveralPackagesAreAppliedTogether(t *testing.T) {
 	}
 
 	b.must(t, 2, "plan", "uninstall", "boat", "raft", "--out", file)
-	b.must(t, 0, "uninstall", "boat", "--yes", "--wait", "1m")
+	b.must(t, 0, "uninstall", "boat", "--yes", "--on-delete", "cascade=100", "--wait", "1m")
 	if e := b.must(t, 0, "apply", file, "--wait", "1m"); e.out != "provider/raft gone\nprovider/boat gone\n" {
 		t.Errorf("the rest of the plans:\n%s%s", e.out, e.errors)
 	}
@@ -382,7 +382,7 @@ func TestApplyIgnoresUnrelatedPackages(t *testing.T) {
 	b.must(t, 0, "install", "provider", stranger, "stranger", "--wait", "1m")
 	b.must(t, 0, "apply", file, "--wait", "1m")
 	for _, name := range []string{"stranger", "asked"} {
-		b.must(t, 0, "uninstall", "provider", name, "--yes", "--wait", "1m")
+		b.must(t, 0, "uninstall", "provider", name, "--yes", "--on-delete", "cascade=100", "--wait", "1m")
 	}
 }
 
@@ -416,7 +416,7 @@ func TestApplyKeepsLabels(t *testing.T) {
 	if got := b.provider(t, "labeled").Labels["argocd.argoproj.io/instance"]; got != "a" {
 		t.Errorf("the label is %q", got)
 	}
-	b.must(t, 0, "uninstall", "provider", "labeled", "--yes", "--wait", "1m")
+	b.must(t, 0, "uninstall", "provider", "labeled", "--yes", "--on-delete", "cascade=100", "--wait", "1m")
 }
 
 // versions returns the generation of each package.
@@ -446,7 +446,9 @@ func TestApplyWhenTheTagHasMoved(t *testing.T) {
 	}
 	b.push(t, "tagged", "v1", "Kept", "Other")
 	e := b.must(t, 0, "apply", file, "--wait", "1m")
-	t.Cleanup(func() { b.run(t, b.kubeconfig, "uninstall", "provider", "tagged", "--yes", "--wait", "1m") })
+	t.Cleanup(func() {
+		b.run(t, b.kubeconfig, "uninstall", "provider", "tagged", "--yes", "--on-delete", "cascade=100", "--wait", "1m")
+	})
 	if !strings.Contains(e.errors, "note: The tag v1 has moved: ") {
 		t.Errorf("it does not say that the tag has moved:\n%s", e.errors)
 	}

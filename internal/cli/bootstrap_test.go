@@ -53,7 +53,7 @@ func TestBootstrapPrints(t *testing.T) {
 		}
 	}
 	fence := "ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding "
-	want := "Namespace CustomResourceDefinition " + strings.Repeat(fence, 3) +
+	want := "Namespace CustomResourceDefinition " + strings.Repeat(fence, 4) +
 		"ServiceAccount ClusterRole ClusterRoleBinding Role RoleBinding Role RoleBinding Service PodDisruptionBudget Deployment"
 	if got := strings.Join(kinds, " "); got != want {
 		t.Errorf("printed:\n%s\nwant:\n%s", got, want)

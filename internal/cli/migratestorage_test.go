@@ -134,7 +134,7 @@ func TestMigrateStorageOfAPackage(t *testing.T) {
 	b.migrate(t, 3)
 	b.migrate(t, 3, "migrated", "--all")
 	b.migrate(t, 5, "unknown")
-	b.must(t, 0, "uninstall", "provider", "migrated", "--yes", "--wait", "1m")
+	b.must(t, 0, "uninstall", "provider", "migrated", "--yes", "--on-delete", "cascade=100", "--wait", "1m")
 }
 
 // apiMeter is a proxy to the API server that counts requests and calls a function before each write of a status.
@@ -248,7 +248,7 @@ func TestMigrateStorageOfManyCRDs(t *testing.T) {
 	if most := 2*selection + 4*count + resources + (count - remaining); first+second > most {
 		t.Errorf("%d and %d requests, want at most %d", first, second, most)
 	}
-	b.must(t, 0, "uninstall", "provider", "many", "--yes", "--wait", "5m")
+	b.must(t, 0, "uninstall", "provider", "many", "--yes", "--on-delete", "cascade=100", "--wait", "5m")
 }
 
 // Without responses of the API server, the command ends soon: it tries no further CRDs.

@@ -37,7 +37,7 @@ func TestMigrateToCoreShowsItsPlan(t *testing.T) {
 	}
 	e.EnsureCreated(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
 	e.Create(t, manager)
-	t.Cleanup(func() { e.Delete(t, manager) })
+	t.Cleanup(func() { e.CleanUp(t, manager) })
 	var out, errs bytes.Buffer
 	args := []string{
 		"xpkg", "migrate", "to-core", "--namespace", namespace, "--dry-run", "--kubeconfig", cluster.Kubeconfig(t),

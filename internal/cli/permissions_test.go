@@ -85,5 +85,5 @@ func TestListWithFewPermissions(t *testing.T) {
 		t.Errorf("exit code %d: %s", code, errs.String())
 	}
 	checkMatches(t, out.String(), `^provider/listed +True +True `)
-	b.must(t, 0, "uninstall", "provider", "listed", "--yes", "--wait", "1m")
+	b.must(t, 0, "uninstall", "provider", "listed", "--yes", "--on-delete", "cascade=100", "--wait", "1m")
 }

@@ -84,7 +84,9 @@ func TestUpdatesAreStaleIfAPackageChangesWhileTheyArePlanned(t *testing.T) {
 		b.push(t, "stale/"+name, "v2.0.0", name)
 		b.must(t, 0, "install", "provider", b.registry+"/stale/"+name+":v1.0.0", name, "--wait", "1m")
 	}
-	t.Cleanup(func() { b.run(t, b.kubeconfig, "uninstall", "yawl", "punt", "--yes", "--wait", "1m") })
+	t.Cleanup(func() {
+		b.run(t, b.kubeconfig, "uninstall", "yawl", "punt", "--yes", "--on-delete", "cascade=100", "--wait", "1m")
+	})
 	for name, tc := range map[string]struct {
 		args []string
 		// list is the first list of the plan.
@@ -106,7 +108,7 @@ func TestUpdatesAreStaleIfAPackageChangesWhileTheyArePlanned(t *testing.T) {
 				!strings.HasSuffix(p.Spec.Package, ":v1.0.0") {
 				t.Errorf("got %s with the history limit %v", p.Spec.Package, p.Spec.RevisionHistoryLimit)
 			}
-			b.must(t, 0, "uninstall", "yawl", "--yes", "--wait", "1m")
+			b.must(t, 0, "uninstall", "yawl", "--yes", "--on-delete", "cascade=100", "--wait", "1m")
 			b.must(t, 0, "install", "provider", b.registry+"/stale/yawl:v1.0.0", "yawl", "--wait", "1m")
 		})
 	}
@@ -120,7 +122,9 @@ func TestExplicitInstallsStayExplicit(t *testing.T) {
 	first := b.push(t, "explicit/hull", "v1.0.0", "Hull")
 	b.push(t, "explicit/hull", "v2.0.0", "Hull")
 	top := b.pushDependent(t, "explicit/top", "v1.0.0", b.registry+"/explicit/hull <v2.0.0", "Top")
-	t.Cleanup(func() { b.run(t, b.kubeconfig, "uninstall", "hull", "--yes", "--wait", "1m") })
+	t.Cleanup(func() {
+		b.run(t, b.kubeconfig, "uninstall", "hull", "--yes", "--on-delete", "cascade=100", "--wait", "1m")
+	})
 	explicit := func() {
 		t.Helper()
 		if p := b.provider(t, "hull"); graph.IsAutoInstalled(p) || p.Annotations[graph.AnnotationRequiredBy] != "" {
@@ -148,7 +152,7 @@ func TestExplicitInstallsStayExplicit(t *testing.T) {
 	if p := b.provider(t, "explicit-hull"); graph.IsAutoInstalled(p) {
 		t.Error("the next command makes the package a dependency")
 	}
-	b.must(t, 0, "uninstall", "explicit-top", "explicit-hull", "--yes", "--wait", "1m")
+	b.must(t, 0, "uninstall", "explicit-top", "explicit-hull", "--yes", "--on-delete", "cascade=100", "--wait", "1m")
 
 	b.must(t, 0, "install", "provider", first, "hull", "--wait", "1m")
 	install = func() { b.must(t, 0, "install", "provider", first, "hull").prints(t, "now installed explicitly") }
@@ -167,7 +171,9 @@ func TestDryRunStatesLabelsOfDependencies(t *testing.T) {
 	b.push(t, "label/keel", "v1.0.0", "Keel")
 	lock := filepath.Join(t.TempDir(), "xpkg.lock")
 	resolve(t, lock, b.pushDependent(t, "label/deck", "v1.0.0", b.registry+"/label/keel >=v1.0.0", "Deck"))
-	t.Cleanup(func() { b.run(t, b.kubeconfig, "uninstall", "label-deck", "label-keel", "--yes", "--wait", "1m") })
+	t.Cleanup(func() {
+		b.run(t, b.kubeconfig, "uninstall", "label-deck", "label-keel", "--yes", "--on-delete", "cascade=100", "--wait", "1m")
+	})
 	b.must(t, 0, "install", "--lock", lock, "--wait", "1m")
 	b.must(t, 0, "sync", "--lock", lock, "--dry-run").prints(t, "Nothing to do.")
 	b.patch(t, b.provider(t, "label-keel"), `{"metadata":{"labels":{"xpkg.dev/auto-installed":null}}}`)
@@ -230,7 +236,7 @@ func TestChangesOfSeveralPackagesAreTransactions(t *testing.T) {
 		refs = append(refs, b.push(t, "whole/"+name, "v1.0.0", strings.ToUpper(name[:1])+name[1:]))
 	}
 	resolve(t, lock, refs...)
-	remove := append([]string{"uninstall", "--yes", "--wait", "1m"}, names...)
+	remove := append([]string{"uninstall", "--yes", "--on-delete", "cascade=100", "--wait", "1m"}, names...)
 	t.Cleanup(func() { b.run(t, b.kubeconfig, remove...) })
 
 	ctx, stop := context.WithCancel(t.Context())
@@ -329,7 +335,9 @@ func TestUnknownPackagesEndTheCommand(t *testing.T) {
 func TestLostResponsesOfTransactions(t *testing.T) {
 	b := newBench(t)
 	dory := b.push(t, "lost/dory", "v1.0.0", "Dory")
-	t.Cleanup(func() { b.run(t, b.kubeconfig, "uninstall", "dory", "--yes", "--wait", "1m") })
+	t.Cleanup(func() {
+		b.run(t, b.kubeconfig, "uninstall", "dory", "--yes", "--on-delete", "cascade=100", "--wait", "1m")
+	})
 	proxy := b.forward(t)
 	var once sync.Once
 	kubeconfig := b.intercepted(t, func(_ http.ResponseWriter, r *http.Request) bool {
@@ -351,7 +359,9 @@ func TestLostResponsesOfTransactions(t *testing.T) {
 func TestStoppedCommandsFollowTheirTransaction(t *testing.T) {
 	b := newBench(t)
 	first, second := b.push(t, "stopped/gig", "v1.0.0", "Gig"), b.push(t, "stopped/gig", "v2.0.0", "Gig")
-	t.Cleanup(func() { b.run(t, b.kubeconfig, "uninstall", "gig", "--yes", "--wait", "1m") })
+	t.Cleanup(func() {
+		b.run(t, b.kubeconfig, "uninstall", "gig", "--yes", "--on-delete", "cascade=100", "--wait", "1m")
+	})
 	b.must(t, 0, "install", "provider", first, "gig", "--wait", "1m")
 	args := []string{"update", "gig", second, "--atomic", "--yes", "--wait", "1m"}
 	ctx, stop := context.WithCancel(t.Context())
@@ -390,7 +400,9 @@ func TestLockFilesAreStaleIfPackagesMove(t *testing.T) {
 	b := newBench(t)
 	oar, oar2 := b.push(t, "moves/oar", "v1.0.0", "Oar"), b.push(t, "moves/oar", "v2.0.0", "Oar")
 	cleat, cleat2 := b.push(t, "moves/cleat", "v1.0.0", "Cleat"), b.push(t, "moves/cleat", "v2.0.0", "Cleat")
-	t.Cleanup(func() { b.run(t, b.kubeconfig, "uninstall", "moves-oar", "moves-cleat", "--yes", "--wait", "1m") })
+	t.Cleanup(func() {
+		b.run(t, b.kubeconfig, "uninstall", "moves-oar", "moves-cleat", "--yes", "--on-delete", "cascade=100", "--wait", "1m")
+	})
 	lock := filepath.Join(t.TempDir(), "xpkg.lock")
 	resolve(t, lock, oar, cleat)
 	b.must(t, 0, "install", "provider", oar, "moves-oar", "--wait", "1m")

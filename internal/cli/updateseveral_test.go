@@ -25,7 +25,9 @@ func TestUpdateAcceptsSeveralPackages(t *testing.T) {
 	for _, name := range []string{"sloop", "ketch"} {
 		b.must(t, 0, "install", "provider", b.registry+"/several/"+name+":v1.0.0", name, "--wait", "1m")
 	}
-	t.Cleanup(func() { b.run(t, b.kubeconfig, "uninstall", "sloop", "ketch", "--yes", "--wait", "1m") })
+	t.Cleanup(func() {
+		b.run(t, b.kubeconfig, "uninstall", "sloop", "ketch", "--yes", "--on-delete", "cascade=100", "--wait", "1m")
+	})
 	at := func(sloop, ketch string) {
 		t.Helper()
 		for name, want := range map[string]string{"sloop": sloop, "ketch": ketch} {
@@ -82,7 +84,9 @@ func TestUpdateAcceptsSeveralPackages(t *testing.T) {
 func TestUpdateInstallsMissingPackages(t *testing.T) {
 	b := newBench(t)
 	first, second := b.push(t, "upsert/yawl", "v1.0.0", "Yawl"), b.push(t, "upsert/yawl", "v2.0.0", "Yawl")
-	t.Cleanup(func() { b.run(t, b.kubeconfig, "uninstall", "upsert-yawl", "--yes", "--wait", "1m") })
+	t.Cleanup(func() {
+		b.run(t, b.kubeconfig, "uninstall", "upsert-yawl", "--yes", "--on-delete", "cascade=100", "--wait", "1m")
+	})
 	b.must(t, 5, "update", first, "--yes").prints(
 		t, "^error: PackageNotFound: no package from .*/upsert/yawl is installed$", "xpkg install .*/upsert/yawl:v1.0.0",
 	)
@@ -101,7 +105,9 @@ func TestInstallFindsTheRepositoryUnderAnotherName(t *testing.T) {
 	first, second := b.push(t, "twice/skiff", "v1.0.0", "Skiff"), b.push(t, "twice/skiff", "v2.0.0", "Skiff")
 	other := b.push(t, "thrice/skiff", "v1.0.0", "Skiff")
 	b.must(t, 0, "install", first, "skiff", "--wait", "1m")
-	t.Cleanup(func() { b.run(t, b.kubeconfig, "uninstall", "skiff", "--yes", "--wait", "1m") })
+	t.Cleanup(func() {
+		b.run(t, b.kubeconfig, "uninstall", "skiff", "--yes", "--on-delete", "cascade=100", "--wait", "1m")
+	})
 	for _, kind := range [][]string{nil, {"provider"}} {
 		install := append([]string{"install"}, kind...)
 		plan := append([]string{"plan"}, install...)
@@ -180,7 +186,9 @@ func TestAtomicCommandsUndoTheirChanges(t *testing.T) {
 		prints(t, "^error: NotHealthyInTime: ", "All changes were undone: provider/raft was deleted.")
 	b.must(t, 0, "install", "provider", first, "junk", "--atomic").prints(t, "^provider/junk healthy ")
 	b.must(t, 0, "install", "provider", dhow, "dhow", "--atomic", "--wait", "1m")
-	t.Cleanup(func() { b.run(t, b.kubeconfig, "uninstall", "junk", "dhow", "--yes", "--wait", "1m") })
+	t.Cleanup(func() {
+		b.run(t, b.kubeconfig, "uninstall", "junk", "dhow", "--yes", "--on-delete", "cascade=100", "--wait", "1m")
+	})
 	b.must(t, 11, "update", "junk", second, "--wait", "1ns", "--atomic", "--yes").
 		prints(
 			t,
@@ -211,7 +219,9 @@ func TestAtomicUpdatesIgnoreEarlierFailures(t *testing.T) {
 	if err := b.client.Create(t.Context(), brig); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { b.run(t, b.kubeconfig, "uninstall", "snow", "brig", "--yes", "--wait", "1m") })
+	t.Cleanup(func() {
+		b.run(t, b.kubeconfig, "uninstall", "snow", "brig", "--yes", "--on-delete", "cascade=100", "--wait", "1m")
+	})
 	got := b.must(t, 5, "update", "brig@v1.0.0", "snow@v2.0.0", "--atomic", "--yes", "--wait", "5s")
 	got.prints(t, "^provider/snow healthy .*:v2.0.0", "^error: RepositoryNotFound: provider/brig ")
 	if p := b.provider(t, "snow").Spec.Package; p != second || strings.Contains(got.errors, "undone") {
@@ -241,7 +251,9 @@ func TestUpdatesThatMoveAnObject(t *testing.T) {
 	push("raft", "v2.0.0", "Raft", "Barge")
 	b.must(t, 0, "install", "provider", b.registry+"/moved/quay:v1.0.0", "quay", "--wait", "1m")
 	b.must(t, 0, "install", "provider", b.registry+"/moved/raft:v1.0.0", "raft", "--wait", "1m")
-	t.Cleanup(func() { b.run(t, b.kubeconfig, "uninstall", "quay", "raft", "--yes", "--wait", "1m") })
+	t.Cleanup(func() {
+		b.run(t, b.kubeconfig, "uninstall", "quay", "raft", "--yes", "--on-delete", "cascade=100", "--wait", "1m")
+	})
 	barge := &unstructured.Unstructured{}
 	barge.SetAPIVersion(group + "/v1")
 	barge.SetKind("Barge")

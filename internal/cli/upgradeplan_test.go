@@ -44,7 +44,7 @@ func TestPlanOfMoves(t *testing.T) {
 	)
 	t.Cleanup(func() {
 		for _, name := range []string{"root", "moves-leaf"} {
-			b.run(t, b.kubeconfig, "uninstall", "provider", name, "--yes", "--wait", "1m")
+			b.run(t, b.kubeconfig, "uninstall", "provider", name, "--yes", "--on-delete", "cascade=100", "--wait", "1m")
 		}
 	})
 	b.locked(t, "moves-leaf", "root")

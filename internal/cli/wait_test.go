@@ -45,7 +45,7 @@ func TestWaitForAUser(t *testing.T) {
 	checkMatches(
 		t, b.must(t, 0, "tree", "ferries").out, `^provider/ferries  v2  Healthy=True\n└─ 2 CustomResourceDefinitions$`,
 	)
-	b.must(t, 0, "uninstall", "provider", "ferries", "--yes", "--wait", "1m")
+	b.must(t, 0, "uninstall", "provider", "ferries", "--yes", "--on-delete", "cascade=100", "--wait", "1m")
 }
 
 // The message about a paused package is that it is paused.
@@ -65,7 +65,7 @@ func TestWaitForAPausedPackage(t *testing.T) {
 	)
 	b.patch(t, b.provider(t, "paused"), `{"metadata":{"annotations":{"crossplane.io/paused":null}}}`)
 	b.must(t, 0, "update", "paused", "v2", "--yes", "--wait", "1m")
-	b.must(t, 0, "uninstall", "provider", "paused", "--yes", "--wait", "1m")
+	b.must(t, 0, "uninstall", "provider", "paused", "--yes", "--on-delete", "cascade=100", "--wait", "1m")
 }
 
 // A version that was given up is not waited for any longer.
@@ -90,7 +90,7 @@ func TestWaitForARolledBackPackage(t *testing.T) {
 	checkMatches(
 		t, b.must(t, 0, "tree", "dependent").out, `^provider/dependent  v2 \(v1 runs\)  Healthy=False  RolledBack: `,
 	)
-	b.must(t, 0, "uninstall", "provider", "dependent", "--yes", "--wait", "1m")
+	b.must(t, 0, "uninstall", "provider", "dependent", "--yes", "--on-delete", "cascade=100", "--wait", "1m")
 }
 
 // TestWaitForAFailureWithAdvice proves that a command that waits ends with the failure and the
@@ -107,7 +107,7 @@ func TestWaitForAFailureWithAdvice(t *testing.T) {
 		t, got.errors,
 		`^error: WrongKind: provider/advice cannot be installed: .* is a Function and not a Provider\n  Install it as a Function instead, with .xpkg install function [^ ]*/advice:v2.\.`,
 	)
-	b.must(t, 0, "uninstall", "provider", "advice", "--yes", "--wait", "1m")
+	b.must(t, 0, "uninstall", "provider", "advice", "--yes", "--on-delete", "cascade=100", "--wait", "1m")
 }
 
 // TestInstallWritesNothingThatThePlanRefuses proves that an install without a terminal ends with
@@ -142,7 +142,7 @@ func TestInstallWritesNothingThatThePlanRefuses(t *testing.T) {
 		}
 		b.absent(t, name)
 	}
-	b.must(t, 0, "uninstall", "provider", "holder", "--yes", "--wait", "1m")
+	b.must(t, 0, "uninstall", "provider", "holder", "--yes", "--on-delete", "cascade=100", "--wait", "1m")
 }
 
 // TestFailedInstallLeavesNothing proves that an install which the command cannot plan is planned by the manager, and

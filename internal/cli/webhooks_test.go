@@ -73,10 +73,10 @@ func TestWebhooksOutsideOfAPackagesGroupsAreAllowedByName(t *testing.T) {
 	allowed("validate CREATE core/nothing")
 	b.must(t, 0, "update", "outside", "v2", "--yes", "--allow-webhooks", "--wait", "1m")
 	allowed("validate CREATE,DELETE core/nothing")
-	b.must(t, 0, "uninstall", "provider", "outside", "--yes", "--wait", "1m")
+	b.must(t, 0, "uninstall", "provider", "outside", "--yes", "--on-delete", "cascade=100", "--wait", "1m")
 
 	e = b.must(t, 0, "install", "provider", second, "outside", "--allow-webhooks", "--wait", "1m")
 	checkMatches(t, e.errors, `\+ +validate CREATE,DELETE core/nothing`)
 	allowed("validate CREATE,DELETE core/nothing")
-	b.must(t, 0, "uninstall", "provider", "outside", "--yes", "--wait", "1m")
+	b.must(t, 0, "uninstall", "provider", "outside", "--yes", "--on-delete", "cascade=100", "--wait", "1m")
 }

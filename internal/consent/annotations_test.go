@@ -31,6 +31,7 @@ var decisions = map[string]string{
 	"kind-providers":         "selects a dependency, which the content could name, and whose consents are its own",
 	"provides":               "a record of kinds",
 	"required-by":            "the removal of orphans deletes no custom resources",
+	"on-delete":              "answers a deletion, which only a user who may delete the package can make",
 	"retry":                  "requests another attempt of what the package is",
 	"rolled-back-from":       "excludes versions from automatic selection",
 	"revision-names":         "selects names of revisions",

@@ -134,7 +134,7 @@ func TestStatusOfTransactionsNeedsThePermissionsOfTheManager(t *testing.T) {
 	if err := env.NewClient(t, as(s, administrator)).Create(t.Context(), change); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { s.Delete(t, change) })
+	t.Cleanup(func() { s.CleanUp(t, change) })
 	grant(t, s, "reporter")
 	report := change.DeepCopy()
 	report.Status.Phase = v1alpha1.Returning

@@ -253,12 +253,13 @@ func TestAutoremoveContinuesAfterARestart(t *testing.T) {
 	w.untilEvent(t, mid, "OrphanRetained", "has no permission to delete")
 	bound.Store(false)
 	env.Update(t, w.Env, mid, func(p *v1.Configuration) { p.Annotations["touched"] = "by a user" })
-	w.untilGone(t, mid)
+	eventually(t, "the deletion of the first orphan is requested", dead.Load)
 	w.stop()
 	leaf := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "dep-leaf"}}
 	w.checkInstalled(t, leaf)
 	s.Config = healthy
 	s.start(t)
+	w.untilGone(t, mid)
 	w.untilGone(t, leaf)
 	w.assertUnchanged(t)
 }

@@ -9,9 +9,12 @@ import (
 	"slices"
 	"time"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	crmanager "sigs.k8s.io/controller-runtime/pkg/manager"
@@ -160,11 +163,24 @@ func (c *components) setupPackages(ctx context.Context) error {
 	if err := tracker.Watch(ctx, c.manager.GetCache()); err != nil {
 		return err
 	}
+	counter, err := planner.NewCluster(c.manager.GetConfig())
+	if err != nil {
+		return err
+	}
+	// An external runtime need not run.
+	runs := func(provider string) bool {
+		name := o.Runtimes.Of(v1.ProviderKind, provider)
+		return name == runtime.Deployment || name == runtime.Process
+	}
+	counts := packages.NewCounts(c.api.Client, counter, runs, o.countInterval())
+	if err := c.manager.Add(counts); err != nil {
+		return fmt.Errorf("count custom resources: %w", err)
+	}
 	for _, kind := range v1.PackageKinds() {
 		p := &packages.Reconciler{
 			Kind: kind, API: c.api, Resolver: &packages.Resolver{Packages: c.packages, Poll: o.poll()},
 			Rollback: c.rollback, Runtimes: c.runtimes, Reservations: reserved, APIChanges: c.overwritten.Changes(),
-			Holder: c.held.By, Held: c.held.Changes(kind),
+			Holder: c.held.By, Held: c.held.Changes(kind), Counter: counter, Counts: counts, Unprotected: o.Unprotected,
 		}
 		if err := p.SetupWithManager(c.manager, o.Log); err != nil {
 			return fmt.Errorf("controller of %s: %w", kind, err)
@@ -212,6 +228,11 @@ func (c *components) setupPackageAPI() error {
 // no fence for them.
 func (c *components) setupFences(ctx context.Context) (err error) {
 	r := fences.Reconciler{Client: c.api.Client, Live: c.api.Live, Fences: consent.Fences()}
+	guard, err := c.removals(ctx)
+	if err != nil {
+		return err
+	}
+	r.Fences = append(r.Fences, guard...)
 	if len(c.runtimes.Used()) > 0 {
 		r.Fences = append(r.Fences, fence.Runtimes(c.options.fenced()))
 	}
@@ -221,6 +242,37 @@ func (c *components) setupFences(ctx context.Context) (err error) {
 		return err
 	}
 	return r.SetupWithManager(c.manager, c.options.Log)
+}
+
+// removals returns the guard of removals, for the identity of the manager. Without protection, it deletes the guard.
+func (c *components) removals(ctx context.Context) ([]fence.Fence, error) {
+	if c.options.Unprotected {
+		policy, binding := fence.Removals(fence.Remover{}).Objects()
+		for _, o := range []client.Object{binding, policy} {
+			if err := c.api.Client.Delete(ctx, o); err != nil && !fences.IsUnavailable(err) {
+				return nil, err
+			} else if apierrors.IsForbidden(err) {
+				c.options.Log.WarnContext(ctx, "deletions are still protected by a policy; delete it with "+
+					"`kubectl delete validatingadmissionpolicy,validatingadmissionpolicybinding "+fence.RemovalsName+"`")
+			}
+		}
+		return nil, nil
+	}
+	api, err := authenticationclient.NewForConfig(c.options.Config)
+	if err != nil {
+		return nil, err
+	}
+	self, err := api.SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	if fences.IsUnavailable(err) { // Kubernetes serves it longer than admission policies.
+		c.options.Log.WarnContext(ctx, "the policy that protects deletions cannot be installed, because the name of the manager is not known",
+			"error", err.Error())
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the name of the manager: %w", err)
+	}
+	guard := fence.Removals(fence.Remover{Username: self.Status.UserInfo.Username, Namespace: c.options.namespace()})
+	return []fence.Fence{guard}, nil
 }
 
 // consents returns the gap of the fence of consents.

@@ -309,7 +309,8 @@ func TestPausedRevision(t *testing.T) {
 
 func annotate(t *testing.T, s *testEnv, o client.Object, patch string) {
 	t.Helper()
-	if err := s.Client.Patch(t.Context(), o, client.RawPatch("application/merge-patch+json", []byte(patch))); err != nil {
+	err := s.Client.Patch(t.Context(), o, client.RawPatch("application/merge-patch+json", []byte(patch)))
+	if client.IgnoreNotFound(err) != nil {
 		t.Fatal(err)
 	}
 }

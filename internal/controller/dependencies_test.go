@@ -70,9 +70,7 @@ func (w *dependencyEnv) deleteAll(t testing.TB) {
 			}
 			for _, p := range list.Packages() {
 				left++
-				if err := w.Client.Delete(ctx, p); client.IgnoreNotFound(err) != nil {
-					return err.Error(), false
-				}
+				w.CleanUp(t, p)
 			}
 		}
 		return fmt.Sprint(left), left == 0

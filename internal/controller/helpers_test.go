@@ -123,6 +123,7 @@ func remove(t *testing.T, s *testEnv, p v1.Package) {
 			names = append(names, o.Name)
 		}
 	}
+	annotate(t, s, p, `{"metadata":{"annotations":{"`+v1.AnnotationOnDelete+`":"cascade=1000"}}}`)
 	if err := s.Client.Delete(t.Context(), p); client.IgnoreNotFound(err) != nil {
 		t.Fatal(err)
 	}

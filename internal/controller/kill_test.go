@@ -22,7 +22,8 @@ import (
 // reconciliation repeats them.
 func isKillPoint(c fault.Call) bool {
 	return c.Method != http.MethodGet && c.Method != "WATCH" && !strings.HasSuffix(c.Path, "/status") &&
-		!strings.Contains(c.Path, "/events") && !strings.Contains(c.Path, "/locks")
+		!strings.Contains(c.Path, "/events") && !strings.Contains(c.Path, "/locks") &&
+		!strings.Contains(c.Path, "/selfsubjectreviews")
 }
 
 // If the manager is killed during the upgrade or downgrade of a package with its

@@ -88,6 +88,11 @@ type Options struct {
 	KindSources func(ctx context.Context, maxAge time.Duration) ([]provide.Source, error)
 	// Log is the logger of the manager.
 	Log *slog.Logger
+	// CountInterval is the shortest time between two counts of the custom resources of a kind. Zero means a minute.
+	CountInterval time.Duration
+	// Unprotected lets users delete packages with custom resources, CRDs of packages, active revisions and the namespace
+	// of the manager like any other object.
+	Unprotected bool
 	// LeaderElection lets one of several managers reconcile. Its Lease is in Namespace, unless it
 	// names another namespace. If it is nil, no other manager may work on the cluster.
 	LeaderElection *leader.Election
@@ -151,6 +156,8 @@ func (o Options) fenced() fence.Manager {
 	}
 	return m
 }
+
+func (o Options) countInterval() time.Duration { return cmp.Or(o.CountInterval, time.Minute) }
 
 func (o Options) contention() contention.Limits {
 	return cmp.Or(o.Contention, contention.DefaultLimits)

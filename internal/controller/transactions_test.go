@@ -66,6 +66,10 @@ func referenceOf(t *testing.T, s *testEnv, kind, name string) string {
 		}
 		return ""
 	}
+	if p.GetDeletionTimestamp() != nil { // Its finalizer keeps it until its definitions are gone.
+		s.WaitGone(t, p)
+		return ""
+	}
 	return p.PackageSpec().Package
 }
 
@@ -90,7 +94,7 @@ func TestTransactionChangesSeveralPackages(t *testing.T) {
 		Kind: v1.ConfigurationKind, Name: "whole-c",
 	}}}
 	s.CreateTemporary(t, x)
-	t.Cleanup(func() { s.Delete(t, env.NewPackage(v1.ConfigurationKind, "whole-b", other)) })
+	t.Cleanup(func() { s.CleanUp(t, env.NewPackage(v1.ConfigurationKind, "whole-b", other)) })
 	if status := untilEnded(t, s, x); status.Phase != v1alpha1.Succeeded {
 		t.Fatalf("%+v", status)
 	}
@@ -165,7 +169,7 @@ func TestTransactionKeepsChangesOfOthers(t *testing.T) {
 			err := s.Client.Get(t.Context(), client.ObjectKey{Name: name}, p)
 			return fmt.Sprint(err), err == nil && strings.HasPrefix(revision.TransactionOf(p), x.Name+"/")
 		})
-		t.Cleanup(func() { s.Delete(t, p) })
+		t.Cleanup(func() { s.CleanUp(t, p) })
 		return p
 	}
 	get("others-own")
@@ -243,7 +247,7 @@ func TestTransactionsOfTheSamePackagesWait(t *testing.T) {
 		all = append(all, newTransaction(fmt.Sprintf("turn-%d", i), w))
 	}
 	independent := newTransaction("turn-alone", wantPackage(v1.ConfigurationKind, "alone", alone))
-	t.Cleanup(func() { s.Delete(t, env.NewPackage(v1.ConfigurationKind, "alone", alone)) })
+	t.Cleanup(func() { s.CleanUp(t, env.NewPackage(v1.ConfigurationKind, "alone", alone)) })
 	for _, x := range append(all, independent) {
 		s.CreateTemporary(t, x)
 	}
@@ -277,8 +281,8 @@ func TestTransactionsThatKeepHoldNothingAfterTheirWrites(t *testing.T) {
 	other, _ := r.push(t, "acme/keep-c:v1", configuration("keep-c", "keep-c.test", "one"))
 	s.start(t)
 	t.Cleanup(func() {
-		s.Delete(t, env.NewProvider("keep-p", never))
-		s.Delete(t, env.NewPackage(v1.ConfigurationKind, "keep-c", other))
+		s.CleanUp(t, env.NewProvider("keep-p", never))
+		s.CleanUp(t, env.NewPackage(v1.ConfigurationKind, "keep-c", other))
 	})
 	keeping := func(name string, deadline time.Duration, packages ...v1alpha1.WantedPackage) *v1alpha1.Transaction {
 		x := newTransaction(name, packages...)
@@ -390,7 +394,7 @@ func TestTransactionsContinueAfterTheManagerIsKilled(t *testing.T) {
 	stop := s.start(t)
 	a := env.NewPackage(v1.ConfigurationKind, "kill-a", one)
 	s.CreateTemporary(t, a)
-	t.Cleanup(func() { s.Delete(t, env.NewPackage(v1.ConfigurationKind, "kill-b", other)) })
+	t.Cleanup(func() { s.CleanUp(t, env.NewPackage(v1.ConfigurationKind, "kill-b", other)) })
 	s.WaitReady(t, a)
 	stop()
 	isWrite := func(c fault.Call) bool {

@@ -39,7 +39,7 @@ func TestRandomTransactionsAreWhole(t *testing.T) {
 	names := []string{"random-a", "random-b", "random-c", "random-d"}
 	versions := map[string][]string{}
 	for _, name := range names {
-		t.Cleanup(func() { s.Delete(t, env.NewPackage(v1.ConfigurationKind, name, "")) })
+		t.Cleanup(func() { s.CleanUp(t, env.NewPackage(v1.ConfigurationKind, name, "")) })
 		for _, version := range []string{"v1", "v2", "v3"} {
 			ref, _ := r.push(t, "acme/"+name+":"+version, configuration(name, name+".test", version))
 			versions[name] = append(versions[name], ref)
@@ -191,7 +191,7 @@ func TestTransactionOfFortyPackages(t *testing.T) {
 		install, update = append(install, wantPackage(v1.ConfigurationKind, name, one)),
 			append(update, wantPackage(v1.ConfigurationKind, name, two))
 		former[name] = one
-		t.Cleanup(func() { s.Delete(t, env.NewPackage(v1.ConfigurationKind, name, one)) })
+		t.Cleanup(func() { s.CleanUp(t, env.NewPackage(v1.ConfigurationKind, name, one)) })
 	}
 	never, _ := r.push(t, "acme/forty-p:v1", provider("forty-p", crd("forty-p.test", "Thing", "one")))
 	s.start(t)

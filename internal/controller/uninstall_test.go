@@ -188,6 +188,7 @@ func TestConfigurationsOfAProviderAreDeletedLast(t *testing.T) {
 		}
 	}
 
+	answerDeletion(t, s, p, "cascade=2")
 	s.Delete(t, p)
 	await("buckets", "clusterproviderconfigs", "providerconfigusages")
 	wait.Until(t, limit, "the other CRD is gone", func() (string, bool) {

@@ -410,6 +410,7 @@ func TestUninstallDeletesWebhooksFirst(t *testing.T) {
 	if err := s.Client.Create(t.Context(), thing); err != nil {
 		t.Fatal(err)
 	}
+	answerDeletion(t, s, p, "cascade=1")
 	if err := s.Client.Delete(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}

@@ -550,6 +550,7 @@ func TestAProviderWithoutConversionIsUninstalled(t *testing.T) {
 		err := s.Client.Get(t.Context(), client.ObjectKey{Name: "things." + group}, d)
 		return fmt.Sprint(err), err == nil && d.Spec.Conversion.Strategy == apiextensionsv1.WebhookConverter
 	})
+	answerDeletion(t, s, p, "cascade=1") // They cannot be counted.
 	if err := s.Client.Delete(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}

@@ -57,7 +57,7 @@ func TestUnusualSchemasAgreeWithTheAPIServer(t *testing.T) {
 			}
 			err = e.Client.Create(t.Context(), o)
 			if err == nil {
-				t.Cleanup(func() { e.Delete(t, o) })
+				t.Cleanup(func() { e.CleanUp(t, o) })
 			} else if !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err) {
 				t.Fatal(err)
 			}

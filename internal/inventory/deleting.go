@@ -47,8 +47,12 @@ func packageHolder(p v1.Package) (apply.Holder, bool) {
 const shownHolders = 3
 
 // DeletionDelay returns the reason why the deletion of a package is incomplete, and the remedy. The holders
-// are the objects of the package with finalizers.
+// are the objects of the package with finalizers. A package with custom resources waits for an answer of a user.
 func DeletionDelay(p v1.Package, holders []apply.Holder) (reason, remedy string) {
+	if ready := p.GetCondition(v1.TypeReady); ready.Reason == v1.ReasonCustomResourcesExist {
+		reason, remedy, _ = strings.Cut(ready.Message, ". ")
+		return strings.ToLower(reason[:1]) + reason[1:], remedy
+	}
 	if own, held := packageHolder(p); held {
 		holders = append([]apply.Holder{own}, holders...)
 	}

@@ -71,7 +71,7 @@ func (o Operation) checkRemovals(ctx context.Context, all *inventory.Inventory, 
 		if err := planner.MovedError(s.Plan, planner.CheckDependency(s.Live, now)); err != nil {
 			return err
 		}
-		again[s] = &Step{Live: s.Live, Remove: true, group: s.group}
+		again[s] = &Step{Live: s.Live, Remove: true, group: s.group, OnDelete: s.answer()}
 		removals = append(removals, again[s])
 	}
 	if o.OnlyOrphans {

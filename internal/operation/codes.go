@@ -44,11 +44,6 @@ var (
 		Cause: "The cluster does not have the API of transactions: its packages are managed by Crossplane, or by an earlier version of xpkg. Or the manager does not carry them out.",
 		Fix:   "Repeat the command without --atomic, or install the manager with `xpkg bootstrap --apply`.",
 	}
-	ErrNeedsAgreement = errcode.Code{
-		Name: "TransactionNeedsAgreement", Class: errcode.Conflict,
-		Cause: "The transaction deletes custom resources, and its spec has no plan that was agreed to.",
-		Fix:   "Delete the custom resources first, or make the change with a command of xpkg, which shows the plan, asks, and sets spec.plan.",
-	}
 )
 
 // Codes returns the error codes that this package defines, in alphabetical order.
@@ -58,7 +53,6 @@ func Codes() []errcode.Code {
 		ErrRecreated,
 		ErrStillGoing,
 		ErrConsent,
-		ErrNeedsAgreement,
 		ErrNoTransactions,
 		ErrWait,
 	}

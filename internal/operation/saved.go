@@ -54,7 +54,7 @@ func (e *Engine) SavedSteps(
 	}
 	for _, s := range last {
 		if p := removals[s.Live.GetUID()]; p != nil {
-			pending[s] = p
+			pending[s], s.OnDelete = p, p.OnDelete
 		}
 	}
 	return slices.Concat(steps, last, GoneSteps(deleted)), pending, nil

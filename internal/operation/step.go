@@ -12,6 +12,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/planner"
+	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
@@ -29,6 +30,9 @@ type Step struct {
 	// packages of a group are deleted when those of the groups before it, which may require them, are gone.
 	Remove bool
 	group  int
+	// OnDelete answers what happens to the custom resources of a removed package. The zero value is the answer in its
+	// annotations.
+	OnDelete revision.OnDelete
 	// asPlanned reports whether a dependency is only removed if it was not installed explicitly since.
 	asPlanned bool
 	// Plan is nil if nothing changes or no plan could be computed.
@@ -80,6 +84,7 @@ func (s *Step) String() string {
 // makePlan plans the step.
 func (s *Step) makePlan(ctx context.Context, pl *planner.Planner, o planner.Options) (*planner.Plan, error) {
 	if s.Remove {
+		o.OnDelete = s.OnDelete
 		return pl.Uninstall(ctx, s.Live, o)
 	}
 	p, err := pl.Install(ctx, s.Want, o)
@@ -87,6 +92,14 @@ func (s *Step) makePlan(ctx context.Context, pl *planner.Planner, o planner.Opti
 		p.RollsBack = s.RollsBack
 	}
 	return p, err
+}
+
+// answer returns the answer with which the package is deleted. Without a plan, custom resources are not counted.
+func (s *Step) answer() revision.OnDelete {
+	if s.Plan == nil {
+		return s.OnDelete
+	}
+	return s.Plan.OnDelete
 }
 
 // isDone reports whether nothing is to be planned: a deletion that has begun continues, and cannot be stopped.

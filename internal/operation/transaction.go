@@ -39,7 +39,9 @@ func NewTransaction(steps []*Step) (v1alpha1.TransactionSpec, error) {
 			isUnplanned = true
 		}
 		if s.Remove {
-			out.Remove = append(out.Remove, v1alpha1.RemovedPackage{PackageName: nameOf(s.Live), Expected: expectedOf(s.Live)})
+			out.Remove = append(out.Remove, v1alpha1.RemovedPackage{
+				PackageName: nameOf(s.Live), Expected: expectedOf(s.Live), OnDelete: s.answer().String(),
+			})
 			continue
 		}
 		want := s.Want
@@ -186,6 +188,7 @@ func (e *Engine) TransactionSteps(
 	}
 	var removed []v1.Package
 	var gone []*Step
+	answers := map[string]revision.OnDelete{} // by name
 	for _, r := range t.Spec.Remove {
 		live := all.Named(emptyPackage(r.PackageName))
 		was := former[r.PackageName]
@@ -201,8 +204,16 @@ func (e *Engine) TransactionSteps(
 			return nil, err
 		}
 		removed = append(removed, live)
+		var answer revision.OnDelete
+		if err := answer.UnmarshalText([]byte(r.OnDelete)); err != nil {
+			return nil, err
+		}
+		answers[inventory.ShortName(live)] = answer
 	}
 	removals, err := e.RemovalSteps(ctx, all, removed)
+	for _, s := range removals {
+		s.OnDelete = answers[inventory.ShortName(s.Live)]
+	}
 	return slices.Concat(out, gone, removals), err
 }
 

@@ -93,7 +93,7 @@ func (c *change) tryUndo(ctx context.Context, cluster client.Client) (bool, erro
 	}
 	w := writer{Client: cluster}
 	if c.before == nil {
-		err = apiserver.Classify(w.delete(ctx, live), "delete %s", c.named())
+		err = apiserver.Classify(w.delete(ctx, live, revision.OnDelete{}), "delete %s", c.named())
 	} else {
 		if c.transaction != "" {
 			w.transaction = returned(c.transaction)

@@ -116,7 +116,7 @@ func (d *Done) delete(ctx context.Context, w writer) error {
 				return err
 			}
 		}
-		return apiserver.Classify(w.delete(ctx, now), "%s", d.String())
+		return apiserver.Classify(w.delete(ctx, now, d.answer()), "%s", d.String())
 	})
 }
 

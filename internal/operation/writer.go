@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/apiserver"
@@ -15,6 +16,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/pkg/desired"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
@@ -35,13 +37,23 @@ func (w writer) update(ctx context.Context, p v1.Package) error {
 	return w.write(p, func() error { return w.Update(ctx, p, client.FieldOwner(plan.FieldManager)) })
 }
 
-// delete deletes a package that was not written since it was read. Objects are deleted after the package: with
-// foreground deletion, the runtime would lose its permissions before its custom resources are deleted.
-func (w writer) delete(ctx context.Context, p v1.Package) error {
+// delete deletes a package that was not written since it was read, with an answer what happens to its custom resources.
+// Objects are deleted after the package: with foreground deletion, the runtime would lose its permissions before its
+// custom resources are deleted.
+func (w writer) delete(ctx context.Context, p v1.Package, answer revision.OnDelete) error {
+	if text := answer.String(); text != "" && p.GetAnnotations()[v1.AnnotationOnDelete] != text {
+		p.SetAnnotations(desired.Overlay(p.GetAnnotations(), map[string]string{v1.AnnotationOnDelete: text}))
+		if err := w.update(ctx, p); err != nil {
+			return client.IgnoreNotFound(err)
+		}
+	}
+	propagation := metav1.DeletePropagationBackground
+	if answer.Orphan && !controllerutil.ContainsFinalizer(p, v1.FinalizerRuntimeProtection) {
+		propagation = metav1.DeletePropagationOrphan // Another package manager does not know the annotation.
+	}
 	uid, version := p.GetUID(), p.GetResourceVersion()
 	err := w.Delete(
-		ctx, p, client.Preconditions{UID: &uid, ResourceVersion: &version},
-		client.PropagationPolicy(metav1.DeletePropagationBackground),
+		ctx, p, client.Preconditions{UID: &uid, ResourceVersion: &version}, client.PropagationPolicy(propagation),
 	)
 	return client.IgnoreNotFound(err)
 }

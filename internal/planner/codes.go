@@ -5,6 +5,7 @@ import "github.com/xpkg-dev/xpkg/pkg/errcode"
 // Codes returns the error codes that this package defines, in alphabetical order.
 func Codes() []errcode.Code {
 	return []errcode.Code{
+		ErrCustomResources,
 		ErrDependentsBroken,
 		ErrMaintained,
 		ErrNotInstalled,

@@ -65,11 +65,12 @@ func Agreement(plans []*Plan) string {
 		Breaks, Webhooks []string
 		Permissions      any
 		Lost             []CustomResources
+		Keeps            bool `json:",omitempty"`
 		Added            []added
 	}
 	var all []agreed
 	for _, p := range plans {
-		a := agreed{Operation: p.Operation, Package: p.Package.Short(), To: p.Package.To.String()}
+		a := agreed{Operation: p.Operation, Package: p.Package.Short(), To: p.Package.To.String(), Keeps: p.OnDelete.Orphan}
 		for _, b := range p.Breaks {
 			a.Breaks = append(a.Breaks, b.String())
 		}

@@ -97,7 +97,10 @@ func crd(group, kind, description string) string {
 
 // madeWrites returns the writes of an audit, sorted.
 func madeWrites(a *env.Audit) []string {
-	out := a.Writes("")
+	// The manager adds its finalizer to a new package.
+	out := slices.DeleteFunc(a.Writes(""), func(w string) bool {
+		return strings.HasPrefix(w, "PUT providers/") || strings.HasPrefix(w, "PUT configurations/")
+	})
 	slices.Sort(out)
 	return out
 }

@@ -128,7 +128,7 @@ func TestTheProviderOfAKindIsRecordedOnThePackage(t *testing.T) {
 		t.Fatal(err)
 	}
 	wheels := env.NewProvider("kinds-wheels", "")
-	t.Cleanup(func() { e.Delete(t, wheels) })
+	t.Cleanup(func() { e.CleanUp(t, wheels) })
 	e.CreateTemporary(t, car)
 	settled(t, e.Client, car)
 	if err := e.Client.Get(t.Context(), client.ObjectKeyFromObject(wheels), wheels); err != nil {
@@ -415,7 +415,7 @@ func TestTheRecordedKindsOfAGroupAreRequired(t *testing.T) {
 	e.WaitGone(t, parts)
 	again := env.NewProvider("kinds-parts", kindsAt+"parts:v1.0.0")
 	settled(t, e.Client, again)
-	t.Cleanup(func() { e.Delete(t, again) })
+	t.Cleanup(func() { e.CleanUp(t, again) })
 	settled(t, e.Client, train)
 	if again.Spec.Package != kindsAt+"parts:v1.0.0" {
 		t.Errorf("the provider of the recorded kinds is installed again as %s", again.Spec.Package)

@@ -22,6 +22,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/internal/testing/env"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
@@ -294,6 +295,16 @@ func TestPlanOfUninstall(t *testing.T) {
 	want := []planner.CustomResources{{CRD: "things.goes.preview.test", Count: 3}}
 	if diff := cmp.Diff(want, planned.CustomResources, cmpopts.IgnoreUnexported(planner.CustomResources{})); diff != "" {
 		t.Errorf("custom resources (-want +got):\n%s", diff)
+	}
+	if err := planned.AnswerError(); !errors.Is(err, planner.ErrCustomResources) ||
+		!strings.Contains(errcode.From(err).Do, "xpkg uninstall provider/goes --on-delete cascade=3") {
+		t.Errorf("the deletion of custom resources needs no answer: %v", err)
+	}
+	env.Update(t, e, p, func(p *v1.Provider) {
+		p.SetAnnotations(map[string]string{v1.AnnotationOnDelete: "cascade=3"})
+	})
+	if answered, err := pl.Uninstall(t.Context(), p, planner.Options{}); err != nil || answered.AnswerError() != nil {
+		t.Errorf("the annotation is no answer: %v, %v", err, answered.AnswerError())
 	}
 	if err := c.Delete(t.Context(), p); err != nil {
 		t.Fatal(err)

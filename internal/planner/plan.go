@@ -98,6 +98,8 @@ type Plan struct {
 	Breaks []Broken `json:"breaks,omitempty"`
 	// CustomResources are the custom resources that an uninstall deletes with their CRDs.
 	CustomResources []CustomResources `json:"customResources,omitempty"`
+	// OnDelete is the answer with which the package is deleted. It is not compared.
+	OnDelete revision.OnDelete `json:"onDelete,omitzero"`
 	// Preconditions are the inputs of the plan.
 	Preconditions Preconditions `json:"preconditions"`
 	// FieldChanges are the fields of the package's spec that an update changes, and RuntimeChanges the fields in which the
@@ -231,6 +233,14 @@ type CustomResources struct {
 	Unknown string `json:"unknown,omitempty"`
 	// uids are their UIDs, in order. They are not stored.
 	uids []types.UID
+}
+
+// String returns the CRD with the number, or with the reason why it is unknown.
+func (r CustomResources) String() string {
+	if r.Unknown != "" {
+		return r.CRD + ": " + r.Unknown
+	}
+	return fmt.Sprintf("%s: %d", r.CRD, r.Count)
 }
 
 // identify records the UIDs of custom resources, and their digest.

@@ -18,6 +18,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/origin"
 	"github.com/xpkg-dev/xpkg/internal/permission"
 	"github.com/xpkg-dev/xpkg/internal/provide"
+	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
@@ -98,6 +99,9 @@ type Options struct {
 	AllowWebhooks bool
 	// AdoptObjects makes the plan let the package adopt the objects of users that it contains.
 	AdoptObjects bool
+	// OnDelete answers what happens to the custom resources of a package that is uninstalled. The zero value is the answer
+	// in the annotations of the package.
+	OnDelete revision.OnDelete
 	// AcceptBreaks are the rules that the package may break for custom resources, as "CRD/RULE". A rule of a CRD that the
 	// package does not contain has no effect.
 	AcceptBreaks []string

@@ -17,6 +17,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/frontend"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
@@ -26,6 +27,50 @@ var ErrNotInstalled = errcode.Code{
 	Name: "NotInstalled", Class: errcode.NotFound,
 	Cause: "The package to uninstall does not exist.",
 	Fix:   "List the installed packages with `xpkg list`.",
+}
+
+// ErrCustomResources is the code for an uninstall of a package with custom resources, without an answer what happens to
+// them.
+var ErrCustomResources = errcode.Code{
+	Name: string(v1.ReasonCustomResourcesExist), Class: errcode.Conflict,
+	Cause: "The package has custom resources, and nobody has answered what happens to them. Nothing is deleted before that.",
+	Fix: "Keep them, with all objects of the package, with `xpkg uninstall NAME --on-delete orphan`, or delete up to 412 of them with " +
+		"`xpkg uninstall NAME --on-delete cascade=412`.",
+}
+
+// AnswerError returns the error of a plan that deletes more custom resources than its answer permits, or nil.
+func (p *Plan) AnswerError() error {
+	resources, uncounted := p.CountCustomResources()
+	if p.Operation != Uninstall || resources == 0 && uncounted == 0 ||
+		p.OnDelete.Cascade && p.OnDelete.Permits(resources) {
+		return nil
+	}
+	var kinds []string
+	for _, c := range p.CustomResources {
+		kinds = append(kinds, c.String())
+	}
+	count := wording.Count(int(resources), "custom resource")
+	if p.OnDelete.Cascade {
+		count += fmt.Sprintf(", and not at most %d", p.OnDelete.AtMost)
+	}
+	command := "xpkg uninstall " + p.Package.Short() + " --on-delete "
+	return ErrCustomResources.New(few(kinds), "to uninstall %s deletes %s", p.Package.Short(), count).WithDo(
+		"To keep them, with all objects of the package, use `%s%s`. To delete them, use `%s%s`.", command,
+		revision.OnDelete{Orphan: true}, command, p.cascade(),
+	)
+}
+
+// cascade returns the answer that permits the deletion of all custom resources of the plan.
+func (p *Plan) cascade() revision.OnDelete {
+	resources, _ := p.CountCustomResources()
+	return revision.OnDelete{Cascade: true, AtMost: resources}
+}
+
+// AgreeToDelete answers that all custom resources of the plan are deleted, as a user has confirmed.
+func (p *Plan) AgreeToDelete() {
+	if p.AnswerError() != nil {
+		p.OnDelete = p.cascade()
+	}
 }
 
 // Uninstall plans to delete the package with the kind and name of p. It fails with NotInstalled if
@@ -51,6 +96,11 @@ func (pl *planning) uninstall(ctx context.Context, p v1.Package) (*Plan, error) 
 		return nil, err
 	}
 	out.recordMaintenance(maintained)
+	if out.OnDelete = pl.OnDelete; out.OnDelete == (revision.OnDelete{}) {
+		if out.OnDelete, err = revision.OnDeleteOf(s.live); err != nil {
+			out.warn(err.Error())
+		}
+	}
 	for _, r := range out.Preconditions.Revisions {
 		out.Revisions = append(out.Revisions, RevisionChange{
 			Action: CollectRevision, Name: r.Name, Number: r.Number, State: r.State, Digest: r.Digest,
@@ -85,6 +135,10 @@ func (pl *planning) recordDeletions(ctx context.Context, s *clusterState, out *P
 	if err := pl.dropDeletedOwners(ctx, s, who, live); err != nil {
 		return err
 	}
+	if out.OnDelete.Orphan {
+		out.Objects = plan.Orphan(live, who)
+		return nil
+	}
 	deleted := map[types.UID]bool{}
 	for known := -1; known < len(deleted); {
 		known = len(deleted)
@@ -97,7 +151,12 @@ func (pl *planning) recordDeletions(ctx context.Context, s *clusterState, out *P
 		dropOwners(live, func(o metav1.OwnerReference) bool { return deleted[o.UID] })
 	}
 	dependents := owned.By(func(o metav1.OwnerReference) bool { return deleted[o.UID] })
-	out.CustomResources, err = pl.Cluster.CustomResources(ctx, deletedDefinitions(out.Objects, dependents), pl.Identify)
+	definitions := deletedDefinitions(out.Objects, dependents)
+	out.CustomResources, err = pl.Cluster.CustomResources(ctx, definitions, pl.Identify)
+	if out.OnDelete == (revision.OnDelete{}) && len(definitions) > 0 && len(out.CustomResources) == 0 {
+		// The manager may not be able to count, and keeps custom resources that are created meanwhile.
+		out.OnDelete = out.cascade()
+	}
 	return err
 }
 

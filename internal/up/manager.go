@@ -7,6 +7,7 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/up/datadir"
 
+	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 )
@@ -18,7 +19,7 @@ const managerGrace = 10 * time.Second
 type Env struct {
 	// Kubeconfig is the path of the administrator's kubeconfig.
 	Kubeconfig string
-	// Config is the client configuration from Kubeconfig, without a rate limit.
+	// Config is the client configuration of the manager, without a rate limit.
 	Config *rest.Config
 	// Registry is the host:port of the registry, which serves plain HTTP.
 	Registry string
@@ -36,6 +37,9 @@ type Env struct {
 	Warn func(error)
 }
 
+// managerName is the name of the manager for the API server.
+const managerName = "xpkg-manager"
+
 // newEnv returns an environment without functions.
 func newEnv(plane *controlPlane, images *registryServer, dir *datadir.Dir) (Env, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", plane.Kubeconfig)
@@ -43,6 +47,8 @@ func newEnv(plane *controlPlane, images *registryServer, dir *datadir.Dir) (Env,
 		return Env{}, ErrControlPlaneFailed.New(err, "cannot read the kubeconfig of the control plane")
 	}
 	config.QPS = -1
+	// The guard of removals distinguishes the manager from the administrator.
+	config.Impersonate = rest.ImpersonationConfig{UserName: managerName, Groups: []string{user.SystemPrivilegedGroup}}
 	return Env{
 		Kubeconfig: plane.Kubeconfig, Config: config, Registry: images.address, CacheDir: dir.Cache(),
 	}, nil

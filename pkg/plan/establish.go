@@ -311,3 +311,15 @@ func Uninstall(live map[Ref]Live, who Requester) Plan {
 	p.sort()
 	return p
 }
+
+// Orphan plans the deletion of a package that leaves all its objects to the users: they lose the package and its
+// revisions as owners, so that the garbage collector keeps them. A later install of the package maintains them again.
+func Orphan(live map[Ref]Live, who Requester) Plan {
+	p := Uninstall(live, who)
+	for i := range p.Changes {
+		if c := &p.Changes[i]; c.Action == Delete {
+			c.Action, c.MetadataOnly = Leave, true
+		}
+	}
+	return p
+}

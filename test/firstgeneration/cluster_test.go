@@ -444,6 +444,10 @@ func TestRecordsFollowTheDeletionOfTheirProviders(t *testing.T) {
 		thing.SetName("held")
 		thing.SetFinalizers([]string{"example.org/held"})
 		s.Create(t, thing)
+		answer := []byte(`{"metadata":{"annotations":{"` + v1.AnnotationOnDelete + `":"cascade=1"}}}`)
+		if err := s.Client.Patch(t.Context(), env.NewProvider(group, ""), client.RawPatch(types.MergePatchType, answer)); err != nil {
+			t.Fatal(err)
+		}
 		return func() {
 			thing.SetFinalizers(nil)
 			if err := s.Client.Patch(

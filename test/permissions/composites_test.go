@@ -105,7 +105,7 @@ func TestRolesFollowEveryXRD(t *testing.T) {
 		t.Helper()
 		for _, o := range all {
 			s.Create(t, o)
-			t.Cleanup(func() { s.Delete(t, o.DeepCopy()) })
+			t.Cleanup(func() { s.CleanUp(t, o.DeepCopy()) })
 		}
 	}
 	match := func(all ...*unstructured.Unstructured) {
@@ -184,7 +184,7 @@ func TestRolesOfComposites(t *testing.T) {
 		string(raw)
 	p := env.NewPackage(v1.ConfigurationKind, "composites", s.Push(t, "permissions/composites", "v1", text))
 	s.Create(t, p)
-	t.Cleanup(func() { s.Delete(t, p) })
+	t.Cleanup(func() { s.CleanUp(t, p) })
 	s.WaitReady(t, p)
 	if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
 		t.Fatal(err)

@@ -70,7 +70,7 @@ func TestUsersOfPackagesCannotConsent(t *testing.T) {
 	if err := tenant.Create(t.Context(), own); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { s.Delete(t, own) })
+	t.Cleanup(func() { s.CleanUp(t, own) })
 	s.waitsForWebhooks(t, own)
 	own.Annotations = map[string]string{webhooks.AnnotationAllowed: coversCreations}
 	if err := tenant.Update(t.Context(), own.DeepCopy()); !apierrors.IsForbidden(err) {

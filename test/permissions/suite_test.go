@@ -89,7 +89,7 @@ func (s *suite) installFrom(t *testing.T, repository, name, stream string) *v1.P
 		err := s.Client.Create(t.Context(), p)
 		return fmt.Sprint(err), err == nil
 	})
-	t.Cleanup(func() { s.Delete(t, p) })
+	t.Cleanup(func() { s.CleanUp(t, p) })
 	return p
 }
 

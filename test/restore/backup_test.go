@@ -12,6 +12,7 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
@@ -64,13 +65,19 @@ func (f fixture) backup(t *testing.T, c *cluster) []*unstructured.Unstructured {
 // lose deletes all objects of a fixture.
 func (f fixture) lose(t *testing.T, c *cluster) {
 	t.Helper()
-	for _, o := range f.backup(t, c) {
-		if err := c.Client.Delete(t.Context(), o); client.IgnoreNotFound(err) != nil && !apimeta.IsNoMatchError(err) {
-			t.Fatal(err)
-		}
-	}
 	until(t, "all objects are deleted", func() (string, bool) {
 		left := f.backup(t, c)
+		for _, o := range left {
+			patch := `{"metadata":{"annotations":{"` + v1.AnnotationOnDelete + `":"cascade=1000"}}}`
+			if o.GetDeletionTimestamp() != nil && o.GroupVersionKind().Group == v1.Group {
+				patch = `{"metadata":{"finalizers":null}}` // The manager may have ended.
+			}
+			_ = c.Client.Patch(t.Context(), o, client.RawPatch(types.MergePatchType, []byte(patch)))
+			err := c.Client.Delete(t.Context(), o)
+			if client.IgnoreNotFound(err) != nil && !apimeta.IsNoMatchError(err) && !apierrors.IsForbidden(err) {
+				t.Fatal(err)
+			}
+		}
 		return keys(left), len(left) == 0
 	})
 }

@@ -34,6 +34,10 @@ func TestRuntimeRunsUntilCustomResourcesAreDeleted(t *testing.T) {
 	if err := s.Client.Patch(t.Context(), p, pause); err != nil {
 		t.Fatal(err)
 	}
+	answer := []byte(`{"metadata":{"annotations":{"` + v1.AnnotationOnDelete + `":"cascade=100"}}}`)
+	if err := s.Client.Patch(t.Context(), p, client.RawPatch(types.MergePatchType, answer)); err != nil {
+		t.Fatal(err)
+	}
 	if err := s.Client.Delete(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}

@@ -57,6 +57,9 @@ const (
 	ReasonAwaitingActivation ConditionReason = "AwaitingActivation"
 	ReasonActiveRuntime      ConditionReason = "ActiveRuntime"
 
+	// ReasonCustomResourcesExist means that a package is being deleted, and that a user has to answer first what happens
+	// to its custom resources.
+	ReasonCustomResourcesExist ConditionReason = "CustomResourcesExist"
 	// ReasonProgressing means that the objects of a revision are being established.
 	ReasonProgressing ConditionReason = "Progressing"
 	// ReasonLookupFailed means that a registry could not be queried for the current digest of a tag.

@@ -20,6 +20,11 @@ const (
 	LabelRevision = "pkg.crossplane.io/revision"
 )
 
+// AnnotationOnDelete on a package answers what happens to its custom resources when it is deleted: "orphan" keeps them
+// with all objects of the package, and "cascade=N" deletes them if they are at most N. The manager deletes no package
+// with custom resources without an answer. On an object of a package, "cascade" lets a user delete it.
+const AnnotationOnDelete = "xpkg.dev/on-delete"
+
 // AnnotationRetry on a package makes the package manager try the requested version again, once for each
 // new value. It copies the annotation to the revision of that version.
 const AnnotationRetry = "xpkg.dev/retry"
@@ -42,7 +47,7 @@ func IsPaused(o metav1.Object) bool { return o.GetAnnotations()[AnnotationPaused
 // the Lock is removed after its revision is deleted.
 const FinalizerRevision = "revision.pkg.crossplane.io"
 
-// FinalizerRuntimeProtection keeps a deleted Provider, and its runtime, until its CRDs are gone:
+// FinalizerRuntimeProtection keeps a deleted Provider or Configuration, and its runtime, until its CRDs are gone:
 // the runtime removes the finalizers of custom resources and converts them.
 const FinalizerRuntimeProtection = "xpkg.dev/runtime-protection"
 

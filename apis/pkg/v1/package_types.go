@@ -134,6 +134,11 @@ type PackageStatus struct {
 	// +optional
 	Rollback *Rollback `json:"rollback,omitempty"`
 
+	// CustomResources is the number of custom resources that the deletion of this package would delete, as of the last
+	// count. It is absent if they have not been counted.
+	// +optional
+	CustomResources *int64 `json:"customResources,omitempty"`
+
 	// LastHandledRetry is the last value of the annotation xpkg.dev/retry that the package
 	// manager has seen.
 	// +optional

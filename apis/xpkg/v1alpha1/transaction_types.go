@@ -144,6 +144,11 @@ type RemovedPackage struct {
 	// OnlyOrphan removes the package only if it was installed as a dependency, and no package requires it.
 	// +optional
 	OnlyOrphan bool `json:"onlyOrphan,omitempty"`
+	// OnDelete answers what happens to the custom resources of the package, as the annotation xpkg.dev/on-delete: orphan
+	// keeps them, and cascade=N deletes them if they are at most N. A package with custom resources needs an answer.
+	// +optional
+	// +kubebuilder:validation:Pattern=`^(orphan|cascade=[0-9]{1,15})$`
+	OnDelete string `json:"onDelete,omitempty"`
 	// Expected is the state of the package to which the transaction applies. Empty accepts any.
 	// +optional
 	Expected Expected `json:"expected,omitempty"`

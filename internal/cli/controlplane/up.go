@@ -47,6 +47,7 @@ type UpCmd struct {
 	WithCore       string        `placeholder:"IMAGE|FILE" help:"Run Crossplane core as a process, so that composite resources work: the reference of its image, an archive or OCI layout of it, or its executable. Requires Linux."`
 	CoreArg        []string      `placeholder:"ARG" help:"With --with-core, further argument of core, such as --debug. Can be given more than once."`
 	MaxUploadSize  flags.Amount  `default:"4GiB" placeholder:"N" help:"Largest blob that the registry accepts."`
+	Unprotected    bool          `help:"Let users delete packages with custom resources, and CRDs of packages, without an answer in an annotation."`
 	MetricsAddress string        `placeholder:"HOST:PORT" help:"Serve Prometheus metrics of the package manager at this loopback address."`
 	Build          bool          `repeat:"never" help:"If the program of the control plane is missing, build it with Go from the module proxy. This takes several minutes once for each version."`
 	Detach         bool          `short:"d" repeat:"never" help:"Run in the background, and return when the control plane is ready."`
@@ -260,6 +261,7 @@ func localManager(
 			Options: controller.Options{
 				Ready: e.Ready, MetricsAddress: c.MetricsAddress, MakeNamespace: true, LeaderElection: localElection(),
 				Runtimes: choice, RuntimePrivileges: privileges, Permissions: c.Permissions(), FirstGeneration: first,
+				Unprotected: c.Unprotected,
 			},
 		})
 	}

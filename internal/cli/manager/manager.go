@@ -56,6 +56,7 @@ type ManagerCmd struct {
 	KindFlags
 	CacheDir           string        `placeholder:"DIR" env:"XPKG_CACHE_DIR" help:"Folder of the package cache. Default is xpkg/packages in the user's cache folder."`
 	Namespace          string        `default:"crossplane-system" help:"Namespace of runtimes and of pull secrets."`
+	Unprotected        bool          `help:"Let users delete packages with custom resources, CRDs of packages, active revisions and the namespace of the manager without an answer in an annotation."`
 	PollInterval       time.Duration `default:"1m" help:"Interval at which the tags of packages with the pull policy Always are resolved again."`
 	SyncInterval       time.Duration `default:"1h" help:"Full resync interval."`
 	MetricsAddress     string        `placeholder:"HOST:PORT" help:"Serve Prometheus metrics here."`
@@ -120,7 +121,7 @@ func (c *ManagerCmd) Run(env *terminal.Env, first controller.Extension) error {
 			FirstGeneration: first,
 			Remote:          os.Getenv("KUBERNETES_SERVICE_HOST") == "",
 			Runtimes:        choice, MakeNamespace: !needsNamespace, CertificateOverlap: c.CertificateOverlap,
-			RuntimePrivileges: privileges,
+			RuntimePrivileges: privileges, Unprotected: c.Unprotected,
 		},
 	})
 }

@@ -78,6 +78,9 @@ func (c *ApplyCmd) Run(env *terminal.Env) (err error) {
 			if err := checkMoved(env, planned, s.Plan, advice); err != nil {
 				return err
 			}
+			if err := s.Plan.AnswerError(); err != nil {
+				return err
+			}
 			if err := consentError(s.Plan); err != nil && !c.Yes {
 				return err
 			}

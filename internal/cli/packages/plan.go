@@ -183,6 +183,7 @@ func (c *planUpdateCmd) Run(env *terminal.Env) error {
 
 type planUninstallCmd struct {
 	Names []inventory.Name `arg:"" name:"name" complete:"package" help:"Packages to uninstall, each as NAME, KIND/NAME or KIND NAME."`
+	OnDeleteFlag
 	planOutput
 }
 
@@ -193,7 +194,7 @@ func (c *planUninstallCmd) Validate() error { return inventory.ValidateNames(c.N
 func (c *planUninstallCmd) Run(env *terminal.Env) error {
 	r := c.planOutput.review()
 	r.one = len(c.Names) == 1
-	return r.uninstall(env, c.planFlags, c.Names)
+	return r.uninstall(env, c.planFlags, c.Names, c.OnDelete)
 }
 
 type planRollbackCmd struct {

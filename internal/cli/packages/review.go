@@ -283,8 +283,6 @@ func (r review) consent(env *terminal.Env, steps []*operation.Step) error {
 	var updates, removals []string
 	var plans []*planner.Plan
 	changes := 0
-	var resources int64
-	var uncounted int
 	for _, s := range steps {
 		if s.Same || s.Remove && s.Plan == nil {
 			continue
@@ -296,13 +294,8 @@ func (r review) consent(env *terminal.Env, steps []*operation.Step) error {
 		case s.Live != nil:
 			updates = append(updates, name)
 		}
-		if s.Plan == nil {
-			continue
-		}
-		plans = append(plans, s.Plan)
-		if s.Remove {
-			counted, unknown := s.Plan.CountCustomResources()
-			resources, uncounted = resources+counted, uncounted+unknown
+		if s.Plan != nil {
+			plans = append(plans, s.Plan)
 		}
 	}
 	asks := r.Asks(env) && changes > 0
@@ -312,6 +305,9 @@ func (r review) consent(env *terminal.Env, steps []*operation.Step) error {
 		writePlans(env.Stderr, plans)
 	}
 	for _, p := range plans {
+		if err := p.AnswerError(); err != nil && (r.Yes || !env.Interactive()) {
+			return adviseDryRun(env, err)
+		}
 		if err := consentError(p); err != nil && !r.Yes && !env.Interactive() {
 			return err
 		}
@@ -323,10 +319,11 @@ func (r review) consent(env *terminal.Env, steps []*operation.Step) error {
 	case r.Yes || changes == 0:
 		return nil
 	case env.Interactive():
-		return env.Confirm()
-	case resources > 0 || uncounted > 0:
-		return r.ask(env, "uninstall "+nameOrCount(removals, "package")+": "+
-			strings.TrimSuffix(plantext.Lost(resources, uncounted), "."))
+		err := env.Confirm()
+		for _, p := range plans {
+			p.AgreeToDelete() // The plan has shown the number.
+		}
+		return err
 	case len(removals) > 0 && r.asksToRemove:
 		return r.ask(env, "uninstall "+nameOrCount(removals, "package"))
 	case len(updates) == 1:

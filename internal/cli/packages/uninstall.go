@@ -15,6 +15,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/operation"
+	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 )
 
@@ -22,13 +23,19 @@ import (
 type UninstallCmd struct {
 	Names []inventory.Name `arg:"" optional:"" name:"name" complete:"package" help:"Packages to uninstall, each as NAME, KIND/NAME or KIND NAME."`
 
-	Wait   time.Duration `short:"w" placeholder:"DURATION" help:"Wait this long, such as 2m, until each package and its objects are deleted."`
-	DryRun bool          `help:"Show the deletions without making them, like xpkg plan uninstall."`
+	Wait time.Duration `short:"w" placeholder:"DURATION" help:"Wait this long, such as 2m, until each package and its objects are deleted."`
+	OnDeleteFlag
+	DryRun bool `help:"Show the deletions without making them, like xpkg plan uninstall."`
 	selection.SelectorFlag
 	terminal.ConsentFlag
 	connection.ClusterFlags
 	planFlags
 	view.OutputFlag
+}
+
+// OnDeleteFlag answers what happens to the custom resources of uninstalled packages.
+type OnDeleteFlag struct {
+	OnDelete revision.OnDelete `placeholder:"ANSWER" help:"Answer what happens to custom resources of the packages: orphan keeps them, with all objects of the packages, and cascade=N deletes them if they are at most N."`
 }
 
 // Validate returns an error for a name that is not valid, and if no package is selected.
@@ -46,7 +53,7 @@ func (c *UninstallCmd) Run(env *terminal.Env) error {
 		dryRun: c.DryRun, one: len(c.Names) == 1, wait: c.Wait, asksToRemove: c.Selector != "",
 		ConsentFlag: c.ConsentFlag, ClusterFlags: c.ClusterFlags, OutputFlag: c.OutputFlag,
 	}
-	return r.uninstall(env, c.planFlags, names)
+	return r.uninstall(env, c.planFlags, names, c.OnDelete)
 }
 
 // hasName returns a function that reports whether a package has a name, with or without a kind.
@@ -58,7 +65,7 @@ func hasName(n inventory.Name) func(kind, name string) bool {
 }
 
 // uninstall uninstalls packages, dependents first, and names the dependencies that no package needs any more.
-func (r review) uninstall(env *terminal.Env, f planFlags, names []inventory.Name) error {
+func (r review) uninstall(env *terminal.Env, f planFlags, names []inventory.Name, answer revision.OnDelete) error {
 	var engine *operation.Engine
 	err := r.change(env, f, func(pl *clusterPlanner, all *inventory.Inventory) ([]*operation.Step, error) {
 		engine = pl.Engine
@@ -71,6 +78,9 @@ func (r review) uninstall(env *terminal.Env, f planFlags, names []inventory.Name
 			return nil, err
 		}
 		steps, err := pl.RemovalSteps(env.Context, all, packages)
+		for _, s := range steps {
+			s.OnDelete = answer
+		}
 		return append(steps, operation.GoneSteps(deleted)...), err
 	})
 	if err == nil && !r.dryRun {

@@ -45,7 +45,7 @@ func (r *Reconciler) Install(ctx context.Context, log *slog.Logger) (isWatchable
 	var live state
 	for _, list := range []client.ObjectList{&live.policies, &live.bindings} {
 		switch err := r.Live.List(ctx, list); {
-		case isUnavailable(err):
+		case IsUnavailable(err):
 			log.WarnContext(ctx,
 				"the policies of the manager cannot be watched, so the manager does not restore them when another client deletes them; "+
 					"apply the manifests of `xpkg bootstrap` on Kubernetes 1.30 or later", "error", err.Error())
@@ -56,7 +56,7 @@ func (r *Reconciler) Install(ctx context.Context, log *slog.Logger) (isWatchable
 	}
 	for _, f := range r.Fences {
 		err := r.apply(ctx, f, live)
-		if err != nil && !isUnavailable(err) {
+		if err != nil && !IsUnavailable(err) {
 			return false, err
 		}
 		if err != nil {
@@ -83,8 +83,8 @@ func (s state) isInForce(f fence.Fence) bool {
 	return p >= 0 && b >= 0 && f.IsInForce(&s.policies.Items[p], &s.bindings.Items[b])
 }
 
-// isUnavailable reports whether the API server does not serve admission policies, or does not allow the request.
-func isUnavailable(err error) bool {
+// IsUnavailable reports whether the API server does not serve admission policies, or does not allow the request.
+func IsUnavailable(err error) bool {
 	return meta.IsNoMatchError(err) || apierrors.IsForbidden(err) || apierrors.IsNotFound(err)
 }
 

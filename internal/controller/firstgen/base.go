@@ -63,6 +63,8 @@ func summaryOf(name string, o interface {
 }, observed int64) revision.Summary {
 	ready := o.GetCondition(v1.TypeReady)
 	switch {
+	case ready.Reason == v1.ReasonCustomResourcesExist:
+		return deleting("%s: %s", name, ready.Message)
 	case o.GetDeletionTimestamp() != nil:
 		return deleting("%s is being deleted.", name)
 	case observed < o.GetGeneration(), ready.Status == corev1.ConditionUnknown:

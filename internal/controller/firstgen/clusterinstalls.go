@@ -93,7 +93,7 @@ func (r *ClusterInstalls) reconcile(
 	}
 	if own, err := r.ownProvider(ctx, in); err != nil || own != nil && own.DeletionTimestamp != nil {
 		// A user deleted it. The object creates it again when it is gone.
-		return ctrl.Result{RequeueAfter: deletionPoll}, deleting("The Provider %s is being deleted.", r.providerName(in)), err
+		return ctrl.Result{RequeueAfter: deletionPoll}, deletingProvider(r.providerName(in), own), err
 	}
 	if err := r.ensureProvider(ctx, in, ref); err != nil {
 		return ctrl.Result{}, revision.Summary{}, err
@@ -235,7 +235,6 @@ func (r *ClusterInstalls) reconcileDelete(
 		return ctrl.Result{}, revision.Summary{}, err
 	}
 	name := r.providerName(in)
-	summary := deleting("The Provider %s is being deleted.", name)
 	p := &v1.Provider{}
 	err = r.API.Live.Get(ctx, types.NamespacedName{Name: name}, p)
 	switch {
@@ -244,9 +243,9 @@ func (r *ClusterInstalls) reconcileDelete(
 		return ctrl.Result{}, revision.Summary{}, fmt.Errorf("read Provider %s: %w", name, err)
 	case p.Annotations[state.AnnotationInstalledBy] != state.InstalledBy(in):
 	case p.DeletionTimestamp != nil:
-		return ctrl.Result{RequeueAfter: deletionPoll}, summary, nil
+		return ctrl.Result{RequeueAfter: deletionPoll}, deletingProvider(name, p), nil
 	default:
-		return ctrl.Result{RequeueAfter: deletionPoll}, summary, r.API.Delete(ctx, p)
+		return ctrl.Result{RequeueAfter: deletionPoll}, deletingProvider(name, nil), r.API.Delete(ctx, p)
 	}
 	if err := r.deleteConfig(ctx, in); err != nil {
 		return ctrl.Result{}, revision.Summary{}, err
@@ -257,5 +256,16 @@ func (r *ClusterInstalls) reconcileDelete(
 		return ctrl.Result{}, revision.Summary{}, fmt.Errorf("remove the finalizer of %s: %w", in.Name, err)
 	}
 	in.Finalizers, in.ResourceVersion = changed.Finalizers, changed.ResourceVersion
-	return ctrl.Result{}, summary, nil
+	return ctrl.Result{}, deletingProvider(name, nil), nil
+}
+
+// deletingProvider returns the summary of an object whose Provider is being deleted. The Provider is nil if it is not
+// known, or gone. One with custom resources waits for an answer of a user.
+func deletingProvider(name string, p *v1.Provider) revision.Summary {
+	if p != nil {
+		if ready := p.GetCondition(v1.TypeReady); ready.Reason == v1.ReasonCustomResourcesExist {
+			return deleting("The Provider %s: %s", name, ready.Message)
+		}
+	}
+	return deleting("The Provider %s is being deleted.", name)
 }

@@ -6,6 +6,7 @@ package packages
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -32,6 +33,11 @@ type Reconciler struct {
 	Rollback     revision.RollbackPolicy
 	Runtimes     *runtimes.Set
 	Reservations *reservations.Reservations
+	Counter      Counter
+	// Counts are the custom resources of packages.
+	Counts *Counts
+	// Unprotected deletes packages with their custom resources, without an answer of a user.
+	Unprotected bool
 	// Holder returns the transaction that changes a package, or "". Held receives an event when a transaction holds or
 	// releases a package.
 	Holder func(kind, name string) string
@@ -48,7 +54,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if apierrors.IsNotFound(err) {
 		key := reservations.Key{Kind: r.Kind, Name: req.Name}
 		r.Reservations.Release(key)
-		return ctrl.Result{}, r.Runtimes.StopPackage(ctx, key)
+		return ctrl.Result{}, errors.Join(r.Runtimes.StopPackage(ctx, key), r.deleteLeft(ctx, req.Name))
 	}
 	if err != nil {
 		return ctrl.Result{}, err
@@ -116,6 +122,7 @@ func (r *Reconciler) reconcile(ctx context.Context, p v1.Package) (ctrl.Result, 
 	if err := r.applyTransition(ctx, p, transition); err != nil {
 		return ctrl.Result{}, revision.Summary{}, err
 	}
+	r.Counts.set(p)
 	status := p.PackageStatus()
 	status.CurrentRevision, status.CurrentIdentifier = name, spec.Package
 	status.ResolvedPackage, status.ResolvedDigest = resolved.Image, resolved.Digest.String()

@@ -68,7 +68,7 @@ func reconcileBehind(t *testing.T, p *v1.Configuration, rev *v1.ConfigurationRev
 	}
 	live := fake.NewClientBuilder().WithScheme(scheme).WithObjects(p, rev).WithStatusSubresource(p, rev).Build()
 	reporter := &status.Reporter{Now: time.Now, Writes: &expectations.Versions{Now: time.Now}}
-	r := &Reconciler{
+	r := &Reconciler{Counts: &Counts{},
 		Holder: func(string, string) string { return "" },
 		Kind:   v1.ConfigurationKind,
 		API: kube.API{
@@ -134,7 +134,7 @@ func TestADeletionThatOrphansObjectsDeletesNothing(t *testing.T) {
 	p.SetName("boats")
 	p.SetDeletionTimestamp(&metav1.Time{Time: time.Now()})
 	p.SetFinalizers([]string{v1.FinalizerRuntimeProtection, metav1.FinalizerOrphanDependents})
-	r := &Reconciler{API: kube.API{Status: &status.Reporter{Now: time.Now}}, Kind: v1.ProviderKind}
+	r := &Reconciler{Counts: &Counts{}, API: kube.API{Status: &status.Reporter{Now: time.Now}}, Kind: v1.ProviderKind}
 	result, summary, err := r.reconcileDelete(t.Context(), p)
 	if err != nil || result.RequeueAfter == 0 || !strings.Contains(summary.Message, "its objects are kept") {
 		t.Errorf("got %+v, %+v, %v", result, summary, err)

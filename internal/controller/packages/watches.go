@@ -37,9 +37,13 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, log *slog.Logger) error 
 		).
 		WatchesRawSource(source.Channel(r.APIChanges, enqueueAll(c, r.Kind))).
 		WatchesRawSource(source.Channel(r.Held, &handler.EnqueueRequestForObject{})).
+		WatchesRawSource(source.Channel(r.Counts.changes[r.Kind], &handler.EnqueueRequestForObject{})).
 		WithOptions(requeue.Options(log))
 	if r.Kind == v1.ProviderKind {
 		b = b.WatchesMetadata(watch.Definitions(), enqueueWhenDeleted(c, r.Kind), builder.WithPredicates(onlyDeletions))
+	}
+	if !r.Unprotected {
+		b = b.WatchesMetadata(watch.Definitions(), handler.EnqueueRequestsFromMapFunc(r.leftBehind))
 	}
 	return b.Complete(r)
 }

@@ -183,19 +183,19 @@ func (r *run) plan(ctx context.Context, o operation.Operation) ([]*operation.Ste
 	}
 	var plans []*planner.Plan
 	for _, s := range steps {
-		if s.Plan != nil {
-			plans = append(plans, s.Plan)
+		if s.Plan == nil {
+			continue
 		}
+		if err := s.Plan.AnswerError(); err != nil {
+			return nil, err
+		}
+		plans = append(plans, s.Plan)
 	}
 	switch agreed := r.t.Spec.Plan; {
 	case agreed == "":
 		for _, p := range plans {
 			if err := p.ConsentError(); err != nil {
 				return nil, err
-			}
-			if resources, uncounted := p.CountCustomResources(); p.Operation == planner.Uninstall &&
-				resources+int64(uncounted) > 0 {
-				return nil, operation.ErrNeedsAgreement.New(nil, "the removal of %s deletes custom resources", p.Package.Short())
 			}
 		}
 	case agreed != planner.Agreement(plans):

@@ -34,9 +34,11 @@ func (c Call) String() string {
 	return strings.TrimSuffix(c.Method+" "+c.Resource+"/"+c.Name+" "+c.Subresource, " ")
 }
 
-// isWrite reports whether the call changes an object. Writes of status, events and the Lock do not count.
+// isWrite reports whether the call changes an object. Writes of status, events and the Lock do not count, and
+// neither does the question for the name of the client.
 func (c Call) isWrite() bool {
-	return c.Method != http.MethodGet && c.Subresource == "" && c.Resource != "events" && c.Resource != "locks"
+	return c.Method != http.MethodGet && c.Subresource == "" &&
+		!slices.Contains([]string{"events", "locks", "selfsubjectreviews"}, c.Resource)
 }
 
 // Wrap returns a configuration whose calls are recorded.
