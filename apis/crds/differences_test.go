@@ -48,6 +48,10 @@ var differences = []difference{
 		"the default of observedGeneration: kstatus takes a package for ready that the manager has not seen yet",
 	},
 	{
+		newest, packageKinds, "added", "v1* .status.customResources",
+		"the custom resources that a deletion of the package would delete",
+	},
+	{
 		newest, packageKinds, "added", "v1* .status.activation*",
 		"when the active revision was activated, and whether it has been healthy since",
 	},

@@ -27,7 +27,7 @@ func (s *testEnv) dependent(t *testing.T, name, needed, version string) v1.Packa
 			"  - %s: %s\n    version: \">=%s\"\n", strings.ToLower(kind), strings.TrimSuffix(ref, ":"+version), version,
 		)
 	}
-	return env.NewPackage(v1.ConfigurationKind, name, s.Push(t, "bootstrap/"+name, "v1.0.0", text))
+	return env.NewPackage(v1.ConfigurationKind, name, s.Push(t, "bootstrap/"+name, "v1.0.0", text+"---\n"+xrd(name, "one")))
 }
 
 // needsKind installs a package that requires a kind of a Provider of everything. The manager records the Provider.

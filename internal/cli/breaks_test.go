@@ -53,7 +53,9 @@ func (b bench) installBuckets(t *testing.T, name string) {
 	b.must(
 		t, 0, "install", "provider", b.pushBuckets(t, name, "v1", "acl", "color", "region"), name, "--wait", "1m",
 	)
-	t.Cleanup(func() { b.run(t, b.kubeconfig, "uninstall", "provider", name, "--yes", "--wait", "1m") })
+	t.Cleanup(func() {
+		b.run(t, b.kubeconfig, "uninstall", "provider", name, "--yes", "--on-delete", "cascade=100", "--wait", "1m")
+	})
 	for bucket, spec := range map[string]map[string]any{
 		"a": {"acl": "private", "color": "red"}, "b": {"acl": "private"}, "c": {"acl": "public", "color": "red"},
 		"d": {"color": "red"}, "e": {},

@@ -2,6 +2,7 @@ package restore_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	apiwatch "k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -192,8 +194,12 @@ func missingOwners(all map[string]*unstructured.Unstructured) []string {
 // uninstall deletes all packages and waits until their objects are deleted.
 func uninstall(t *testing.T, c *cluster, f fixture, packages []v1.Package) {
 	t.Helper()
+	const answer = `{"metadata":{"annotations":{"` + v1.AnnotationOnDelete + `":"cascade=100"}}}`
 	for _, p := range packages {
-		if err := c.Client.Delete(t.Context(), p); err != nil {
+		if err := errors.Join(
+			c.Client.Patch(t.Context(), p, client.RawPatch(types.MergePatchType, []byte(answer))),
+			c.Client.Delete(t.Context(), p),
+		); err != nil {
 			t.Fatal(err)
 		}
 	}

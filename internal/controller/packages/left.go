@@ -15,7 +15,6 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/controller/logging"
-
 	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
@@ -38,7 +37,8 @@ func (r *Reconciler) leftBehind(ctx context.Context, crd client.Object) []reconc
 	return out
 }
 
-// deleteLeft deletes the definitions without custom resources that only a deleted package owns.
+// deleteLeft deletes the definitions without custom resources that only a deleted package owns. It keeps those that
+// another client has written: a backup is restored before the packages that own its definitions.
 func (r *Reconciler) deleteLeft(ctx context.Context, name string) error {
 	if r.Unprotected || r.Kind == v1.FunctionKind {
 		return nil
@@ -74,7 +74,7 @@ func (r *Reconciler) deleteLeft(ctx context.Context, name string) error {
 	}
 	var left []plan.Change
 	for ref, l := range live {
-		if len(l.Owners) > 0 && !l.Deleting && !slices.ContainsFunc(l.Owners, func(o metav1.OwnerReference) bool {
+		if len(l.Owners) > 0 && !l.Deleting && !l.OthersWrote && !slices.ContainsFunc(l.Owners, func(o metav1.OwnerReference) bool {
 			return !strings.HasPrefix(o.APIVersion, v1.Group+"/") || r.stays(ctx, o)
 		}) {
 			left = append(left, plan.Change{Action: plan.Delete, Ref: ref, UID: l.UID, ResourceVersion: l.ResourceVersion})
