@@ -16,7 +16,7 @@ type Content func(plan.Ref) ([]byte, error)
 // Run carries out p, with one call for each change, and returns the written objects, including those written before
 // an error. A plan with refusals writes nothing.
 //
-// A stage of the plan starts after the previous one has finished. When a write fails or ctx is canceled, pending calls
+// Custom resources are migrated before the first stage. A stage of the plan starts after the previous one has finished. When a write fails or ctx is canceled, pending calls
 // finish and no others start, so the next plan continues from there. Every error has a code.
 func (c *Cluster) Run(ctx context.Context, p plan.Plan, content Content) (map[plan.Ref]plan.Written, error) {
 	if len(p.Refusals) > 0 {
@@ -26,6 +26,10 @@ func (c *Cluster) Run(ctx context.Context, p plan.Plan, content Content) (map[pl
 		return nil, err
 	}
 	r := run{cluster: c, content: content, written: make(map[plan.Ref]plan.Written, len(p.Changes))}
+	var err error
+	if p.Changes, err = c.migrate(ctx, p.Changes, content); err != nil {
+		return nil, err
+	}
 	for _, changes := range p.Stages() {
 		if err := r.stage(ctx, changes); err != nil {
 			return r.written, err

@@ -16,6 +16,7 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/apply/limiter"
 	"github.com/xpkg-dev/xpkg/internal/sharedread"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
 const (
@@ -35,6 +36,8 @@ type Cluster struct {
 	services    *sharedread.Read[apiServices]
 	composites  *sharedread.Read[[]partial]
 	definitions *definitionWrites
+	// settles is the time after which all API servers store custom resources in a new storage version.
+	settles time.Duration
 }
 
 // Recent is the age of a shared read that is as good as a new one where the object of interest was not written
@@ -64,6 +67,6 @@ func NewCluster(cfg *rest.Config) (*Cluster, error) {
 	return &Cluster{
 		rest: client, limiter: limiter.New(),
 		served: &sharedread.Read[discovery]{}, services: &sharedread.Read[apiServices]{},
-		composites: &sharedread.Read[[]partial]{}, definitions: &definitionWrites{},
+		composites: &sharedread.Read[[]partial]{}, definitions: &definitionWrites{}, settles: plan.StorageSettles,
 	}, nil
 }

@@ -89,7 +89,10 @@ type definition struct {
 		Names definitionNames `json:"names"`
 		// ClaimNames are the names of the claim of an XRD.
 		ClaimNames definitionNames `json:"claimNames"`
-		Versions   []struct {
+		Conversion struct {
+			Strategy string `json:"strategy"`
+		} `json:"conversion"`
+		Versions []struct {
 			Name    string `json:"name"`
 			Served  bool   `json:"served"`
 			Storage bool   `json:"storage"`
@@ -144,6 +147,7 @@ func decodeDefinition(ref plan.Ref, raw []byte) (plan.Definition, error) {
 	s := d.Spec
 	out := plan.Definition{
 		Group: s.Group, Plural: s.Names.Plural, Kind: s.Names.Kind, Scope: s.Scope, Stored: d.Status.StoredVersions,
+		Webhook: s.Conversion.Strategy == string(apiextensionsv1.WebhookConverter),
 	}
 	for _, v := range s.Versions {
 		out.Versions = append(out.Versions, v.Name)
@@ -162,9 +166,12 @@ func decodeDefinition(ref plan.Ref, raw []byte) (plan.Definition, error) {
 }
 
 // isEstablished reports whether the API server serves the kind of a CRD.
-func (d *definition) isEstablished() bool {
+func (d *definition) isEstablished() bool { return d.has(apiextensionsv1.Established) }
+
+// has reports whether a condition of a CRD is true.
+func (d *definition) has(condition apiextensionsv1.CustomResourceDefinitionConditionType) bool {
 	return slices.ContainsFunc(d.Status.Conditions, func(c definitionCondition) bool {
-		return c.Type == string(apiextensionsv1.Established) && c.Status == string(apiextensionsv1.ConditionTrue)
+		return c.Type == string(condition) && c.Status == string(apiextensionsv1.ConditionTrue)
 	})
 }
 

@@ -51,30 +51,39 @@ func formerSchemas(raw []byte, d plan.Definition, former []string) ([]formerSche
 }
 
 // loss describes the fields that an object loses when it is stored in the storage version; it is empty if there are
-// none. An object that another client has changed or deleted since it was listed loses none by a rewrite.
+// none.
 func (c *Cluster) loss(ctx context.Context, d plan.Definition, p partial, formers []formerSchema) (string, error) {
-	name := p.name()
-	var dropped []string
 	for _, former := range formers {
 		if !former.readable {
 			return fmt.Sprintf("%s can have %s of %s, and the API server does not serve both %s and %s to read them",
-				name, wording.Few(former.fields, maxFieldsInText, ", "), former.version, former.version, d.Storage), nil
+				p.name(), wording.Few(former.fields, maxFieldsInText, ", "), former.version, former.version, d.Storage), nil
 		}
+	}
+	lost, err := c.lostBy(ctx, d, p, formers)
+	if len(lost) == 0 {
+		return "", err
+	}
+	return p.name() + " has " + wording.Few(lost, maxFieldsInText, ", "), nil
+}
+
+// lostBy returns the paths of the values that an object loses when it is stored in the storage version, in order. An
+// object that another client has changed or deleted since it was listed loses none by a rewrite.
+func (c *Cluster) lostBy(
+	ctx context.Context, d plan.Definition, p partial, formers []formerSchema,
+) (dropped []string, err error) {
+	for _, former := range formers {
 		before, err := c.contentIn(ctx, d, former.version, p)
 		if before == nil || err != nil {
-			return "", err
+			return nil, err
 		}
 		after, err := c.contentIn(ctx, d, d.Storage, p)
 		if after == nil || err != nil {
-			return "", err
+			return nil, err
 		}
 		dropped = append(dropped, lostFields("", before, after)...)
 	}
-	if len(dropped) == 0 {
-		return "", nil
-	}
 	slices.Sort(dropped)
-	return name + " has " + wording.Few(slices.Compact(dropped), maxFieldsInText, ", "), nil
+	return slices.Compact(dropped), nil
 }
 
 // contentIn returns the content of an object in an API version, or nil if the object has changed or was deleted.

@@ -41,23 +41,13 @@ var (
 	}
 	ErrStoredVersion = errcode.Code{
 		Name: "StoredVersionInUse", Class: errcode.Conflict, Refusal: true,
-		Cause: "The package drops a version of a CRD in which custom resources can be stored.",
-		Fix:   "Rewrite the custom resources in the storage version with `xpkg migrate-storage --all`, or delete them. The manager tries again at least once a minute, and at once after the same `xpkg update`. Nothing was written.",
+		Cause: "The package drops a version of a CRD in which custom resources can be stored, and they cannot be migrated to a version that stays: the package has none that the cluster has too, and a webhook converts between them, or xpkg may not rewrite them.",
+		Fix:   "Update to a version of the package that has both versions first, allow the manager to rewrite the custom resources with `--package-group`, or delete them. The manager tries again at least once a minute, and at once after the same `xpkg update`. Nothing was written.",
 	}
 	ErrBreaksObjects = errcode.Code{
 		Name: "BreaksObjects", Class: errcode.Conflict, Refusal: true,
 		Cause: "The package changes the schema of a CRD so that custom resources in the cluster lose values, or so that the API server rejects their next update; or it may, and they cannot be read.",
 		Fix:   "Change or delete the custom resources that the message names; the manager tries again at least once a minute, and at once after the same `xpkg update`. Or accept that they break, with the command in the message. Nothing was written.",
-	}
-	ErrFieldsDropped = errcode.Code{
-		Name: "FieldsDropped", Class: errcode.Conflict,
-		Cause: "Custom resources have fields that the storage version of their CRD does not describe. The API server drops the fields when it writes the custom resources.",
-		Fix:   "Save the values, or write them to fields that the storage version describes. Then rewrite the custom resources with `xpkg migrate-storage --drop-fields`.",
-	}
-	ErrDefinitionNotFound = errcode.Code{
-		Name: "CRDNotFound", Class: errcode.NotFound,
-		Cause: "The cluster has no CRD with that name.",
-		Fix:   "List the CRDs with `kubectl get crds`.",
 	}
 	ErrNameTaken = errcode.Code{
 		Name: "NameTaken", Class: errcode.Conflict, Refusal: true,

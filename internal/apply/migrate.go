@@ -26,28 +26,14 @@ import (
 // rewritesAtOnce is the maximum number of custom resources of a CRD that are rewritten concurrently.
 const rewritesAtOnce = 8
 
-// Migration is the migration of the custom resources of one CRD to its storage version.
-type Migration struct {
-	CRD string `json:"crd"`
+// migration is what was done with the custom resources of one CRD.
+type migration struct {
 	// Storage is the version in which objects are stored, and Former the other versions of status.storedVersions.
-	Storage string   `json:"storageVersion"`
-	Former  []string `json:"formerVersions,omitempty"`
-	// Resources is the number of custom resources, and Rewritten the number of rewritten ones. Resources that
-	// were changed or deleted meanwhile need no rewrite.
-	Resources int `json:"customResources"`
-	Rewritten int `json:"rewritten"`
-	// Migrated reports whether status.storedVersions contains only the storage version.
-	Migrated bool `json:"migrated"`
-}
-
-// MigrationOptions are the options of MigrateStorage.
-type MigrationOptions struct {
-	// DryRun counts the custom resources and writes nothing.
-	DryRun bool
-	// DropFields rewrites custom resources although the storage version drops fields of them.
-	DropFields bool
-	// OnRewrite is called after each custom resource is rewritten, by several goroutines. It may be nil.
-	OnRewrite func()
+	Storage string
+	Former  []string
+	// Resources is the number of custom resources, and Rewritten the number of rewritten ones. Resources that were changed
+	// or deleted meanwhile need no rewrite.
+	Resources, Rewritten int
 }
 
 // CRDs returns the names of the CRDs with a matching owner, in alphabetical order.
@@ -63,83 +49,79 @@ func (c *Cluster) CRDs(ctx context.Context, matches func(metav1.OwnerReference) 
 	return names, nil
 }
 
-// MigrateStorage rewrites the custom resources of a CRD in its storage version, and removes the other versions from
-// status.storedVersions. An interrupted migration is repeated: the API server does not write an object that is stored
-// in the storage version.
-func (c *Cluster) MigrateStorage(ctx context.Context, crd string, o MigrationOptions) (Migration, error) {
+// migrateStorage rewrites the custom resources of a CRD in its storage version, and removes the other versions from
+// status.storedVersions. It also returns the metadata of the CRD after that. An interrupted migration is repeated: the
+// API server does not write an object that is stored in the storage version. Without dropFields, it keeps custom
+// resources that would lose fields as they are, and fails.
+func (c *Cluster) migrateStorage(
+	ctx context.Context, crd string, dropFields bool,
+) (m migration, after partial, err error) {
 	ref := crdRef(crd)
-	m := Migration{CRD: crd}
 	raw, exists, err := c.object(ctx, ref)
 	switch {
 	case err != nil:
-		return m, classify(err, "read CustomResourceDefinition %s", crd)
+		return m, after, err
 	case !exists:
-		return m, ErrDefinitionNotFound.New(nil, "CustomResourceDefinition %s does not exist", crd)
+		return m, after, ErrMoved.New(nil, "%s %s was deleted", ref.Kind, crd)
 	}
 	live, err := decodeDefinition(ref, raw)
 	if err != nil {
-		return m, err
+		return m, after, err
 	}
-	var before migrated
-	if err := json.Unmarshal(raw, &before); err != nil {
-		return m, err
+	if err := json.Unmarshal(raw, &after); err != nil {
+		return m, after, err
 	}
-	if before.isMigrating() {
-		return m, ErrMoved.New(nil, "a StorageVersionMigration rewrites the custom resources of %s", crd).WithDo(
-			"Wait for it with `kubectl wait crd %s --for condition=%s=False --timeout 10m`, and run the command again.", crd,
-			apiextensionsv1.StorageMigrating,
-		)
+	if err := unlessMigrating(crd, raw); err != nil {
+		return m, after, err
 	}
 	m.Storage, m.Former = live.Storage,
 		slices.DeleteFunc(slices.Clone(live.Stored), func(v string) bool { return v == live.Storage })
-	m.Migrated = len(m.Former) == 0
-	if m.Migrated {
-		return m, nil
+	if len(m.Former) == 0 {
+		return m, after, nil
 	}
 	if len(live.Served) == 0 {
-		return m, ErrKindNotServed.New(nil, "no version of CustomResourceDefinition %s is served", crd).
-			WithDo("Install a version of the package that serves one, and migrate the CRD again.")
+		return m, after, ErrMoved.New(nil, "no version of %s %s is served", ref.Kind, crd)
 	}
 	version := live.Served[0]
 	if slices.Contains(live.Served, live.Storage) {
 		version = live.Storage
 	}
 	var formers []formerSchema
-	if !o.DropFields {
+	if !dropFields {
 		if formers, err = formerSchemas(raw, live, m.Former); err != nil {
-			return m, err
+			return m, after, err
 		}
 	}
-	if err := c.rewriteAll(ctx, live, version, formers, o, &m); err != nil || o.DryRun {
-		return m, err
+	if err := c.rewriteAll(ctx, live, version, formers, &m); err != nil {
+		return m, after, err
 	}
-	if err := c.finishMigration(ctx, ref, before.partial, live.Storage); err != nil {
-		return m, classify(err, "write status.storedVersions of CustomResourceDefinition %s", crd)
+	after, err = c.finishMigration(ctx, ref, after, live.Storage)
+	if err != nil {
+		return m, after, classify(err, "write status.storedVersions of %s %s", ref.Kind, crd)
 	}
-	m.Migrated = true
-	return m, nil
+	return m, after, nil
 }
 
-// migrated is the part of a CRD that shows whether it changes during a migration.
-type migrated struct {
-	partial
-	Status struct {
-		Conditions []definitionCondition `json:"conditions"`
-	} `json:"status"`
-}
-
-// isMigrating reports whether the API server rewrites the custom resources of a CRD. A change of the CRD would make it
-// begin again.
-func (m migrated) isMigrating() bool {
-	return slices.ContainsFunc(m.Status.Conditions, func(c definitionCondition) bool {
-		return c.Type == string(apiextensionsv1.StorageMigrating) && c.Status == string(apiextensionsv1.ConditionTrue)
-	})
+// unlessMigrating returns an error if the API server rewrites the custom resources of a CRD. A change of the CRD would
+// make it begin again.
+func unlessMigrating(name string, raw []byte) error {
+	var d definition
+	if err := json.Unmarshal(raw, &d); err != nil {
+		return err
+	}
+	if !d.has(apiextensionsv1.StorageMigrating) {
+		return nil
+	}
+	return ErrMoved.New(nil, "a StorageVersionMigration rewrites the custom resources of %s", name).WithDo(
+		"Wait for it with `kubectl wait crd %s --for condition=%s=False --timeout 10m`, and run the command again; the manager continues by itself.",
+		name, apiextensionsv1.StorageMigrating,
+	)
 }
 
 // rewriteAll rewrites all custom resources except for those that would lose fields of former versions, and returns the
 // first error after all attempts. It stops if the API server does not respond.
 func (c *Cluster) rewriteAll(
-	ctx context.Context, d plan.Definition, version string, formers []formerSchema, o MigrationOptions, m *Migration,
+	ctx context.Context, d plan.Definition, version string, formers []formerSchema, m *migration,
 ) error {
 	var mu sync.Mutex
 	var failed, losing int
@@ -152,16 +134,13 @@ func (c *Cluster) rewriteAll(
 	err := each(ctx, c, folder+"/"+d.Plural, func(live metav1.PartialObjectMetadata) {
 		m.Resources++
 		p := partialOf(live)
-		if o.DryRun && len(formers) == 0 {
-			return
-		}
 		group.Go(func() error {
 			var rewritten bool
 			var loss string
 			err := errNoAnswer
 			if !unreachable.Load() {
-				if loss, err = c.loss(ctx, d, p, formers); loss == "" && err == nil && !o.DryRun {
-					rewritten, err = c.rewrite(ctx, folder, d.Plural, p, renamedFields(live.ManagedFields, d, m.Former))
+				if loss, err = c.loss(ctx, d, p, formers); loss == "" && err == nil {
+					rewritten, err = c.rewrite(ctx, folder, d.Plural, p, renamedFields(live.ManagedFields, d, m.Former), false)
 				}
 			}
 			mu.Lock()
@@ -172,7 +151,6 @@ func (c *Cluster) rewriteAll(
 			}
 			if rewritten {
 				m.Rewritten++
-				o.rewritten()
 			}
 			if err != nil {
 				failed++
@@ -189,18 +167,12 @@ func (c *Cluster) rewriteAll(
 		return classify(first, "rewrite %d of %d custom resources of %s.%s", failed, m.Resources, d.Plural, d.Group)
 	}
 	if losing > 0 {
-		return ErrFieldsDropped.New(
+		return ErrMoved.New(
 			nil, "%s does not describe fields of %d of %d custom resources of %s.%s: %s", d.Storage, losing, m.Resources,
 			d.Plural, d.Group, firstLoss,
 		)
 	}
 	return nil
-}
-
-func (o MigrationOptions) rewritten() {
-	if o.OnRewrite != nil {
-		o.OnRewrite()
-	}
 }
 
 // partialOf returns the identity of an object.
@@ -231,11 +203,11 @@ func renamedFields(
 }
 
 // rewrite makes the API server store an object in the storage version, with a patch that changes at most its managed
-// fields. An object that another client has written or created meanwhile is already stored in that version.
+// fields. An object that another client has written or created meanwhile is already stored in that version. If the API
+// server rejects the object or admission denies it, it is written through its status, which has no part in either.
 func (c *Cluster) rewrite(
-	ctx context.Context, folder, plural string, p partial, fields []metav1.ManagedFieldsEntry,
+	ctx context.Context, folder, plural string, p partial, fields []metav1.ManagedFieldsEntry, dryRun bool,
 ) (bool, error) {
-	path := p.pathIn(folder, plural)
 	metadata := map[string]any{"uid": p.Metadata.UID, "resourceVersion": p.Metadata.ResourceVersion}
 	if fields != nil {
 		metadata["managedFields"] = fields
@@ -247,10 +219,23 @@ func (c *Cluster) rewrite(
 	if ctx.Err() != nil {
 		return false, ctx.Err()
 	}
-	_, _, err = c.call(ctx, limiter.WriteMetadata, func() (*rest.Request, int, error) {
-		req := c.rest.Patch(types.MergePatchType).AbsPath(path...).Param("fieldManager", plan.FieldManager)
-		return req.SetHeader("Accept", metadataObject).Body(body), len(body), nil
-	})
+	patch := func(subresource ...string) error {
+		_, _, err := c.call(ctx, limiter.WriteMetadata, func() (*rest.Request, int, error) {
+			req := c.rest.Patch(types.MergePatchType).AbsPath(slices.Concat(p.pathIn(folder, plural), subresource)...).
+				Param("fieldManager", plan.FieldManager)
+			if dryRun {
+				req = req.Param("dryRun", metav1.DryRunAll)
+			}
+			return req.SetHeader("Accept", metadataObject).Body(body), len(body), nil
+		})
+		return err
+	}
+	err = patch()
+	if deniedByAdmission(err) || apierrors.IsInvalid(err) && !anotherUID(err) {
+		if throughStatus := patch("status"); !apierrors.IsNotFound(throughStatus) {
+			err = throughStatus
+		}
+	}
 	switch {
 	case err == nil:
 		return true, nil
@@ -265,40 +250,38 @@ const finishTries = 5
 
 // finishMigration sets status.storedVersions to the storage version, unless another client has changed the spec of the
 // CRD or replaced it meanwhile: objects can be stored in a former version again, also if the storage version is the
-// same now.
-func (c *Cluster) finishMigration(ctx context.Context, ref plan.Ref, before partial, storage string) error {
+// same now. It returns the metadata of the CRD after that.
+func (c *Cluster) finishMigration(ctx context.Context, ref plan.Ref, before partial, storage string) (partial, error) {
 	folder, err := collection(ref)
 	if err != nil {
-		return err
+		return partial{}, err
 	}
 	for try := 1; ; try++ {
 		raw, err := c.get(ctx, runtime.ContentTypeJSON, nil, folder, ref.Name)
 		if err != nil {
-			return err
+			return partial{}, err
 		}
 		var m partial
 		if err := json.Unmarshal(raw, &m); err != nil {
-			return err
+			return partial{}, err
 		}
 		if m.Metadata.UID != before.Metadata.UID || m.Metadata.Generation != before.Metadata.Generation {
-			return ErrMoved.New(nil, "another client has changed %s while its custom resources were rewritten", ref.Name).
-				WithDo("Run `xpkg migrate-storage --crd %s` again.", ref.Name)
+			return partial{}, ErrMoved.New(
+				nil, "another client has changed %s while its custom resources were rewritten", ref.Name,
+			)
 		}
-		_, err = c.setStoredVersions(ctx, folder, ref.Name, m.Metadata.UID, m.Metadata.ResourceVersion, storage)
+		after, err := c.setStoredVersions(ctx, folder, ref.Name, m.Metadata.UID, m.Metadata.ResourceVersion, storage)
 		if !apierrors.IsConflict(err) || try == finishTries {
-			return err
+			return after, err
 		}
 	}
 }
 
-// setStoredVersions sets status.storedVersions of a CRD, and returns its metadata. The resourceVersion may be empty.
+// setStoredVersions sets status.storedVersions of a CRD, and returns its metadata.
 func (c *Cluster) setStoredVersions(
 	ctx context.Context, folder, name string, uid types.UID, resourceVersion, version string,
 ) (m partial, err error) {
-	metadata := map[string]any{"uid": uid}
-	if resourceVersion != "" {
-		metadata["resourceVersion"] = resourceVersion
-	}
+	metadata := map[string]any{"uid": uid, "resourceVersion": resourceVersion}
 	patch, err := json.Marshal(map[string]any{"metadata": metadata, "status": map[string]any{"storedVersions": []string{
 		version,
 	}}})

@@ -84,17 +84,8 @@ func TestMigrationRewritesAllCustomResources(t *testing.T) {
 	ref := storeInFormerVersion(t, c, group, resources)
 	before := resourceVersions(t, group)
 
-	m, err := c.MigrateStorage(t.Context(), ref.Name, apply.MigrationOptions{DryRun: true})
-	want := apply.Migration{CRD: ref.Name, Storage: "v1", Former: []string{"v1beta1"}, Resources: resources}
-	if diff := cmp.Diff(want, m); err != nil || diff != "" {
-		t.Fatalf("dry run: %v (-want +got):\n%s", err, diff)
-	}
-	if diff := cmp.Diff(before, resourceVersions(t, group)); diff != "" || len(storedVersions(t, ref)) != 2 {
-		t.Fatalf("the dry run wrote (-want +got):\n%s", diff)
-	}
-
-	m, err = c.MigrateStorage(t.Context(), ref.Name, apply.MigrationOptions{})
-	want.Rewritten, want.Migrated = resources, true
+	m, err := c.MigrateStorage(t.Context(), ref.Name, false)
+	want := apply.Migration{Storage: "v1", Former: []string{"v1beta1"}, Resources: resources, Rewritten: resources}
 	if diff := cmp.Diff(want, m); err != nil || diff != "" {
 		t.Fatalf("%v (-want +got):\n%s", err, diff)
 	}
@@ -117,13 +108,13 @@ func TestMigrationRewritesAllCustomResources(t *testing.T) {
 	); err != nil {
 		t.Fatal(err)
 	}
-	if m, err := c.MigrateStorage(t.Context(), ref.Name, apply.MigrationOptions{}); err != nil || !m.Migrated {
+	if m, err := c.MigrateStorage(t.Context(), ref.Name, false); err != nil {
 		t.Fatalf("%+v, %v", m, err)
 	}
 	if diff := cmp.Diff(after, resourceVersions(t, group)); diff != "" {
 		t.Errorf("the second run wrote objects again (-want +got):\n%s", diff)
 	}
-	if m, err := c.MigrateStorage(t.Context(), ref.Name, apply.MigrationOptions{}); err != nil || !m.Migrated ||
+	if m, err := c.MigrateStorage(t.Context(), ref.Name, false); err != nil ||
 		m.Resources != 0 {
 		t.Errorf("a CRD without former versions: %+v, %v", m, err)
 	}
@@ -154,8 +145,8 @@ func TestMigrationSkipsResourcesThatChange(t *testing.T) {
 			t.Error(err)
 		}
 	}))
-	m, err := c.MigrateStorage(t.Context(), ref.Name, apply.MigrationOptions{})
-	if err != nil || !m.Migrated || m.Resources != 4 || m.Rewritten < 1 {
+	m, err := c.MigrateStorage(t.Context(), ref.Name, false)
+	if err != nil || m.Resources != 4 || m.Rewritten < 1 {
 		t.Errorf("%+v, %v", m, err)
 	}
 }
@@ -187,11 +178,11 @@ func TestMigrationNoticesAStorageVersionThatReturns(t *testing.T) {
 			store("v1")
 		}
 	}))
-	m, err := c.MigrateStorage(t.Context(), ref.Name, apply.MigrationOptions{})
-	if !errors.Is(err, apply.ErrMoved) || m.Migrated || !slices.Contains(storedVersions(t, ref), "v1beta1") {
+	m, err := c.MigrateStorage(t.Context(), ref.Name, false)
+	if !errors.Is(err, apply.ErrMoved) || !slices.Contains(storedVersions(t, ref), "v1beta1") {
 		t.Errorf("%+v, %v, %v", m, err, storedVersions(t, ref))
 	}
-	if m, err := c.MigrateStorage(t.Context(), ref.Name, apply.MigrationOptions{}); err != nil || !m.Migrated {
+	if m, err := c.MigrateStorage(t.Context(), ref.Name, false); err != nil {
 		t.Errorf("the next one: %+v, %v", m, err)
 	}
 }
@@ -215,12 +206,12 @@ func TestMigrationWaitsForThatOfTheServer(t *testing.T) {
 	patchStatus(
 		`[{"op":"add","path":"/status/conditions/-","value":{"type":"StorageMigrating","status":"True","reason":"Running"}}]`,
 	)
-	if m, err := c.MigrateStorage(t.Context(), ref.Name, apply.MigrationOptions{}); !errors.Is(err, apply.ErrMoved) ||
+	if m, err := c.MigrateStorage(t.Context(), ref.Name, false); !errors.Is(err, apply.ErrMoved) ||
 		m.Resources > 0 {
 		t.Errorf("%+v, %v", m, err)
 	}
 	patchStatus(`[{"op":"remove","path":"/status/conditions/2"}]`)
-	if m, err := c.MigrateStorage(t.Context(), ref.Name, apply.MigrationOptions{}); err != nil || !m.Migrated {
+	if m, err := c.MigrateStorage(t.Context(), ref.Name, false); err != nil {
 		t.Errorf("%+v, %v", m, err)
 	}
 }
@@ -242,7 +233,7 @@ func TestMigratedResourcesCanBeAppliedWithoutTheFormerVersion(t *testing.T) {
 	if err := applied("v1beta1", map[string]any{"kept": "yes", "dropped": "yes"}); err != nil {
 		t.Fatal(err)
 	}
-	if m, err := c.MigrateStorage(t.Context(), ref.Name, apply.MigrationOptions{}); err != nil || !m.Migrated {
+	if m, err := c.MigrateStorage(t.Context(), ref.Name, false); err != nil {
 		t.Fatalf("%+v, %v", m, err)
 	}
 	crd := boats(group)
@@ -297,9 +288,9 @@ func TestMigrationKeepsTheFormerVersionAfterAFailure(t *testing.T) {
 			return next.RoundTrip(r)
 		})
 	})
-	m, err := c.MigrateStorage(t.Context(), ref.Name, apply.MigrationOptions{})
+	m, err := c.MigrateStorage(t.Context(), ref.Name, false)
 	if err == nil || !strings.Contains(err.Error(), "rewrite 1 of 5 custom resources of boats."+group) ||
-		!strings.Contains(err.Error(), "boat-2") || m.Migrated || m.Rewritten != 4 {
+		!strings.Contains(err.Error(), "boat-2") || m.Rewritten != 4 {
 		t.Errorf("%+v, %v", m, err)
 	}
 	if stored := storedVersions(t, ref); !slices.Contains(stored, "v1beta1") {
@@ -321,21 +312,13 @@ func TestMigrationStopsWithoutResponses(t *testing.T) {
 			return next.RoundTrip(r)
 		})
 	})
-	m, err := c.MigrateStorage(t.Context(), ref.Name, apply.MigrationOptions{})
-	if !apply.IsUnreachable(err) || !strings.Contains(err.Error(), "rewrite 200 of 200 custom resources") || m.Migrated ||
+	m, err := c.MigrateStorage(t.Context(), ref.Name, false)
+	if !apply.IsUnreachable(err) || !strings.Contains(err.Error(), "rewrite 200 of 200 custom resources") ||
 		m.Rewritten != 0 {
 		t.Errorf("%+v, %v", m, err)
 	}
 	if n := tries.Load(); n >= resources/2 {
 		t.Errorf("%d requests were tried", n)
-	}
-}
-
-func TestMigrationOfAMissingCRD(t *testing.T) {
-	if _, err := newCluster(t, nil).MigrateStorage(
-		t.Context(), "missing.migrate.test", apply.MigrationOptions{},
-	); !errors.Is(err, apply.ErrDefinitionNotFound) {
-		t.Errorf("got %v", err)
 	}
 }
 
@@ -378,15 +361,12 @@ func TestMigrationDropsFieldsOnlyWithConsent(t *testing.T) {
 			if !served {
 				want, rewritten = "2 of 2 custom resources of boats."+group, 0
 			}
-			for _, dryRun := range []bool{true, false} {
-				m, err := c.MigrateStorage(t.Context(), ref.Name, apply.MigrationOptions{DryRun: dryRun})
-				if !errors.Is(err, apply.ErrFieldsDropped) || !strings.Contains(err.Error(), want) || m.Migrated ||
-					!dryRun && m.Rewritten != rewritten {
-					t.Errorf("dry run %t: %+v, %v", dryRun, m, err)
-				}
-				if versions := storedVersions(t, ref); len(versions) != 2 {
-					t.Errorf("the stored versions are %v", versions)
-				}
+			m, err := c.MigrateStorage(t.Context(), ref.Name, false)
+			if !errors.Is(err, apply.ErrMoved) || !strings.Contains(err.Error(), want) || m.Rewritten != rewritten {
+				t.Errorf("%+v, %v", m, err)
+			}
+			if versions := storedVersions(t, ref); len(versions) != 2 {
+				t.Errorf("the stored versions are %v", versions)
 			}
 			if served {
 				kept := boat("v1beta1", "both", nil)
@@ -395,8 +375,7 @@ func TestMigrationDropsFieldsOnlyWithConsent(t *testing.T) {
 					t.Errorf("the custom resource is %v, %v", kept.Object, err)
 				}
 			}
-			if m, err := c.MigrateStorage(t.Context(), ref.Name, apply.MigrationOptions{DropFields: true}); err != nil ||
-				!m.Migrated {
+			if m, err := c.MigrateStorage(t.Context(), ref.Name, true); err != nil {
 				t.Errorf("with consent: %+v, %v", m, err)
 			}
 		})

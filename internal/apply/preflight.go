@@ -1,23 +1,17 @@
 package apply
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
-	"github.com/xpkg-dev/xpkg/internal/pause"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
@@ -33,7 +27,7 @@ const (
 // Preflight returns the plan with a refusal for each CRD, XRD and MRD that the API server would reject or not
 // serve: one that changes an immutable field, drops a version in which objects are stored, has the name of
 // another kind, or a version that an aggregated API serves. It reads only objects whose content the plan
-// writes. A dropped version of a kind without custom resources is pruned with the write.
+// writes. To a change that drops a version in which custom resources can be stored, it adds their migration.
 //
 // It also refuses changes of a CRD that break custom resources of its kind, which it reads if the schema changes in a
 // way that can break some, and adds the judgement to the plan.
@@ -142,25 +136,19 @@ func (f *preflight) update(ctx context.Context, ch *plan.Change) error {
 		refused = append(refused, plan.Unserved(ch.Ref, want)...)
 		f.refuse(refused...)
 	}
-	dropped := plan.DroppedStored(live, want)
-	switch {
-	case len(refused) > 0:
+	if len(refused) > 0 {
 		return nil
-	case len(dropped) == 0 && ch.Ref.Kind == kindXRD:
-		return f.judgeComposites(ctx, ch, content)
-	case len(dropped) == 0:
-		return f.judge(ctx, ch, raw, content)
 	}
-	empty, unknown, err := f.cluster.empty(ctx, live)
-	switch {
-	case err != nil:
+	if err := unlessMigrating(ch.Ref.Name, raw); err != nil {
 		return err
-	case empty && ch.Ref.Kind == plan.DefinitionKind:
-		ch.PruneStored = dropped
-	default:
-		f.refuse(plan.StoredVersions(ch.Ref, packageOf(*ch), live, want, dropped, unknown))
 	}
-	return nil
+	if err := f.migrate(ctx, ch, raw, live, want); err != nil {
+		return err
+	}
+	if ch.Ref.Kind == kindXRD {
+		return f.judgeComposites(ctx, ch, content)
+	}
+	return f.judge(ctx, ch, raw, content)
 }
 
 // Unserved returns a refusal for each of some CRDs that serves none of its versions. Preflight refuses them only in
@@ -295,144 +283,5 @@ func (c *Cluster) anyServed(ctx context.Context, groups map[string]bool) (bool, 
 	return false, nil
 }
 
-// empty reports whether a CRD has no custom resources. Unknown is the reason why that
-// cannot be read.
-func (c *Cluster) empty(ctx context.Context, d plan.Definition) (empty bool, unknown string, err error) {
-	if len(d.Served) == 0 {
-		return false, "no version is served", nil
-	}
-	raw, err := c.get(ctx, metadataList, map[string]string{"limit": "1"}, "/apis", d.Group, d.Served[0], d.Plural)
-	switch {
-	case apierrors.IsForbidden(err):
-		return false, "xpkg is not allowed to list them", nil
-	case apierrors.IsNotFound(err):
-		return false, kindNotServed, nil
-	case err != nil:
-		return false, "", fmt.Errorf("list the custom resources of %s.%s: %w", d.Plural, d.Group, err)
-	}
-	var page struct {
-		Items []json.RawMessage `json:"items"`
-	}
-	if err := json.Unmarshal(raw, &page); err != nil {
-		return false, "", err
-	}
-	return len(page.Items) == 0, "", nil
-}
-
 // kindNotServed is the reason why the custom resources of a kind cannot be counted.
 const kindNotServed = "the API server does not serve the kind"
-
-const (
-	// servedTries is the number of attempts to read a kind whose CRD was just written, and servedPause the pause after
-	// the first of them. Each further pause is twice as long.
-	servedTries = 8
-	servedPause = 50 * time.Millisecond
-)
-
-// emptyOnceServed is like empty for a CRD that was just written. It retries until the API server serves the kind.
-func (c *Cluster) emptyOnceServed(ctx context.Context, d plan.Definition) (empty bool, unknown string, err error) {
-	for try := 0; ; try++ {
-		empty, unknown, err = c.empty(ctx, d)
-		if unknown != kindNotServed || try == servedTries || pause.For(ctx, servedPause<<try) != nil {
-			return empty, unknown, err
-		}
-	}
-}
-
-// withDropped returns the content of a CRD with dropped versions that are not served, so
-// that the API server moves the storage version and keeps the dropped ones readable.
-func withDropped(content []byte, dropped []string) ([]byte, error) {
-	object := map[string]json.RawMessage{}
-	if err := json.Unmarshal(content, &object); err != nil {
-		return nil, err
-	}
-	spec := map[string]json.RawMessage{}
-	if err := json.Unmarshal(object["spec"], &spec); err != nil {
-		return nil, err
-	}
-	versions := bytes.TrimSpace(spec["versions"])
-	if len(versions) < 2 || versions[len(versions)-1] != ']' {
-		return nil, errors.New("spec.versions is not a list")
-	}
-	out := slices.Clone(versions[:len(versions)-1])
-	for _, v := range dropped {
-		out = fmt.Appendf(
-			out,
-			`,{"name":%q,"served":false,"storage":false,"schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}`,
-			v,
-		)
-	}
-	spec["versions"] = append(out, ']')
-	raw, err := json.Marshal(spec)
-	if err != nil {
-		return nil, err
-	}
-	object["spec"] = raw
-	return json.Marshal(object)
-}
-
-// withStored returns the content of CRDs with the versions that a change drops.
-func withStored(content Content, dropped []string) Content {
-	return func(ref plan.Ref) ([]byte, error) {
-		raw, err := content(ref)
-		if err != nil {
-			return nil, err
-		}
-		return withDropped(raw, dropped)
-	}
-}
-
-// pruneStored prepares a CRD for a write that drops stored versions: it moves the storage
-// version, checks that no custom resource was created meanwhile, and removes the dropped
-// versions from status.storedVersions. It returns the change with the resourceVersion
-// after that. If it is interrupted, every version stays readable.
-func (c *Cluster) pruneStored(
-	ctx context.Context, folder string, ch plan.Change, content Content,
-) (plan.Change, error) {
-	moved := ch
-	moved.PruneStored, moved.Annotations = nil, map[string]string{}
-	for k, v := range ch.Annotations {
-		if k != plan.ContentDigestAnnotation {
-			moved.Annotations[k] = v
-		}
-	}
-	// The object lacks the content digest, so that the next plan after an interruption writes it.
-	moved.Annotations[plan.ContentDigestAnnotation] = "moving-storage-version"
-	if _, err := c.write(ctx, moved, withStored(content, ch.PruneStored)); err != nil {
-		return ch, err
-	}
-	live, _, err := c.definition(ctx, ch.Ref)
-	if err != nil {
-		return ch, err
-	}
-	empty, unknown, err := c.emptyOnceServed(ctx, live)
-	if err != nil {
-		return ch, err
-	}
-	if !empty {
-		return ch, Refused(
-			[]plan.Refusal{plan.StoredVersions(ch.Ref, packageOf(ch), live, live, ch.PruneStored, unknown)}, "update %s",
-			ch.Ref.Name,
-		)
-	}
-	m, err := c.setStoredVersions(ctx, folder, ch.Ref.Name, ch.UID, "", live.Storage)
-	if err != nil {
-		return ch, err
-	}
-	ch.ResourceVersion, ch.PruneStored = m.Metadata.ResourceVersion, nil
-	return ch, nil
-}
-
-// packageOf returns the package that owns a CRD before a change, as "kind/name", or an empty string.
-func packageOf(ch plan.Change) string {
-	if ch.Ref.Kind != plan.DefinitionKind || ch.Action == plan.Adopt {
-		return ""
-	}
-	for _, o := range ch.Owners {
-		group, _, _ := strings.Cut(o.APIVersion, "/")
-		if kind := v1.KindNamed(o.Kind); group == v1.Group && kind != "" {
-			return v1.ObjectName(kind, o.Name)
-		}
-	}
-	return ""
-}

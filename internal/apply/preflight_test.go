@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -80,14 +79,22 @@ func TestPreflightKnowsWhatTheAPIServerRejects(t *testing.T) {
 		"StorageMoves": {
 			change: func(s *spec) { only(s, version("v1beta1", false), version("v1", true)) }, resource: true,
 		},
-		"UnstoredDropped": {change: func(s *spec) { only(s, version("v1beta1", true)) }, resource: true},
-		"StoredDropped": {
-			change: func(s *spec) { only(s, version("v1", true)) }, resource: true, want: plan.StoredVersionInUse, refused: true,
-		},
+		"UnstoredDropped":     {change: func(s *spec) { only(s, version("v1beta1", true)) }, resource: true},
+		"StoredDropped":       {change: func(s *spec) { only(s, version("v1", true)) }, resource: true},
 		"StoredDroppedEmpty":  {change: func(s *spec) { only(s, version("v1", true)) }},
 		"StoredReplacedEmpty": {change: func(s *spec) { only(s, version("v2", true)) }},
-		"StoredReplaced": {
-			change: func(s *spec) { only(s, version("v2", true)) }, resource: true, want: plan.StoredVersionInUse, refused: true,
+		"StoredReplaced":      {change: func(s *spec) { only(s, version("v2", true)) }, resource: true},
+		"StoredReplacedByWebhook": {
+			change: func(s *spec) {
+				only(s, version("v2", true))
+				s.Conversion = &apiextensionsv1.CustomResourceConversion{
+					Strategy: apiextensionsv1.WebhookConverter, Webhook: &apiextensionsv1.WebhookConversion{
+						ConversionReviewVersions: []string{"v1"}, ClientConfig: &apiextensionsv1.WebhookClientConfig{
+							Service: &apiextensionsv1.ServiceReference{Namespace: "default", Name: "boats"},
+						},
+					},
+				}
+			}, resource: true, want: plan.StoredVersionInUse, refused: true,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -193,56 +200,6 @@ func createBoat(t *testing.T, group string) {
 		err := other(t).Create(t.Context(), boat)
 		return fmt.Sprint(err), err == nil
 	})
-}
-
-// The commands of a refusal make the refused update possible.
-//
-// hardening: I-1
-func TestTheFixOfAStoredVersionWorks(t *testing.T) {
-	const group = "fix.preflight.test"
-	c, ref, crd := newCluster(t, nil), definition("boats."+group), boats(group)
-	if err := run(t, c, marshal(t, crd), plan.Change{Action: plan.Create, Ref: ref}); err != nil {
-		t.Fatal(err)
-	}
-	settled(t, c, ref)
-	createBoat(t, group)
-	update := func(versions ...apiextensionsv1.CustomResourceDefinitionVersion) plan.Plan {
-		t.Helper()
-		crd.Spec.Versions = versions
-		live := one(t, c, ref)
-		p, err := c.Preflight(t.Context(), plan.Plan{Changes: []plan.Change{{
-			Action: plan.Update, Ref: ref, UID: live.UID, ResourceVersion: live.ResourceVersion,
-		}}}, always(marshal(t, crd)), apply.Breaks{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return p
-	}
-	p := update(version("v1", true))
-	if len(p.Refusals) != 1 ||
-		!strings.HasPrefix(p.Refusals[0].Fix, "First update to a version of the package that still has v1beta1") {
-		t.Fatalf("the live storage version is dropped: %+v", p.Refusals)
-	}
-	p = update(version("v1beta1", false), version("v1", true))
-	if _, err := c.Run(t.Context(), p, always(marshal(t, crd))); err != nil {
-		t.Fatal(err)
-	}
-	p = update(version("v1", true))
-	const want = "Run `xpkg migrate-storage --crd boats.fix.preflight.test`, and try again."
-	if len(p.Refusals) != 1 || p.Refusals[0].Fix != want {
-		t.Fatalf("the live storage version stays: %+v", p.Refusals)
-	}
-	if m, err := c.MigrateStorage(t.Context(), ref.Name, apply.MigrationOptions{}); err != nil || !m.Migrated ||
-		m.Rewritten != 1 {
-		t.Fatalf("%+v, %v", m, err)
-	}
-	p = update(version("v1", true))
-	if _, err := c.Run(t.Context(), p, always(marshal(t, crd))); err != nil {
-		t.Error(err)
-	}
-	if diff := cmp.Diff([]string{"v1"}, storedVersions(t, ref)); diff != "" {
-		t.Errorf("stored versions (-want +got):\n%s", diff)
-	}
 }
 
 // A CRD is refused when another CRD of its group has one of its names: the API server

@@ -4,9 +4,11 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/xpkg-dev/xpkg/internal/pause"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
@@ -69,6 +71,23 @@ func (c *Cluster) isUnused(ctx context.Context, o Object) bool {
 	if !d.Established {
 		return true
 	}
-	empty, _, err := c.emptyOnceServed(ctx, d)
-	return err == nil && empty
+	n, why, err := c.countOnceServed(ctx, d)
+	return err == nil && why == "" && n == 0
+}
+
+const (
+	// servedTries is the number of attempts to read a kind whose CRD was just written, and servedPause the pause after
+	// the first of them. Each further pause is twice as long.
+	servedTries = 8
+	servedPause = 50 * time.Millisecond
+)
+
+// countOnceServed is like count for a CRD that was just written. It retries until the API server serves the kind.
+func (c *Cluster) countOnceServed(ctx context.Context, d plan.Definition) (n int, why string, err error) {
+	for try := 0; ; try++ {
+		n, _, why, err = c.count(ctx, d)
+		if why != kindNotServed || try == servedTries || pause.For(ctx, servedPause<<try) != nil {
+			return n, why, err
+		}
+	}
 }

@@ -37,12 +37,9 @@ func (c *Cluster) carryOut(
 	if err != nil {
 		return plan.Written{}, "", err
 	}
-	switch {
-	case len(ch.PruneStored) > 0 && c.dryRun:
-		// The API server would not reach its admission: the stored versions are pruned before.
-		content = withStored(content, ch.PruneStored)
-	case len(ch.PruneStored) > 0:
-		if ch, err = c.pruneStored(ctx, path, ch, content); err != nil {
+	if c.dryRun && len(ch.Migrations) > 0 && ch.Ref.Kind == plan.DefinitionKind {
+		// The API server would not reach its admission: custom resources are migrated before.
+		if content, err = c.withStored(ctx, ch, content); err != nil {
 			return plan.Written{}, "", err
 		}
 	}

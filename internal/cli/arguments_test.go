@@ -38,7 +38,6 @@ func TestPackageNameIsAcceptedInEveryForm(t *testing.T) {
 		"logs provider hello -f":                           "logs provider/hello -f",
 		"tree configuration hello":                         "tree configuration/hello",
 		"why function greet":                               "why function/greet",
-		"migrate-storage provider a b provider c --all":    "migrate-storage provider/a b provider/c --all",
 		"install provider ghcr.io/acme/boats:v1.0.0 boats": "install provider ghcr.io/acme/boats:v1.0.0 boats",
 		"build provider -f package":                        "build provider -f package",
 		"uninstall -- provider hello":                      "uninstall -- provider hello",

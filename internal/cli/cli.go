@@ -81,19 +81,18 @@ type grammar struct {
 
 	Registry registry.RegistryCmd `cmd:"" group:"artifact" help:"Serve a registry of packages, and set the status of versions in any registry."`
 
-	Install        packages.InstallCmd        `cmd:"" group:"packages" help:"Install a package."`
-	Update         packages.UpdateCmd         `cmd:"" group:"packages" aliases:"upgrade" help:"Update an installed package, or all of them."`
-	Sync           packages.SyncCmd           `cmd:"" group:"packages" help:"Install, update and uninstall packages until they are those of a lock file."`
-	Uninstall      packages.UninstallCmd      `cmd:"" group:"packages" help:"Uninstall packages."`
-	Autoremove     packages.AutoremoveCmd     `cmd:"" group:"packages" help:"Uninstall dependencies that no package needs any more."`
-	Approve        packages.ApproveCmd        `cmd:"" group:"packages" help:"Approve the permissions and webhooks that a new version of a package requests."`
-	Plan           packages.PlanCmd           `cmd:"" group:"packages" help:"Show the changes of a command without making them."`
-	Apply          packages.ApplyCmd          `cmd:"" group:"packages" help:"Apply a plan that was saved with xpkg plan --out."`
-	MigrateStorage packages.MigrateStorageCmd `cmd:"" group:"packages" help:"Rewrite custom resources in the storage version of their CRD, so that an update can drop former versions."`
-	History        packages.HistoryCmd        `cmd:"" group:"packages" help:"Show the revisions of a package."`
-	Rollback       packages.RollbackCmd       `cmd:"" group:"packages" help:"Return a package to the content of a former revision."`
-	Describe       packages.DescribeCmd       `cmd:"" group:"packages" help:"Show everything about installed packages: version, conditions, objects, permissions, dependencies, revisions and events."`
-	List           packages.ListCmd           `cmd:"" group:"packages" aliases:"ls" help:"List the installed packages."`
+	Install    packages.InstallCmd    `cmd:"" group:"packages" help:"Install a package."`
+	Update     packages.UpdateCmd     `cmd:"" group:"packages" aliases:"upgrade" help:"Update an installed package, or all of them."`
+	Sync       packages.SyncCmd       `cmd:"" group:"packages" help:"Install, update and uninstall packages until they are those of a lock file."`
+	Uninstall  packages.UninstallCmd  `cmd:"" group:"packages" help:"Uninstall packages."`
+	Autoremove packages.AutoremoveCmd `cmd:"" group:"packages" help:"Uninstall dependencies that no package needs any more."`
+	Approve    packages.ApproveCmd    `cmd:"" group:"packages" help:"Approve the permissions and webhooks that a new version of a package requests."`
+	Plan       packages.PlanCmd       `cmd:"" group:"packages" help:"Show the changes of a command without making them."`
+	Apply      packages.ApplyCmd      `cmd:"" group:"packages" help:"Apply a plan that was saved with xpkg plan --out."`
+	History    packages.HistoryCmd    `cmd:"" group:"packages" help:"Show the revisions of a package."`
+	Rollback   packages.RollbackCmd   `cmd:"" group:"packages" help:"Return a package to the content of a former revision."`
+	Describe   packages.DescribeCmd   `cmd:"" group:"packages" help:"Show everything about installed packages: version, conditions, objects, permissions, dependencies, revisions and events."`
+	List       packages.ListCmd       `cmd:"" group:"packages" aliases:"ls" help:"List the installed packages."`
 
 	Search indexes.SearchCmd  `cmd:"" group:"indexes" help:"Find kinds and packages in an index, offline after one small download."`
 	Show   indexes.ExplainCmd `cmd:"" group:"indexes" help:"Show a kind, its providers and its fields, or a package."`
@@ -168,7 +167,7 @@ func outline(of reflect.Type) []reflect.StructField {
 	return out
 }
 
-// commandName returns the name of the command of a field, as kong derives it: MigrateStorage is migrate-storage.
+// commandName returns the name of the command of a field, as kong derives it: FromCore is from-core.
 func commandName(field reflect.StructField) string {
 	var name strings.Builder
 	for i, r := range field.Name {

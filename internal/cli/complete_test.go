@@ -127,7 +127,6 @@ func TestCompletionAcceptsKindAndName(t *testing.T) {
 		"update boats provider|":           {"update boats provider|", ""},
 		"update boats provider |":          {"update boats |", "Provider"},
 		"describe boats provider |":        {"describe boats |", "Provider"},
-		"migrate-storage a provider |":     {"migrate-storage a |", "Provider"},
 		"plan uninstall configuration |":   {"plan uninstall |", "Configuration"},
 		"install provider |":               {"install provider |", ""},
 		"xpkg |":                           {"|", ""},

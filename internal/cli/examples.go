@@ -94,10 +94,9 @@ var examples = map[string][]string{
 	"plan sync": {
 		"plan sync --lock xpkg.lock --prune --out plans.json", "plan sync --lock xpkg.lock --transaction",
 	},
-	"apply":           {"apply plan.json --wait 2m"},
-	"migrate-storage": {"migrate-storage provider/boats --dry-run", "migrate-storage --all"},
-	"history":         {"history boats"},
-	"rollback":        {"rollback boats --wait 2m", "rollback provider boats --to 3 --dry-run"},
+	"apply":    {"apply plan.json --wait 2m"},
+	"history":  {"history boats"},
+	"rollback": {"rollback boats --wait 2m", "rollback provider boats --to 3 --dry-run"},
 	"describe": {
 		"describe boats", "describe provider boats -o json", "describe boats rafts", "describe -l team=ships",
 	},

@@ -29,7 +29,6 @@ var otherCommands = []string{
 	"registry token create", "registry token revoke", "registry mirror", "registry prune", "registry yank",
 	"registry unyank",
 	"registry deprecate", "registry delete", "install", "update", "sync", "uninstall", "autoremove", "approve", "apply",
-	"migrate-storage",
 	"rollback", "index build", "index update", "deps vendor", "deps push", "cache add", "cache prune", "up", "down", "dev",
 	"logs", "manager",
 	"bootstrap", "migrate from-core", "migrate to-core", "migrate first-generation", "completion", "man",

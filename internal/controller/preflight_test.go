@@ -18,6 +18,7 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/testing/env"
+	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
 
 // A new version that changes the scope of one of three CRDs is refused, and none of the three is written.
@@ -92,11 +93,10 @@ func TestAnUpdateThatChangesTheTypeOfACompositionWritesNothing(t *testing.T) {
 	remove(t, s, p)
 }
 
-// An update drops the stored version of kinds without custom resources by itself. With
-// custom resources it writes nothing, and the message has the way out.
+// An update that drops the version in which custom resources are stored rewrites them before.
 //
 // hardening: I-1
-func TestAnUpdateDropsStoredVersionsWithoutObjects(t *testing.T) {
+func TestAnUpdateMigratesStoredVersions(t *testing.T) {
 	s := newEnv(t)
 	s.options.ActivationDeadline = time.Hour
 	r := newRegistry(t)
@@ -113,22 +113,14 @@ func TestAnUpdateDropsStoredVersionsWithoutObjects(t *testing.T) {
 	untilSettled(t, s, p)
 	used := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": group + "/v1", "kind": "Used", "metadata": map[string]any{"name": "u"},
+		"spec": map[string]any{"sail": "red"},
 	}}
-	s.CreateTemporary(t, used)
+	s.Create(t, used)
 	env.Update(t, s.Env, p, func(p *v1.Provider) { p.Spec.Package = two })
-	untilUpdateRefused(t, s, p, "StoredVersionInUse")
-	if m := p.GetCondition(v1.TypeReady).Message; !strings.Contains(m, "useds."+group) ||
-		strings.Contains(m, "emptys."+group) {
-		t.Errorf("the message is %s", m)
-	}
-	for _, name := range []string{"emptys." + group, "useds." + group} {
-		if got := schemaDescription(t, s, name); got != "v1" {
-			t.Errorf("%s was written: it is of version %s", name, got)
-		}
-	}
-	if err := s.Client.Delete(t.Context(), used); err != nil {
-		t.Fatal(err)
-	}
+	wait.Until(t, env.Limit, "the second version is installed", func() (string, bool) {
+		got := schemaDescription(t, s, "useds."+group)
+		return got, got == "v2"
+	})
 	untilSettled(t, s, p)
 	for _, name := range []string{"emptys." + group, "useds." + group} {
 		var d apiextensionsv1.CustomResourceDefinition
@@ -138,6 +130,11 @@ func TestAnUpdateDropsStoredVersionsWithoutObjects(t *testing.T) {
 		if !slices.Equal(d.Status.StoredVersions, []string{"v2"}) || len(d.Spec.Versions) != 1 {
 			t.Errorf("%s: stored versions %v, %d versions", name, d.Status.StoredVersions, len(d.Spec.Versions))
 		}
+	}
+	used.SetAPIVersion(group + "/v2")
+	if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(used), used); err != nil ||
+		fmt.Sprint(used.Object["spec"]) != "map[sail:red]" {
+		t.Errorf("the custom resource is %v, %v", used.Object, err)
 	}
 	remove(t, s, p)
 }

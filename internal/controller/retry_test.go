@@ -36,7 +36,11 @@ func TestARefusedUpdateIsInstalledOnceTheCauseIsGone(t *testing.T) {
 	newThing := func(group, version string) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": group + "/" + version, "kind": "Thing", "metadata": map[string]any{"name": "t"},
+			"spec": map[string]any{"sail": "red"},
 		}}
+	}
+	withoutSail := func(crd string) string {
+		return strings.Replace(crd, "x-kubernetes-preserve-unknown-fields: true", "properties: {oar: {type: string}}", 1)
 	}
 	for name, tc := range map[string]struct {
 		code string
@@ -55,16 +59,16 @@ func TestARefusedUpdateIsInstalledOnceTheCauseIsGone(t *testing.T) {
 			"AdmissionDenied", func(crd string) string { return crd },
 			func(t *testing.T, s *testEnv, _ string) func() { return denyNewRoles(t, s, "denied-role") },
 		},
-		"stored": {
-			"StoredVersionInUse", func(crd string) string { return strings.ReplaceAll(crd, "name: v1\n", "name: v2\n") },
+		"broken": {
+			"BreaksObjects", withoutSail,
 			func(t *testing.T, s *testEnv, group string) func() {
 				thing := newThing(group, "v1")
 				s.CreateTemporary(t, thing)
 				return func() { deleteNow(t, s, thing) }
 			},
 		},
-		"stored-crd": {
-			"StoredVersionInUse", func(crd string) string { return strings.ReplaceAll(crd, "name: v1\n", "name: v2\n") },
+		"broken-crd": {
+			"BreaksObjects", withoutSail,
 			func(t *testing.T, s *testEnv, group string) func() {
 				s.CreateTemporary(t, newThing(group, "v1"))
 				return func() { deleteNow(t, s, object("CustomResourceDefinition", "things."+group)) }

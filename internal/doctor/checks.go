@@ -190,14 +190,6 @@ func checkWebhooks(name string, f Facts) []Finding {
 	return out
 }
 
-func checkStorage(name string, f Facts) []Finding {
-	if len(f.Pending) > 0 {
-		return []Finding{warn(name, "custom resources may be stored in former versions of "+wording.Few(f.Pending, 3, ", "),
-			"Run `xpkg migrate-storage --all`, so that updates can drop former versions.")}
-	}
-	return []Finding{ok(name, "no migration is pending")}
-}
-
 func checkEscalation(name string, f Facts) []Finding {
 	if len(f.Escalation) > 0 {
 		return []Finding{warn(name, "the manager has the verbs "+strings.Join(f.Escalation, " and ")+

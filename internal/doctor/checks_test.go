@@ -133,10 +133,6 @@ func TestCheck(t *testing.T) {
 		},
 		"harmless webhook": {func(f *Facts) { f.Webhooks[0].Endpoints, f.Webhooks[0].Blocks = 0, false }, Warn, "webhooks",
 			[]string{"kubectl describe service --namespace ns a"}, 0},
-		"stored": {
-			func(f *Facts) { f.Pending = []string{"buckets.example.org"} }, Warn, "storage versions",
-			[]string{"buckets.example.org", "xpkg migrate-storage --all"}, 0,
-		},
 		"unhealthy": {func(f *Facts) {
 			f.Packages[0] = Package{Kind: "Provider", Name: "aws", Reason: "CrashLoop", Message: "exits with code 7"}
 		}, Fail, "packages", []string{"provider/aws", "exits with code 7",

@@ -65,7 +65,7 @@ var checks = []struct {
 	{server, checkServer}, {permissions, checkPermissions}, {escalation, checkEscalation}, {cores, checkCores},
 	{composites, checkXRDs}, {managers, checkManagers}, {runtimeFence, checkFence}, {consents, checkConsents},
 	{formerRuntimes, checkFormerRuntimes},
-	{packageAPI, checkPackageAPI}, {webhooks, checkWebhooks}, {storage, checkStorage}, {registries, checkRegistries},
+	{packageAPI, checkPackageAPI}, {webhooks, checkWebhooks}, {registries, checkRegistries},
 	{packages, checkPackages}, {firstGeneration, checkFirstGeneration},
 }
 
@@ -84,7 +84,6 @@ const (
 	// formerRuntimes are the Deployments of packages whose runtimes the manager runs in another way now.
 	formerRuntimes = "former runtimes"
 	webhooks       = "webhooks"
-	storage        = "storage versions"
 	registries     = "registries"
 	packages       = "packages"
 	// firstGeneration is the API packages.crossplane.io.

@@ -40,8 +40,6 @@ type Facts struct {
 	Definitions []Definition
 	// Webhooks are the webhooks that call a Service.
 	Webhooks []Webhook
-	// Pending are the CRDs whose custom resources can be stored in a former version.
-	Pending []string
 	// Registries are the registries of the installed packages.
 	Registries []Registry
 	// Escalation are the verbs with which the manager can grant any permission.

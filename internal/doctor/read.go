@@ -75,7 +75,7 @@ func (r Reader) Read(ctx context.Context) (Facts, error) {
 		{r.readFence, []string{runtimeFence}},
 		{r.readConsents, []string{consents}},
 		{r.readFormerRuntimes, []string{formerRuntimes}},
-		{r.readDefinitions, []string{managers, packageAPI, storage}},
+		{r.readDefinitions, []string{managers, packageAPI}},
 		{r.readWebhooks, []string{webhooks}},
 		{r.readPackages, []string{packages, registries}},
 		{r.readFirstGeneration, []string{firstGeneration}},
@@ -289,9 +289,6 @@ func (r Reader) readDefinitions(ctx context.Context, f *Facts) error {
 	for i := range all.Items {
 		d := &all.Items[i]
 		live[d.Name] = d
-		if isPending(d) {
-			f.Pending = append(f.Pending, d.Name)
-		}
 	}
 	for _, want := range set.Desired() {
 		d := Definition{Name: want.Ref.Name}
@@ -302,19 +299,6 @@ func (r Reader) readDefinitions(ctx context.Context, f *Facts) error {
 		f.Definitions = append(f.Definitions, d)
 	}
 	return nil
-}
-
-// isPending reports whether custom resources of a CRD of a package may be stored in a former version.
-func isPending(d *apiextensionsv1.CustomResourceDefinition) bool {
-	if d.Annotations[plan.ContentDigestAnnotation] == "" {
-		return false
-	}
-	return slices.ContainsFunc(d.Status.StoredVersions, func(stored string) bool {
-		return slices.ContainsFunc(
-			d.Spec.Versions,
-			func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == stored && !v.Storage },
-		)
-	})
 }
 
 func (r Reader) readWebhooks(ctx context.Context, f *Facts) error {

@@ -204,13 +204,25 @@ func describe(rules []rbacv1.PolicyRule) string {
 }
 
 func (d *differences) objects(was, is plan.Plan) {
-	each(d, was.Changes, is.Changes, func(c plan.Change) (string, string) {
+	each(d, withoutCounts(was.Changes), withoutCounts(is.Changes), func(c plan.Change) (string, string) {
 		return "the change of " + string(c.Ref.Kind) + " " + c.Ref.Name, change(c)
 	})
 	each(d, was.Refusals, is.Refusals, func(r plan.Refusal) (string, string) {
 		return "the reason for the refusal of " + r.Ref.Kind + " " + r.Ref.Name, r.Reason
 	})
 	d.text("the number of unchanged objects", number(int64(was.Unchanged)), number(int64(is.Unchanged)))
+}
+
+// withoutCounts returns changes without the numbers of custom resources that they migrate.
+func withoutCounts(all []plan.Change) []plan.Change {
+	out := slices.Clone(all)
+	for i := range out {
+		out[i].Migrations = slices.Clone(out[i].Migrations)
+		for k := range out[i].Migrations {
+			out[i].Migrations[k].Objects = 0
+		}
+	}
+	return out
 }
 
 func change(c plan.Change) string {

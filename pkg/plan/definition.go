@@ -24,6 +24,8 @@ type Definition struct {
 	Stored []string
 	// Established reports that the API server serves the kind. Until then the scope and the kind can change.
 	Established bool
+	// Webhook reports that a webhook converts custom resources between the versions.
+	Webhook bool
 }
 
 // Immutable returns a refusal for each immutable field that a new version of a definition changes.
@@ -71,27 +73,26 @@ func Unserved(ref Ref, want Definition) []Refusal {
 	}}
 }
 
-// StoredVersions returns a refusal for a CRD that drops versions in which objects can be stored. Pkg is the
-// package of the CRD as "kind/name", or empty if it belongs to none. Unknown is the reason why it is not
-// known whether objects exist, or empty if objects exist.
-func StoredVersions(ref Ref, pkg string, live, want Definition, dropped []string, unknown string) Refusal {
-	why := "and custom resources exist"
-	if unknown != "" {
-		why = "and it is not known whether custom resources exist: " + unknown
-	}
+// StoredVersions returns a refusal for a CRD that drops versions in which custom resources can be stored, and whose
+// custom resources cannot be migrated. Why is the reason; it is empty if no version of the CRD in the cluster stays.
+func StoredVersions(ref Ref, live, want Definition, dropped []string, why string) Refusal {
+	versions := strings.Join(dropped, ", ")
 	r := Refusal{
 		Ref: ref, Cause: StoredVersionInUse,
-		Reason: fmt.Sprintf("%s %s: the new version drops %s, which status.storedVersions lists, %s",
-			ref.Kind, ref.Name, strings.Join(dropped, ", "), why)}
-	if slices.Contains(dropped, live.Storage) {
-		r.Fix = fmt.Sprintf("First update to a version of the package that still has %s and stores %s in a version that the new one keeps (%s).",
-			strings.Join(dropped, ", "), ref.Name, strings.Join(want.Versions, ", "))
+		Reason: fmt.Sprintf("%s %s: the new version drops %s, in which custom resources can be stored, and %s", ref.Kind,
+			ref.Name, versions, cmp.Or(why, "has no version to which they can be migrated")),
+	}
+	if why == "" {
+		r.Fix = fmt.Sprintf(
+			"First update to a version of the package whose %s has both %s and %s, and then to this one.",
+			ref.Name, versions, strings.Join(want.Versions, " or "),
+		)
 		return r
 	}
-	if pkg == "" {
-		pkg = "--crd " + ref.Name
-	}
-	r.Fix = "Run `xpkg migrate-storage " + pkg + "`, and try again."
+	r.Fix = fmt.Sprintf(
+		"Allow xpkg to list and patch %s.%s (`--package-group %s` of the manager), or delete the custom resources.",
+		live.Plural, live.Group, live.Group,
+	)
 	return r
 }
 

@@ -144,9 +144,8 @@ type Change struct {
 	// RemoveLabels and RemoveAnnotations are keys, in order, that a MetadataOnly write removes.
 	RemoveLabels      []string `json:"removeLabels,omitempty"`
 	RemoveAnnotations []string `json:"removeAnnotations,omitempty"`
-	// PruneStored are versions of a CRD that the content drops. The write removes them from
-	// status.storedVersions, because the kind has no custom resources.
-	PruneStored []string `json:"pruneStoredVersions,omitempty"`
+	// Migrations are the migrations of custom resources before the write: of the CRD, or of those of an XRD or MRD.
+	Migrations []StorageMigration `json:"migrations,omitempty"`
 }
 
 // Cause is the kind of a refusal.

@@ -163,7 +163,7 @@ func sharedGuides(t testing.TB, registry, dependencies string) []*guide.Guide {
 			Skipped: map[string]string{
 				"kubectl patch providerrevision": "its revision is an example",
 			},
-			Loose: []string{"xpkg update", "xpkg history", "xpkg migrate-storage", "xpkg rollback"},
+			Loose: []string{"xpkg update", "xpkg history", "xpkg rollback"},
 		},
 	}
 }

@@ -187,7 +187,7 @@ func heldRules(groups string) string {
 func packageGroups(roles string) string {
 	return "{{- if has \"*\" .Values.permissions.packageGroups }}\n" +
 		"- apiGroups:\n  - rbac.authorization.k8s.io\n  resources:\n  - " + roles + "\n  verbs:\n  - escalate\n  - bind\n" +
-		"- apiGroups:\n  - '*'\n  resources:\n  - '*'\n  verbs:\n  - list\n" +
+		"- apiGroups:\n  - '*'\n  resources:\n  - '*'\n  verbs:\n  - get\n  - list\n  - patch\n" +
 		"{{- else if .Values.permissions.packageGroups }}\n" +
 		heldRules("  {{- range sortAlpha .Values.permissions.packageGroups }}\n  - {{ . | quote }}\n  {{- end }}\n") +
 		"{{- end }}\n"

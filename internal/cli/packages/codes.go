@@ -10,6 +10,5 @@ func Codes() []errcode.Code {
 		ErrNoRevision,
 		ErrPlanRead,
 		ErrPlanWrite,
-		ErrStorageNotMigrated,
 	}
 }

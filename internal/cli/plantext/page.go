@@ -157,8 +157,8 @@ func (t *page) changes(all []plan.Change) {
 		if rewrites(c) {
 			about = newContent
 		}
-		if len(c.PruneStored) > 0 {
-			about += "; no resources are stored as " + strings.Join(c.PruneStored, ", ") + ", which is dropped"
+		for _, m := range c.Migrations {
+			about += "; " + m.String()
 		}
 		t.row(string(c.Action), c.Ref.Kind+" "+c.Ref.Name, about)
 		if rest := left(all[i+1:], c.Action); named[c.Action] == t.most && rest > 0 {
