@@ -2,8 +2,11 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net"
+	"os"
+	"path/filepath"
 	"strconv"
 
 	"github.com/spf13/pflag"
@@ -32,6 +35,8 @@ type apiServer struct {
 	listener   *net.TCPListener
 	files      pki.Files
 	crdOpenAPI bool
+	// admission is the file of the configuration of admission, or empty.
+	admission string
 }
 
 // run serves until the context is canceled. It replaces the command of kube-apiserver, which would install signal
@@ -91,8 +96,10 @@ func readFromEtcd(config *app.Config, etcd genericoptions.EtcdOptions) error {
 	etcd.EnableWatchCache = false
 	etcd.SkipHealthEndpoints = true
 	generic := config.ApiExtensions.GenericConfig
-	config.ApiExtensions.ExtraConfig.CRDRESTOptionsGetter = apiextensionsoptions.NewCRDRESTOptionsGetter(
-		etcd, generic.ResourceTransformers, generic.StorageObjectCountTracker)
+	config.ApiExtensions.ExtraConfig.CRDRESTOptionsGetter = bookmarking{apiextensionsoptions.NewCRDRESTOptionsGetter(
+		etcd, generic.ResourceTransformers, generic.StorageObjectCountTracker,
+	)}
+	config.KubeAPIs.ControlPlane.Generic.RESTOptionsGetter = bookmarking{builtIn}
 	return nil
 }
 
@@ -117,7 +124,7 @@ func (a apiServer) options(ctx context.Context) (options.CompletedOptions, error
 
 func (a apiServer) flags() []string {
 	address := a.listener.Addr().(*net.TCPAddr)
-	return []string{
+	flags := []string{
 		"--bind-address=" + address.IP.String(),
 		"--advertise-address=" + address.IP.String(),
 		"--secure-port=" + strconv.Itoa(address.Port),
@@ -142,6 +149,38 @@ func (a apiServer) flags() []string {
 		// would refuse or hold up pods for ever.
 		"--disable-admission-plugins=ResourceQuota,TaintNodesByCondition",
 	}
+	if a.admission != "" {
+		flags = append(flags, "--admission-control-config-file="+a.admission)
+	}
+	return flags
+}
+
+// writeAdmission writes the configuration of admission that loads policies from a directory, and returns its path, or
+// an empty one if there is no directory.
+func writeAdmission(dataDir, policies string) (string, error) {
+	if policies == "" {
+		return "", nil
+	}
+	policies, err := filepath.Abs(policies)
+	if err != nil {
+		return "", err
+	}
+	path, err := filepath.Abs(filepath.Join(dataDir, "admission.json"))
+	if err != nil {
+		return "", err
+	}
+	const version = "apiserver.config.k8s.io/v1"
+	content, err := json.Marshal(map[string]any{
+		"apiVersion": version, "kind": "AdmissionConfiguration", "plugins": []any{map[string]any{
+			"name": "ValidatingAdmissionPolicy", "configuration": map[string]any{
+				"apiVersion": version, "kind": "ValidatingAdmissionPolicyConfiguration", "staticManifestsDir": policies,
+			},
+		}},
+	})
+	if err != nil {
+		return "", err
+	}
+	return path, os.WriteFile(path, content, 0o600)
 }
 
 // parse reads arguments into the options of a component of Kubernetes.

@@ -54,6 +54,7 @@ func startEtcd(ctx context.Context, folder string, throwaway bool) (*embed.Etcd,
 	// A single member also waits for its election timeout before it elects itself, up to a second by default. It has
 	// no other member whose messages could be late.
 	config.TickMs, config.ElectionMs = 50, 250
+	config.WatchProgressNotifyInterval = bookmarkPeriod
 	etcd, err := embed.StartEtcd(config)
 	if err != nil {
 		return nil, err

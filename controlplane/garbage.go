@@ -6,13 +6,16 @@ import (
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/server/v3/storage/mvcc"
+	svmv1 "k8s.io/api/storagemigration/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
+	svmlisters "k8s.io/client-go/listers/storagemigration/v1"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/restmapper"
@@ -32,7 +35,8 @@ const (
 
 // A collector deletes objects whose owners are gone. It is the garbage collector of kube-controller-manager, but
 // watches only resources that have objects, as soon as they have. This halves the memory for packages with many
-// resources, and detects owners of a new kind at once instead of after half a minute.
+// resources, and detects owners of a new kind at once instead of after half a minute. It also runs the controller of
+// StorageVersionMigrations, which reads the objects of the collector.
 type collector struct {
 	kubeconfig string
 	inventory  *inventory.Inventory
@@ -60,14 +64,22 @@ func (c collector) run(ctx context.Context) error {
 	)}
 	started := make(chan struct{})
 	close(started)
-	gc, err := garbagecollector.NewGarbageCollector(
-		ctx, client, objects, mapper, garbagecollector.DefaultIgnoredResources(), factory, started,
+	graph := garbagecollector.NewDependencyGraphBuilder(
+		ctx, objects, mapper, garbagecollector.DefaultIgnoredResources(), factory, started,
 	)
+	gc, err := garbagecollector.NewComposedGarbageCollector(ctx, client, objects, mapper, graph)
 	if err != nil {
 		return err
 	}
+	m, err := newMigrator(ctx, config, mapper, graph)
+	if err != nil {
+		return err
+	}
+	go m.run(ctx)
 	go gc.Sync(
-		ctx, &populated{ServerResourcesInterface: client.Discovery(), ctx: ctx, inventory: c.inventory}, collectorPause,
+		ctx, &populated{
+			ServerResourcesInterface: client.Discovery(), ctx: ctx, inventory: c.inventory, migrations: m.migrations,
+		}, collectorPause,
 	)
 	gc.Run(ctx, collectorWorkers, collectorPeriod)
 	return nil
@@ -118,14 +130,17 @@ type populated struct {
 	discovery.ServerResourcesInterface
 	ctx       context.Context // of the collector; the interface has no place for one
 	inventory *inventory.Inventory
-	asked     bool
-	missing   bool
+	// migrations are the StorageVersionMigrations, whose controller also needs resources without objects.
+	migrations svmlisters.StorageVersionMigrationLister
+	asked      bool
+	missing    bool
 }
 
 // ServerPreferredResources is called repeatedly by the garbage collector.
 func (p *populated) ServerPreferredResources() ([]*metav1.APIResourceList, error) {
 	p.wait()
 	lists, err := p.ServerResourcesInterface.ServerPreferredResources()
+	migrating := p.migrating()
 	found := map[schema.GroupResource]bool{}
 	for _, list := range lists {
 		group, parseErr := schema.ParseGroupVersion(list.GroupVersion)
@@ -136,7 +151,7 @@ func (p *populated) ServerPreferredResources() ([]*metav1.APIResourceList, error
 		for _, resource := range list.APIResources {
 			name := schema.GroupResource{Group: group.Group, Resource: resource.Name}
 			found[name] = true
-			if !p.inventory.Empty(name) {
+			if migrating[name] || !p.inventory.Empty(name) {
 				kept = append(kept, resource)
 			}
 		}
@@ -148,6 +163,22 @@ func (p *populated) ServerPreferredResources() ([]*metav1.APIResourceList, error
 		p.missing = p.missing || !found[name]
 	}
 	return lists, err
+}
+
+// migrating returns the resources of StorageVersionMigrations that run.
+func (p *populated) migrating() map[schema.GroupResource]bool {
+	out := map[schema.GroupResource]bool{}
+	all, err := p.migrations.List(labels.Everything())
+	if err != nil {
+		return out // Only a cache is read, so there is no error.
+	}
+	for _, m := range all {
+		if !meta.IsStatusConditionTrue(m.Status.Conditions, string(svmv1.MigrationSucceeded)) &&
+			!meta.IsStatusConditionTrue(m.Status.Conditions, string(svmv1.MigrationFailed)) {
+			out[schema.GroupResource{Group: m.Spec.Resource.Group, Resource: m.Spec.Resource.Resource}] = true
+		}
+	}
+	return out
 }
 
 // wait returns when there may be something new.

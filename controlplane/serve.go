@@ -49,6 +49,10 @@ func serve(
 		return report.Fail(report.DataDirUnusable, err, "cannot write keys and certificates")
 	}
 
+	admission, err := writeAdmission(s.DataDir, s.Policies)
+	if err != nil {
+		return report.Fail(report.DataDirUnusable, err, "cannot write the configuration of admission")
+	}
 	store, err := startEtcd(ctx, dir.Etcd(), s.Throwaway)
 	if errors.Is(err, errStopped) {
 		return nil
@@ -58,7 +62,7 @@ func serve(
 	}
 	defer store.Close()
 
-	api := startComponent(ctx, "API server", apiServer{listener, files, s.CRDOpenAPI}.run)
+	api := startComponent(ctx, "API server", apiServer{listener, files, s.CRDOpenAPI, admission}.run)
 	defer api.stop(apiServerGrace)
 	client, err := newClient(dir.Kubeconfig())
 	if err != nil {

@@ -364,3 +364,36 @@ func TestAnUpdateWaitsForTheMigrationOfTheServer(t *testing.T) {
 		t.Errorf("the CRD was written (-want +got):\n%s", diff)
 	}
 }
+
+// The control plane carries out StorageVersionMigrations, also of a kind without custom resources.
+func TestTheControlPlaneMigrates(t *testing.T) {
+	t.Parallel()
+	for name, resources := range map[string]int{"full": 3, "empty": 0} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			group := name + ".svm.storage.test"
+			h := newHarbor(t, group, resources, nil)
+			moved := h.crd.DeepCopy()
+			moved.Spec.Versions[0].Storage, moved.Spec.Versions[1].Storage = false, true
+			if p, err := h.update(t.Context(), newCluster(t, nil), marshal(t, moved)); err != nil || len(p.Refusals) > 0 {
+				t.Fatalf("%+v, %v", p.Refusals, err)
+			}
+			m := &unstructured.Unstructured{Object: map[string]any{
+				"apiVersion": "storagemigration.k8s.io/v1", "kind": "StorageVersionMigration",
+				"metadata": map[string]any{"name": group},
+				"spec":     map[string]any{"resource": map[string]any{"group": group, "resource": "boats"}},
+			}}
+			k := other(t)
+			if err := k.Create(t.Context(), m); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = k.Delete(context.WithoutCancel(t.Context()), m) })
+			wait.Until(t, limit, "the migration ends", func() (string, bool) {
+				err := k.Get(t.Context(), client.ObjectKeyFromObject(m), m)
+				text := fmt.Sprint(m.Object["status"], err, storedVersions(t, h.ref))
+				return text, strings.Contains(text, "StorageVersionMigrationSucceeded") &&
+					slices.Equal(storedVersions(t, h.ref), []string{"v1"})
+			})
+		})
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/xpkg-dev/xpkg/internal/consent"
 	"github.com/xpkg-dev/xpkg/internal/controller/contention"
 	"github.com/xpkg-dev/xpkg/internal/controller/revisions"
 	"github.com/xpkg-dev/xpkg/internal/fence"
@@ -144,6 +145,21 @@ const (
 )
 
 func (o Options) namespace() string { return cmp.Or(o.Namespace, DefaultNamespace) }
+
+// StaticFences returns the fences of a manager with this name for the API server, which starts with them: policies and
+// bindings that no client can change.
+func (o Options) StaticFences(username string) []client.Object {
+	all := append(consent.Fences(), fence.Runtimes(o.fenced()))
+	if !o.Unprotected {
+		all = append(all, fence.Removals(fence.Remover{Username: username, Namespace: o.namespace()}))
+	}
+	var out []client.Object
+	for _, f := range all {
+		policy, binding := f.Static()
+		out = append(out, policy, binding)
+	}
+	return out
+}
 
 // fenced returns the objects that runtimes must not write.
 func (o Options) fenced() fence.Manager {

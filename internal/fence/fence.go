@@ -87,3 +87,13 @@ func (f Fence) IsInForce(
 	return policy.DeletionTimestamp == nil && binding.DeletionTimestamp == nil &&
 		equality.Semantic.DeepEqual(p.Spec, policy.Spec) && equality.Semantic.DeepEqual(b.Spec, binding.Spec)
 }
+
+// StaticSuffix ends the names of policies and bindings that an API server loads from files, so that no client can change
+// them.
+const StaticSuffix = ".static.k8s.io"
+
+// Static returns the policy and the binding for an API server that loads them from files.
+func (f Fence) Static() (*admissionv1.ValidatingAdmissionPolicy, *admissionv1.ValidatingAdmissionPolicyBinding) {
+	f.Name += StaticSuffix
+	return f.Objects()
+}

@@ -34,8 +34,7 @@ var ErrNotInstalled = errcode.Code{
 var ErrCustomResources = errcode.Code{
 	Name: string(v1.ReasonCustomResourcesExist), Class: errcode.Conflict,
 	Cause: "The package has custom resources, and nobody has answered what happens to them. Nothing is deleted before that.",
-	Fix: "Keep them, with all objects of the package, with `xpkg uninstall NAME --on-delete orphan`, or delete up to 412 of them with " +
-		"`xpkg uninstall NAME --on-delete cascade=412`.",
+	Fix:   "Keep them, with all objects of the package, with --on-delete orphan, or delete up to 412 of them with --on-delete cascade=412.",
 }
 
 // AnswerError returns the error of a plan that deletes more custom resources than its answer permits, or nil.

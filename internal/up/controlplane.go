@@ -58,9 +58,7 @@ func startControlPlane(
 		defer close(unblocked)
 		retryUnblock(starting, dir, o.Unblock, log)
 	}()
-	process, err := child.Start(ctx, child.Options{
-		Program: program, DataDir: dir.Path, Port: o.Port, CRDOpenAPI: o.CRDOpenAPI, Log: log.File,
-	})
+	process, err := startChild(ctx, o, dir, program, log)
 	if err != nil {
 		cancel()
 		<-unblocked
@@ -75,6 +73,18 @@ func startControlPlane(
 	}
 	done()
 	return &controlPlane{process, log}, nil
+}
+
+func startChild(
+	ctx context.Context, o Options, dir *datadir.Dir, program string, log *logFile,
+) (*child.Process, error) {
+	policies, err := dir.WritePolicies(o.Policies)
+	if err != nil {
+		return nil, err
+	}
+	return child.Start(ctx, child.Options{
+		Program: program, DataDir: dir.Path, Port: o.Port, CRDOpenAPI: o.CRDOpenAPI, Policies: policies, Log: log.File,
+	})
 }
 
 // withLog adds the last lines of the log to ErrControlPlaneFailed. It returns other errors

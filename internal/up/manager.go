@@ -37,8 +37,8 @@ type Env struct {
 	Warn func(error)
 }
 
-// managerName is the name of the manager for the API server.
-const managerName = "xpkg-manager"
+// ManagerName is the name of the manager for the API server.
+const ManagerName = "xpkg-manager"
 
 // newEnv returns an environment without functions.
 func newEnv(plane *controlPlane, images *registryServer, dir *datadir.Dir) (Env, error) {
@@ -48,7 +48,7 @@ func newEnv(plane *controlPlane, images *registryServer, dir *datadir.Dir) (Env,
 	}
 	config.QPS = -1
 	// The guard of removals distinguishes the manager from the administrator.
-	config.Impersonate = rest.ImpersonationConfig{UserName: managerName, Groups: []string{user.SystemPrivilegedGroup}}
+	config.Impersonate = rest.ImpersonationConfig{UserName: ManagerName, Groups: []string{user.SystemPrivilegedGroup}}
 	return Env{
 		Kubeconfig: plane.Kubeconfig, Config: config, Registry: images.address, CacheDir: dir.Cache(),
 	}, nil

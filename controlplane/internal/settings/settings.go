@@ -24,6 +24,8 @@ type Settings struct {
 	Throwaway bool
 	// CRDOpenAPI publishes the schemas of custom resources in OpenAPI.
 	CRDOpenAPI bool
+	// Policies is the directory of admission policies that no client of the API can change; empty means none.
+	Policies string
 	// Stay keeps the control plane running when its standard input ends.
 	Stay bool
 	// Version asks for the versions, and nothing else.
@@ -56,6 +58,9 @@ func Parse(args []string, help io.Writer) (Settings, error) {
 	flags.BoolVar(
 		&s.CRDOpenAPI, "crd-openapi", false,
 		"publish the schemas of custom resources in OpenAPI; costs much memory when there are many,\nbut without it \"kubectl explain\" and client-side validation do not know custom resources",
+	)
+	flags.StringVar(
+		&s.Policies, "policies", "", "`directory` of ValidatingAdmissionPolicies and their bindings that no client of the API can change",
 	)
 	flags.BoolVar(&s.Stay, "stay", false, "keep running when standard input ends")
 	flags.BoolVar(&s.Version, "version", false, "print the versions and stop")

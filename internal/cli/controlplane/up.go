@@ -112,12 +112,14 @@ func (c *UpCmd) Run(env *terminal.Env, command any, parts Parts) (err error) {
 	}
 	progress := terminal.NewProgress(env.Stderr)
 	defer progress.End()
+	options := c.managerOptions(parts.FirstGeneration(), choice, privileges)
 	return up.Run(env.Context, up.Options{
-		Dir: dir, Port: portOrLast(c.Port), RegistryPort: portOrLast(c.RegistryPort), StartTimeout: c.StartTimeout,
+		Policies: options.StaticFences(up.ManagerName),
+		Dir:      dir, Port: portOrLast(c.Port), RegistryPort: portOrLast(c.RegistryPort), StartTimeout: c.StartTimeout,
 		MaxUpload: int64(c.MaxUploadSize), CRDOpenAPI: c.CRDOpenAPI, Version: version.Version,
 		Flags:   slices.Concat(kept, given),
 		Unblock: webhooks.Unblock,
-		Manager: localManager(parts.FirstGeneration(), progress, c, dir, choice, privileges, core),
+		Manager: localManager(options, progress, c, dir, core),
 		Progress: func(e up.Event) {
 			c.reportEvent(env, progress, e)
 		},
@@ -242,11 +244,11 @@ func portOrLast(flag *int) int {
 // localManager returns the manager of a local control plane. Its log lines are written above the progress
 // line.
 func localManager(
-	first controller.Extension, progress *terminal.Progress, c *UpCmd, dir string, choice programs.Choice,
-	privileges []manifests.Privilege,
-	core manager.Core,
+	options controller.Options, progress *terminal.Progress, c *UpCmd, dir string, core manager.Core,
 ) up.Manager {
 	return func(ctx context.Context, e up.Env) error {
+		options := options
+		options.Ready = e.Ready
 		if core != nil {
 			core.Report(manager.CoreReports{
 				Ready:  func(version, health string) { e.SetCore(up.Core{Version: version, Health: health}) },
@@ -257,13 +259,18 @@ func localManager(
 			Config: e.Config, DataDir: dir, Core: core, CacheDir: filepath.Join(e.CacheDir, flags.PackagesDir),
 			CacheLimit: c.CacheLimit, ProgramsDir: programsDir(dir),
 			Dependencies: c.DependencyFlags, Indexes: c.Index, IndexKey: c.IndexKeyFlag,
-			Log: slog.New(slog.NewTextHandler(progress, nil)),
-			Options: controller.Options{
-				Ready: e.Ready, MetricsAddress: c.MetricsAddress, MakeNamespace: true, LeaderElection: localElection(),
-				Runtimes: choice, RuntimePrivileges: privileges, Permissions: c.Permissions(), FirstGeneration: first,
-				Unprotected: c.Unprotected,
-			},
+			Log: slog.New(slog.NewTextHandler(progress, nil)), Options: options,
 		})
+	}
+}
+
+// managerOptions returns the options of the manager that do not depend on the control plane.
+func (c *UpCmd) managerOptions(
+	first controller.Extension, choice programs.Choice, privileges []manifests.Privilege,
+) controller.Options {
+	return controller.Options{
+		MetricsAddress: c.MetricsAddress, MakeNamespace: true, LeaderElection: localElection(), Runtimes: choice,
+		RuntimePrivileges: privileges, Permissions: c.Permissions(), FirstGeneration: first, Unprotected: c.Unprotected,
 	}
 }
 

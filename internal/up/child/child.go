@@ -35,6 +35,8 @@ type Options struct {
 	Throwaway bool
 	// CRDOpenAPI publishes the schemas of custom resources in OpenAPI.
 	CRDOpenAPI bool
+	// Policies is the directory of admission policies that no client of the API can change; empty means none.
+	Policies string
 	// Log receives the log. The child inherits an *os.File, and can write to it after this process
 	// has ended.
 	Log io.Writer
@@ -47,6 +49,9 @@ func (o Options) args() []string {
 	}
 	if o.CRDOpenAPI {
 		args = append(args, "--crd-openapi")
+	}
+	if o.Policies != "" {
+		args = append(args, "--policies="+o.Policies)
 	}
 	return args
 }
