@@ -61,7 +61,7 @@ func always(raw []byte) apply.Content {
 	return func(plan.Ref) ([]byte, error) { return raw, nil }
 }
 
-func newCluster(t *testing.T, wrap func(http.RoundTripper) http.RoundTripper) *apply.Cluster {
+func newCluster(t testing.TB, wrap func(http.RoundTripper) http.RoundTripper) *apply.Cluster {
 	t.Helper()
 	cfg := rest.CopyConfig(cluster.Start(t))
 	if wrap != nil {
@@ -74,7 +74,7 @@ func newCluster(t *testing.T, wrap func(http.RoundTripper) http.RoundTripper) *a
 	return c
 }
 
-func one(t *testing.T, c *apply.Cluster, ref plan.Ref) plan.Live {
+func one(t testing.TB, c *apply.Cluster, ref plan.Ref) plan.Live {
 	t.Helper()
 	live, err := c.Metadata(t.Context(), []plan.Ref{ref})
 	if err != nil {
@@ -89,7 +89,7 @@ func one(t *testing.T, c *apply.Cluster, ref plan.Ref) plan.Live {
 
 // settled returns the metadata of a new CRD after the API server has written its
 // status. From then on only the test changes it.
-func settled(t *testing.T, c *apply.Cluster, ref plan.Ref) plan.Live {
+func settled(t testing.TB, c *apply.Cluster, ref plan.Ref) plan.Live {
 	t.Helper()
 	plural, group, _ := strings.Cut(ref.Name, ".")
 	wait.Until(t, limit, ref.Name+" is served", func() (string, bool) {
@@ -100,7 +100,7 @@ func settled(t *testing.T, c *apply.Cluster, ref plan.Ref) plan.Live {
 }
 
 // run applies one change. Objects that it creates are deleted when the test ends.
-func run(t *testing.T, c *apply.Cluster, raw []byte, ch plan.Change) error {
+func run(t testing.TB, c *apply.Cluster, raw []byte, ch plan.Change) error {
 	t.Helper()
 	if ch.Action == plan.Create {
 		t.Cleanup(func() { remove(t, ch.Ref) })
@@ -110,7 +110,7 @@ func run(t *testing.T, c *apply.Cluster, raw []byte, ch plan.Change) error {
 }
 
 // remove deletes a definition and waits until it is gone.
-func remove(t *testing.T, ref plan.Ref) {
+func remove(t testing.TB, ref plan.Ref) {
 	t.Helper()
 	c, err := client.New(cluster.Start(t), client.Options{})
 	if err != nil {

@@ -146,6 +146,9 @@ func (f *preflight) update(ctx context.Context, ch *plan.Change) error {
 		return err
 	}
 	if ch.Ref.Kind == kindXRD {
+		if err := f.migrateClaims(ctx, ch, content, want); err != nil {
+			return err
+		}
 		return f.judgeComposites(ctx, ch, content)
 	}
 	return f.judge(ctx, ch, raw, content)

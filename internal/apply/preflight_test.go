@@ -45,7 +45,7 @@ func version(name string, storage bool) apiextensionsv1.CustomResourceDefinition
 	}
 }
 
-func marshal(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) []byte {
+func marshal(t testing.TB, crd *apiextensionsv1.CustomResourceDefinition) []byte {
 	t.Helper()
 	raw, err := json.Marshal(crd)
 	if err != nil {
@@ -191,7 +191,7 @@ func storedVersions(t *testing.T, ref plan.Ref) []string {
 }
 
 // createBoat creates a custom resource once the API server takes it.
-func createBoat(t *testing.T, group string) {
+func createBoat(t testing.TB, group string) {
 	t.Helper()
 	wait.Until(t, limit, "a boat can be created", func() (string, bool) {
 		boat := &unstructured.Unstructured{Object: map[string]any{

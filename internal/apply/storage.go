@@ -70,6 +70,24 @@ func (f *preflight) migrate(ctx context.Context, ch *plan.Change, raw []byte, li
 	return nil
 }
 
+// migrateClaims does for the claims of an XRD what migrate does for its composite resources.
+func (f *preflight) migrateClaims(ctx context.Context, ch *plan.Change, content []byte, want plan.Definition) error {
+	xrd, err := parseDefinition(ch.Ref, content)
+	if err != nil || xrd.Spec.ClaimNames.Plural == "" {
+		return err
+	}
+	ref := crdRef(xrd.Spec.ClaimNames.Plural + "." + xrd.Spec.Group)
+	raw, exists, err := f.cluster.object(ctx, ref)
+	if err != nil || !exists {
+		return err
+	}
+	live, err := decodeDefinition(ref, raw)
+	if err != nil {
+		return err
+	}
+	return f.migrate(ctx, ch, raw, live, want)
+}
+
 // count returns the number of custom resources of a CRD, and the first of them. Why is the reason why that cannot be
 // read.
 func (c *Cluster) count(ctx context.Context, d plan.Definition) (n int, first partial, why string, err error) {

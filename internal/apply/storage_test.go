@@ -33,7 +33,7 @@ type harbor struct {
 	crd *apiextensionsv1.CustomResourceDefinition
 }
 
-func newHarbor(t *testing.T, group string, boatsInIt int, edit func(*apiextensionsv1.CustomResourceDefinition)) harbor {
+func newHarbor(t testing.TB, group string, boatsInIt int, edit func(*apiextensionsv1.CustomResourceDefinition)) harbor {
 	t.Helper()
 	h := harbor{definition("boats." + group), boats(group)}
 	if edit != nil {

@@ -93,6 +93,8 @@ func TestAVersionThatBreaksCustomResourcesNeedsConsent(t *testing.T) {
 		t.Errorf("judgements: %+v", j)
 	}
 	b.must(t, 9, "update", name, "v2", "--yes", "--wait", "1m").prints(t, refused...)
+	b.must(t, 3, "update", name, "v2", "--yes", "--accept", "buckets/FieldRemoved").
+		prints(t, `"buckets/FieldRemoved" is not CRD/RULE`)
 	b.must(t, 9, "update", name, "v2", "--yes", "--wait", "1m", "--accept", crd+"/TypeChanged").prints(t, refused...)
 	if got := b.bucketFields(t, name); len(got) != 3 {
 		t.Fatalf("the refused version was written: %q", got)

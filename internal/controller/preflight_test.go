@@ -227,3 +227,87 @@ func denyCRDsUnless(t *testing.T, s *testEnv, condition string) (admit func()) {
 	})
 	return admit
 }
+
+// An XRD that drops a stored version has its composite resources and claims migrated before Crossplane changes their
+// CRDs, if their storage version stays. Otherwise it is refused.
+func TestAnXRDThatDropsAStoredVersionMigrates(t *testing.T) {
+	s := newEnv(t)
+	s.options.ActivationDeadline = time.Hour
+	r := newRegistry(t)
+	const name, group = "stored-composites", "stored-composites.test"
+	xrd := func(text string, versions ...string) string {
+		whole := strings.Replace(configuration(name, group, text), "names: {kind: XThing, plural: xthings}",
+			"names: {kind: XThing, plural: xthings}\n  claimNames: {kind: Thing, plural: things}", 1)
+		head, one, _ := strings.Cut(whole, "  - name: v1\n")
+		for i, v := range versions {
+			item := "  - name: " + v + "\n" + one
+			if i < len(versions)-1 {
+				item = strings.Replace(item, "referenceable: true", "referenceable: false", 1)
+			}
+			head += item
+		}
+		return head
+	}
+	both, _ := r.push(t, "acme/"+name+":v1", xrd("one", "v1", "v2"))
+	second, _ := r.push(t, "acme/"+name+":v2", xrd("two", "v2"))
+	third, _ := r.push(t, "acme/"+name+":v3", xrd("three", "v3"))
+	s.start(t)
+	p := &v1.Configuration{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	p.Spec.Package = both
+	s.CreateTemporary(t, p)
+	untilSettled(t, s, p)
+	crds := []*unstructured.Unstructured{
+		storedTwice(t, s, group, "XThing", "xthings"), storedTwice(t, s, group, "Thing", "things"),
+	}
+
+	env.Update(t, s.Env, p, func(p *v1.Configuration) { p.Spec.Package = third })
+	untilUpdateRefused(t, s, p, "StoredVersionInUse")
+	env.Update(t, s.Env, p, func(p *v1.Configuration) { p.Spec.Package = second })
+	for _, crd := range crds {
+		wait.Until(t, env.Limit, crd.GetName()+" is migrated", func() (string, bool) {
+			err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(crd), crd)
+			stored, _, _ := unstructured.NestedStringSlice(crd.Object, "status", "storedVersions")
+			return fmt.Sprint(stored, err), slices.Equal(stored, []string{"v2"})
+		})
+	}
+	untilSettled(t, s, p)
+	for _, crd := range crds {
+		s.Delete(t, crd)
+	}
+	remove(t, s, p)
+}
+
+// storedTwice creates a CRD as Crossplane does, with a custom resource that is stored as v1 while v2 is the storage
+// version.
+func storedTwice(t *testing.T, s *testEnv, group, kind, plural string) *unstructured.Unstructured {
+	t.Helper()
+	version := func(name string, storage bool) any {
+		return map[string]any{
+			"name": name, "served": true, "storage": storage,
+			"schema": map[string]any{"openAPIV3Schema": map[string]any{
+				"type": "object", "x-kubernetes-preserve-unknown-fields": true,
+			}},
+		}
+	}
+	crd := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+		"metadata": map[string]any{"name": plural + "." + group},
+		"spec": map[string]any{
+			"group": group, "scope": "Cluster", "names": map[string]any{"kind": kind, "plural": plural},
+			"versions": []any{version("v1", true), version("v2", false)},
+		},
+	}}
+	s.Create(t, crd)
+	one := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": group + "/v1", "kind": kind, "metadata": map[string]any{"name": "one"},
+	}}
+	eventually(t, kind+" can be created", func() bool { return s.Client.Create(t.Context(), one) == nil })
+	eventually(t, kind+" is stored in another version", func() bool {
+		if s.Client.Get(t.Context(), client.ObjectKeyFromObject(crd), crd) != nil {
+			return false
+		}
+		return unstructured.SetNestedSlice(crd.Object, []any{version("v1", false), version("v2", true)}, "spec", "versions") == nil &&
+			s.Client.Update(t.Context(), crd) == nil
+	})
+	return crd
+}

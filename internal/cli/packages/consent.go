@@ -2,6 +2,8 @@ package packages
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/planner"
@@ -47,7 +49,29 @@ func adviseDryRun(env *terminal.Env, err error) error {
 type consents struct {
 	AllowWebhooks bool     `help:"Allow webhooks of the package to cover resources that it does not define: exactly those that the plan shows."`
 	Adopt         bool     `help:"Let the package adopt objects that exist and that belong to no package: exactly those that the plan shows. Uninstalling the package does not delete them."`
-	Accept        []string `placeholder:"CRD/RULE" help:"Accept that this version breaks custom resources of a CRD by a rule, as a refused plan names them. Can be given more than once."`
+	Accept        []broken `placeholder:"CRD/RULE" help:"Accept that this version breaks custom resources of a CRD by a rule, as a refused plan names them. Can be given more than once."`
+}
+
+// broken is a rule by which a version breaks custom resources of a CRD, as "CRD/RULE".
+type broken string
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (b *broken) UnmarshalText(text []byte) error {
+	crd, rule, _ := strings.Cut(string(text), "/")
+	if !strings.Contains(crd, ".") || rule == "" || strings.Contains(rule, "/") {
+		return fmt.Errorf("%q is not CRD/RULE, such as boats.example.org/FieldRemoved", text)
+	}
+	*b = broken(text)
+	return nil
+}
+
+// accepted returns the rules that are accepted.
+func (c consents) accepted() []string {
+	var out []string
+	for _, b := range c.Accept {
+		out = append(out, string(b))
+	}
+	return out
 }
 
 // given reports whether any of the flags is set.

@@ -83,7 +83,7 @@ func connect(env *terminal.Env, c connection.ClusterFlags) (*rest.Config, *opera
 
 // assume sets what plans assume about the manager, and the consents of the user.
 func (p *clusterPlanner) assume(f foreseenUpgradesFlag, c consents) {
-	p.Upgrades, p.AllowWebhooks, p.AdoptObjects, p.AcceptBreaks = f.DependencyUpgrades, c.AllowWebhooks, c.Adopt, c.Accept
+	p.Upgrades, p.AllowWebhooks, p.AdoptObjects, p.AcceptBreaks = f.DependencyUpgrades, c.AllowWebhooks, c.Adopt, c.accepted()
 }
 
 func (p *clusterPlanner) close() error { return p.source.Close() }
