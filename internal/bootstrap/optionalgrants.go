@@ -24,10 +24,9 @@ func (o Options) Grants() []Grant {
 		}
 		all = append(all, Grant{
 			Name: "any-package", Scope: scope,
-			Reason: "Grant runtimes any permission in any group, count and judge custom resources, and rewrite those that are stored in dropped versions. This makes the manager equivalent to an administrator.",
+			Reason: "Grant runtimes any permission in any group. This makes the manager equivalent to an administrator.",
 			Rules: []rbacv1.PolicyRule{
 				rule(rbacv1.GroupName, words(roles), words("escalate", "bind")),
-				rule(rbacv1.APIGroupAll, words(rbacv1.ResourceAll), words("get", "list", "patch")),
 			},
 		})
 	case len(o.PackageGroups) > 0:

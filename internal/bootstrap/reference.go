@@ -15,7 +15,9 @@ func Reference(w io.Writer) error {
 		"`xpkg bootstrap` and the Helm chart grant the manager exactly these permissions. Each is required by a call\n",
 		"that the manager makes; tests run the manager with exactly these, and without each of the groups. The groups\n",
 		"package-groups, orphans, first-generation, policy and any-package are there with --package-group GROUP, --dependency-removal Orphans,\n",
-		"--first-generation, --permission-policy NAME and --package-group '*'; with --namespaced the first and the last hold in its namespace.\n")
+		"--first-generation, --permission-policy NAME and --package-group '*'; with --namespaced the first and the last hold in its namespace.\n",
+		"Without --namespaced, the role "+CustomResources+" lets the manager count, judge and migrate custom resources of packages:\n",
+		"it collects the roles that let users edit them, and grants nothing else.\n")
 	if err != nil {
 		return err
 	}

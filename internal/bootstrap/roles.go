@@ -49,3 +49,32 @@ func bound(scope Scope, rules []rbacv1.PolicyRule, namespace string) []Object {
 		},
 	}
 }
+
+// CustomResources is the name of the role with which the manager reads and rewrites custom resources of packages.
+const CustomResources = Name + "-custom-resources"
+
+// customResources returns the role with which the manager counts, judges and migrates the custom resources of packages,
+// and its binding. The role collects those that let users edit these custom resources: it grants nothing that the roles
+// of packages do not grant.
+func customResources(namespace string) []Object {
+	const edit = "rbac.crossplane.io/aggregate-to-edit"
+	meta := metav1.ObjectMeta{Name: CustomResources, Labels: labels()}
+	return []Object{
+		&rbacv1.ClusterRole{
+			TypeMeta: typeMeta(rbacv1.SchemeGroupVersion, "ClusterRole"), ObjectMeta: meta,
+			AggregationRule: &rbacv1.AggregationRule{ClusterRoleSelectors: []metav1.LabelSelector{
+				{MatchLabels: map[string]string{edit: "true", "rbac.crossplane.io/aggregate-to-crossplane": "true"}},
+				{
+					MatchLabels: map[string]string{edit: "true"}, MatchExpressions: []metav1.LabelSelectorRequirement{
+						{Key: "rbac.crossplane.io/xrd", Operator: metav1.LabelSelectorOpExists},
+					},
+				},
+			}},
+		},
+		&rbacv1.ClusterRoleBinding{
+			TypeMeta: typeMeta(rbacv1.SchemeGroupVersion, "ClusterRoleBinding"), ObjectMeta: meta,
+			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: CustomResources},
+			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: Name}},
+		},
+	}
+}

@@ -147,16 +147,15 @@ const (
 func (o Options) namespace() string { return cmp.Or(o.Namespace, DefaultNamespace) }
 
 // StaticFences returns the fences of a manager with this name for the API server, which starts with them: policies and
-// bindings that no client can change.
-func (o Options) StaticFences(username string) []client.Object {
+// bindings that no client can change, by the names of their files.
+func (o Options) StaticFences(username string) map[string]any {
 	all := append(consent.Fences(), fence.Runtimes(o.fenced()))
 	if !o.Unprotected {
 		all = append(all, fence.Removals(fence.Remover{Username: username, Namespace: o.namespace()}))
 	}
-	var out []client.Object
+	out := map[string]any{}
 	for _, f := range all {
-		policy, binding := f.Static()
-		out = append(out, policy, binding)
+		out[f.Name+"-policy.json"], out[f.Name+"-binding.json"] = f.Static()
 	}
 	return out
 }

@@ -8,8 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	"github.com/xpkg-dev/xpkg/internal/up/datadir"
 )
 
@@ -36,9 +34,9 @@ type Options struct {
 	// Progress is called with the steps of the start and of the stop, from several goroutines. It
 	// must not block, and may be nil.
 	Progress func(Event)
-	// Policies are admission policies and their bindings, which no client of the API can change: their names end with
-	// fence.StaticSuffix.
-	Policies []client.Object
+	// Policies are ValidatingAdmissionPolicies and their bindings, which no client of the API can change, by the names of
+	// their files.
+	Policies map[string]any
 	// Flags are the flags of the start that messages repeat in the command for the next start.
 	Flags []string
 	// Version is the version of xpkg, for state.json.

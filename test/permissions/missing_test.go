@@ -95,7 +95,9 @@ func TestManagerGrantsAnyPermissionWithEscalate(t *testing.T) {
 	program := s.healthy(t, p)
 	s.allowed(t, program, "get /pods@"+elsewhere, "update anything.example.org/things@"+elsewhere, "get /secrets@"+
 		elsewhere)
-	s.denied(t, bootstrap.Name, "get /secrets@"+elsewhere, "get anything.example.org/things@"+elsewhere)
+	s.denied(t, bootstrap.Name, "get /secrets@"+elsewhere, "list /secrets", "delete /pods@"+elsewhere)
+	// It reads and rewrites custom resources of the package.
+	s.allowed(t, bootstrap.Name, "list anything.example.org/things", "patch anything.example.org/things@"+elsewhere)
 }
 
 // In namespaced mode neither the manager nor its runtimes have permissions in other namespaces, except

@@ -69,6 +69,8 @@ func fileOf(o bootstrap.Object) string {
 		return ""
 	case kind == "CustomResourceDefinition":
 		return path.Join("crds", o.GetName()+".yaml")
+	case o.GetName() == bootstrap.CustomResources:
+		return "templates/custom-resources.yaml"
 	case strings.Contains(kind, "Role"):
 		return "templates/rbac.yaml"
 	case strings.HasPrefix(kind, "ValidatingAdmissionPolicy"):

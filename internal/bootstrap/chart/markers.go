@@ -40,6 +40,7 @@ func markers() bootstrap.Options {
 var conditions = map[string]string{
 	"templates/networkpolicy.yaml":    ".Values.networkPolicy.enabled",
 	"templates/crossplane-fence.yaml": ".Values.besideCore.enabled",
+	"templates/custom-resources.yaml": "not .Values.namespaced",
 	"templates/removals.yaml":         `not (has "--unprotected" .Values.args)`,
 }
 
@@ -187,7 +188,6 @@ func heldRules(groups string) string {
 func packageGroups(roles string) string {
 	return "{{- if has \"*\" .Values.permissions.packageGroups }}\n" +
 		"- apiGroups:\n  - rbac.authorization.k8s.io\n  resources:\n  - " + roles + "\n  verbs:\n  - escalate\n  - bind\n" +
-		"- apiGroups:\n  - '*'\n  resources:\n  - '*'\n  verbs:\n  - get\n  - list\n  - patch\n" +
 		"{{- else if .Values.permissions.packageGroups }}\n" +
 		heldRules("  {{- range sortAlpha .Values.permissions.packageGroups }}\n  - {{ . | quote }}\n  {{- end }}\n") +
 		"{{- end }}\n"

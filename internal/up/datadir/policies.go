@@ -4,14 +4,11 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"strings"
-
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// WritePolicies writes objects, each to a file, to a directory that has no others, and returns its path. Without objects
-// it returns an empty path.
-func (d *Dir) WritePolicies(objects []client.Object) (string, error) {
+// WritePolicies writes objects, by the names of their files, to a directory that has no others, and returns its path.
+// Without objects it returns an empty path.
+func (d *Dir) WritePolicies(objects map[string]any) (string, error) {
 	path := d.File("policies")
 	if err := os.RemoveAll(path); err != nil {
 		return "", unusable(err, d.Path, "cannot remove the former admission policies")
@@ -20,9 +17,8 @@ func (d *Dir) WritePolicies(objects []client.Object) (string, error) {
 		return "", nil
 	}
 	err := os.Mkdir(path, 0o700)
-	for _, o := range objects {
-		kind := strings.ToLower(o.GetObjectKind().GroupVersionKind().Kind)
-		err = errors.Join(err, WriteJSON(filepath.Join(path, kind+"-"+o.GetName()+".json"), o))
+	for name, o := range objects {
+		err = errors.Join(err, WriteJSON(filepath.Join(path, name), o))
 	}
 	if err != nil {
 		return "", unusable(err, d.Path, "cannot write the admission policies")
