@@ -54,7 +54,7 @@ func (f *preflight) migrate(ctx context.Context, ch *plan.Change, raw []byte, li
 	if m.Objects = objects; objects > 0 {
 		folder := "/apis/" + live.Group + "/" + live.Served[0]
 		_, err := f.cluster.rewrite(ctx, folder, live.Plural, first, nil, true)
-		if apierrors.IsForbidden(err) || deniedByAdmission(err) {
+		if apierrors.IsForbidden(err) || deniedByAdmission(err) || isRejected(err) {
 			return refuse("they cannot be rewritten: " + wording.ClipCharacters(err.Error(), maxReasonInText))
 		}
 		if err != nil && !conversionFailed(err) {
@@ -211,10 +211,7 @@ func (c *Cluster) migrate(ctx context.Context, changes []plan.Change, content Co
 			migrating = append(migrating, &changes[i])
 		}
 	}
-	for _, step := range []func(context.Context, *plan.Change) error{
-		func(ctx context.Context, ch *plan.Change) error { return c.moveStorage(ctx, *ch, content) },
-		c.rewriteStored,
-	} {
+	inParallel := func(step func(context.Context, *plan.Change) error) error {
 		group, going := errgroup.WithContext(ctx)
 		group.SetLimit(limiter.MaxLimit)
 		for _, ch := range migrating {
@@ -225,34 +222,34 @@ func (c *Cluster) migrate(ctx context.Context, changes []plan.Change, content Co
 				return nil
 			})
 		}
-		if err := group.Wait(); err != nil {
-			return nil, err
-		}
+		return group.Wait()
 	}
-	return changes, nil
+	if err := inParallel(func(ctx context.Context, ch *plan.Change) error { return c.moveStorage(ctx, *ch, content) }); err != nil {
+		return nil, err
+	}
+	if err := pause.For(ctx, c.settles); err != nil {
+		return nil, ErrStopped.New(err, "migrate custom resources")
+	}
+	return changes, inParallel(c.rewriteStored)
 }
 
 // moveStorage makes the API server store the custom resources of a CRD in the version of its migration.
 func (c *Cluster) moveStorage(ctx context.Context, ch plan.Change, content Content) error {
-	if ch.Ref.Kind == plan.DefinitionKind {
-		intermediate, err := c.intermediate(ctx, ch, content)
-		if err != nil {
-			return err
-		}
-		if intermediate != nil {
-			moved := ch
-			moved.Annotations = maps.Clone(ch.Annotations)
-			if moved.Annotations == nil {
-				moved.Annotations = map[string]string{}
-			}
-			// The object lacks the content digest, so that the next plan after an interruption writes it.
-			moved.Annotations[plan.ContentDigestAnnotation] = "moving-storage-version"
-			if _, err := c.write(ctx, moved, func(plan.Ref) ([]byte, error) { return intermediate, nil }); err != nil {
-				return err
-			}
-		}
+	if ch.Ref.Kind != plan.DefinitionKind {
+		return nil // Its storage version stays.
 	}
-	return pause.For(ctx, c.settles)
+	intermediate, err := c.intermediate(ctx, ch, content)
+	if intermediate == nil || err != nil {
+		return err
+	}
+	ch.Annotations = maps.Clone(ch.Annotations)
+	if ch.Annotations == nil {
+		ch.Annotations = map[string]string{}
+	}
+	// The object lacks the content digest, so that the next plan after an interruption writes it.
+	ch.Annotations[plan.ContentDigestAnnotation] = "moving-storage-version"
+	_, err = c.write(ctx, ch, func(plan.Ref) ([]byte, error) { return intermediate, nil })
+	return err
 }
 
 // intermediate returns the CRD that stores custom resources in the version of the migration of a change, and serves all
