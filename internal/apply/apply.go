@@ -16,8 +16,9 @@ type Content func(plan.Ref) ([]byte, error)
 // Run carries out p, with one call for each change, and returns the written objects, including those written before
 // an error. A plan with refusals writes nothing.
 //
-// Custom resources are migrated before the first stage. A stage of the plan starts after the previous one has finished. When a write fails or ctx is canceled, pending calls
-// finish and no others start, so the next plan continues from there. Every error has a code.
+// Custom resources are migrated before the first stage. A stage of the plan starts after the previous one has finished.
+// When a write fails or ctx is canceled, pending calls finish and no others start, so the next plan continues from
+// there. Every error has a code.
 func (c *Cluster) Run(ctx context.Context, p plan.Plan, content Content) (map[plan.Ref]plan.Written, error) {
 	if len(p.Refusals) > 0 {
 		return nil, Refused(p.Refusals, "objects of the package cannot be established")

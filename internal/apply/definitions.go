@@ -1,7 +1,6 @@
 package apply
 
 import (
-	"context"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -69,16 +68,6 @@ func parseDefinition(ref plan.Ref, raw []byte) (d definition, err error) {
 		return d, ErrContent.New(err, "read %s %s", ref.Kind, ref.Name)
 	}
 	return d, nil
-}
-
-// definition reads a live CRD or XRD.
-func (c *Cluster) definition(ctx context.Context, ref plan.Ref) (d plan.Definition, exists bool, err error) {
-	raw, exists, err := c.object(ctx, ref)
-	if err != nil || !exists {
-		return d, false, err
-	}
-	d, err = decodeDefinition(ref, raw)
-	return d, err == nil, err
 }
 
 // definition is the part of a CRD, an XRD or an MRD that Preflight compares.

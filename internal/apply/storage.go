@@ -224,7 +224,8 @@ func (c *Cluster) migrate(ctx context.Context, changes []plan.Change, content Co
 		}
 		return group.Wait()
 	}
-	if err := inParallel(func(ctx context.Context, ch *plan.Change) error { return c.moveStorage(ctx, *ch, content) }); err != nil {
+	move := func(ctx context.Context, ch *plan.Change) error { return c.moveStorage(ctx, *ch, content) }
+	if err := inParallel(move); err != nil {
 		return nil, err
 	}
 	if err := pause.For(ctx, c.settles); err != nil {

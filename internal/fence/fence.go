@@ -88,8 +88,8 @@ func (f Fence) IsInForce(
 		equality.Semantic.DeepEqual(p.Spec, policy.Spec) && equality.Semantic.DeepEqual(b.Spec, binding.Spec)
 }
 
-// StaticSuffix ends the names of policies and bindings that an API server loads from files, so that no client can change
-// them.
+// StaticSuffix ends the names of policies and bindings that an API server loads from files, so that no client can
+// change them.
 const StaticSuffix = ".static.k8s.io"
 
 // Static returns the policy and the binding for an API server that loads them from files.

@@ -83,7 +83,8 @@ func connect(env *terminal.Env, c connection.ClusterFlags) (*rest.Config, *opera
 
 // assume sets what plans assume about the manager, and the consents of the user.
 func (p *clusterPlanner) assume(f foreseenUpgradesFlag, c consents) {
-	p.Upgrades, p.AllowWebhooks, p.AdoptObjects, p.AcceptBreaks = f.DependencyUpgrades, c.AllowWebhooks, c.Adopt, c.accepted()
+	p.Upgrades, p.AllowWebhooks, p.AdoptObjects = f.DependencyUpgrades, c.AllowWebhooks, c.Adopt
+	p.AcceptBreaks = c.accepted()
 }
 
 func (p *clusterPlanner) close() error { return p.source.Close() }

@@ -74,9 +74,10 @@ func (r *Reconciler) deleteLeft(ctx context.Context, name string) error {
 	}
 	var left []plan.Change
 	for ref, l := range live {
-		if len(l.Owners) > 0 && !l.Deleting && !l.OthersWrote && !slices.ContainsFunc(l.Owners, func(o metav1.OwnerReference) bool {
+		stays := func(o metav1.OwnerReference) bool {
 			return !strings.HasPrefix(o.APIVersion, v1.Group+"/") || r.stays(ctx, o)
-		}) {
+		}
+		if len(l.Owners) > 0 && !l.Deleting && !l.OthersWrote && !slices.ContainsFunc(l.Owners, stays) {
 			left = append(left, plan.Change{Action: plan.Delete, Ref: ref, UID: l.UID, ResourceVersion: l.ResourceVersion})
 		}
 	}
