@@ -145,7 +145,7 @@ func (r *Reconciler) deletionOf(ctx context.Context, p v1.Package, revisions []v
 		return deletion{}, nil
 	}
 	who := revision.Requester(p, p.NewRevision(), revisions)
-	refs, err := r.ownedDefinitions(ctx, who)
+	refs, err := r.ownedDefinitions(ctx, who.IsFamily)
 	if err != nil {
 		return deletion{}, err
 	}
@@ -238,16 +238,18 @@ func (r *Reconciler) kindsOf(ctx context.Context, uninstall plan.Plan, live map[
 	return slices.Compact(names), err
 }
 
-// ownedDefinitions returns the CRDs that a package owns, from their watch: also those that only a deleted revision has
-// contained.
-func (r *Reconciler) ownedDefinitions(ctx context.Context, who plan.Requester) ([]plan.Ref, error) {
+// ownedDefinitions returns the CRDs with a matching owner, from their watch: also those that only a deleted revision
+// has contained.
+func (r *Reconciler) ownedDefinitions(
+	ctx context.Context, matches func(metav1.OwnerReference) bool,
+) ([]plan.Ref, error) {
 	all, err := definitions(ctx, r.API.Client)
 	if err != nil {
 		return nil, err
 	}
 	var refs []plan.Ref
 	for i := range all {
-		if slices.ContainsFunc(all[i].OwnerReferences, who.IsFamily) {
+		if slices.ContainsFunc(all[i].OwnerReferences, matches) {
 			refs = append(refs, plan.Ref{
 				APIVersion: definitionKind.GroupVersion().String(), Kind: definitionKind.Kind, Name: all[i].Name,
 			})

@@ -46,17 +46,9 @@ func (r *Reconciler) deleteLeft(ctx context.Context, name string) error {
 	isOwner := func(o metav1.OwnerReference) bool {
 		return o.Kind == r.Kind && o.Name == name && strings.HasPrefix(o.APIVersion, v1.Group+"/")
 	}
-	all, err := definitions(ctx, r.API.Client)
+	refs, err := r.ownedDefinitions(ctx, isOwner)
 	if err != nil {
 		return err
-	}
-	var refs []plan.Ref
-	for i := range all {
-		if slices.ContainsFunc(all[i].OwnerReferences, isOwner) {
-			refs = append(refs, plan.Ref{
-				APIVersion: definitionKind.GroupVersion().String(), Kind: definitionKind.Kind, Name: all[i].Name,
-			})
-		}
 	}
 	for _, of := range definingKinds {
 		if r.Kind != v1.ConfigurationKind {
