@@ -56,10 +56,7 @@ func Manifests(o Options) ([]Object, error) {
 		out = append(out, CoreFence(o.CoreAccounts...)...)
 	}
 	out = append(out, o.serviceAccount())
-	out = append(out, RolesOf(o.Grants(), o.Namespace)...)
-	if !o.Namespaced {
-		out = append(out, customResources(o.Namespace)...)
-	}
+	out = append(out, o.Roles()...)
 	out = append(out, o.metricsService(), o.disruptionBudget())
 	if !o.NoNetworkPolicy {
 		out = append(out, o.networkPolicy())

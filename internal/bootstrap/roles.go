@@ -5,6 +5,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// Roles returns the roles of the manager, and their bindings.
+func (o Options) Roles() []Object {
+	out := RolesOf(o.Grants(), o.Namespace)
+	if !o.Namespaced {
+		out = append(out, customResources(o.Namespace)...)
+	}
+	return out
+}
+
 // RolesOf puts grants into a role for each scope, and binds them to the manager that
 // runs in a namespace. A scope without grants has no role.
 func RolesOf(grants []Grant, namespace string) []Object {

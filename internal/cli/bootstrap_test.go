@@ -54,7 +54,8 @@ func TestBootstrapPrints(t *testing.T) {
 	}
 	fence := "ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding "
 	want := "Namespace CustomResourceDefinition " + strings.Repeat(fence, 4) +
-		"ServiceAccount ClusterRole ClusterRoleBinding Role RoleBinding Role RoleBinding Service PodDisruptionBudget Deployment"
+		"ServiceAccount ClusterRole ClusterRoleBinding Role RoleBinding Role RoleBinding " +
+		"ClusterRole ClusterRoleBinding Service PodDisruptionBudget Deployment"
 	if got := strings.Join(kinds, " "); got != want {
 		t.Errorf("printed:\n%s\nwant:\n%s", got, want)
 	}

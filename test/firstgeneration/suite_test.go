@@ -77,7 +77,7 @@ func (s *suite) managerAccount(t *testing.T) *rest.Config {
 	s.EnsureCreated(t, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
 		Namespace: managerNamespace, Name: bootstrap.Name,
 	}})
-	for _, role := range bootstrap.RolesOf(o.Grants(), managerNamespace) {
+	for _, role := range o.Roles() {
 		s.EnsureCreated(t, role)
 	}
 	return s.ServiceAccount(t, managerNamespace, bootstrap.Name)
