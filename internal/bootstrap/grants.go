@@ -240,6 +240,13 @@ func Grants() []Grant {
 			},
 		},
 		{
+			Name: "history", Scope: Within,
+			Reason: "Record the generations of the installed packages.",
+			Rules: []rbacv1.PolicyRule{
+				rule("apps", words("controllerrevisions"), words("list", "create", "patch", "delete")),
+			},
+		},
+		{
 			Name: "events", Scope: Default,
 			Reason: "Record events for packages.",
 			Rules:  []rbacv1.PolicyRule{rule("events.k8s.io", words("events"), words("create", "patch"))},

@@ -47,6 +47,7 @@ var unproven = map[string]string{
 	"update compositeresourcedefinitions/finalizers": "required by an admission plugin that this API server does not have",
 	"patch customresourcedefinitions/status":         "the CRD is touched if the API server is slow to serve its kind",
 	"delete transactions":                            "the manager deletes the oldest of a hundred",
+	"delete controllerrevisions":                     "the manager deletes the oldest of fifty generations",
 	"patch providers":                                "a transaction marks dependencies",
 	"patch configurations":                           "a transaction marks dependencies",
 	"patch functions":                                "a transaction marks dependencies",
@@ -60,6 +61,7 @@ const held = "package-groups"
 var sometimes = map[string]string{
 	"patch events":               "an event that is repeated within minutes is counted",
 	"get configurationrevisions": "an inactive revision releases objects that the active one does not contain",
+	"patch controllerrevisions":  "a generation becomes healthy after it was recorded",
 	"get clusterrolebindings":    "an object is read again if the response to its write was lost",
 	"get rolebindings":           "an object is read again if the response to its write was lost",
 

@@ -12,6 +12,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/controlplane"
 	"github.com/xpkg-dev/xpkg/internal/cli/dependencies"
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
+	"github.com/xpkg-dev/xpkg/internal/cli/history"
 	"github.com/xpkg-dev/xpkg/internal/cli/location"
 	"github.com/xpkg-dev/xpkg/internal/cli/manager"
 	"github.com/xpkg-dev/xpkg/internal/cli/packages"
@@ -31,7 +32,7 @@ func init() {
 func Codes() []errcode.Code {
 	return slices.Concat(
 		apiserver.Codes(), artifact.Codes(), author.Codes(), compose.Codes(), config.Codes(), connection.Codes(),
-		controlplane.Codes(), dependencies.Codes(), flags.Codes(), inventory.Codes(), location.Codes(), manager.Codes(),
-		operation.Codes(), packages.Codes(), terminal.Codes(), versions.Codes(),
+		controlplane.Codes(), dependencies.Codes(), flags.Codes(), history.Codes(), inventory.Codes(), location.Codes(),
+		manager.Codes(), operation.Codes(), packages.Codes(), terminal.Codes(), versions.Codes(),
 	)
 }

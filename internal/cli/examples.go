@@ -95,8 +95,8 @@ var examples = map[string][]string{
 		"plan sync --lock xpkg.lock --prune --out plans.json", "plan sync --lock xpkg.lock --transaction",
 	},
 	"apply":    {"apply plan.json --wait 2m"},
-	"history":  {"history boats"},
-	"rollback": {"rollback boats --wait 2m", "rollback provider boats --to 3 --dry-run"},
+	"history":  {"history", "history 12", "history boats"},
+	"rollback": {"rollback boats --wait 2m", "rollback provider boats --to 3 --dry-run", "rollback --to-generation 12"},
 	"describe": {
 		"describe boats", "describe provider boats -o json", "describe boats rafts", "describe -l team=ships",
 	},

@@ -14,6 +14,7 @@ import (
 	"github.com/xpkg-dev/xpkg/apis/xpkg/v1alpha1"
 	"github.com/xpkg-dev/xpkg/internal/permission"
 	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/internal/fence"
 	"github.com/xpkg-dev/xpkg/internal/testing/env"
 	"github.com/xpkg-dev/xpkg/internal/webhooks"
 )
@@ -151,6 +152,39 @@ func TestStatusOfTransactionsNeedsThePermissionsOfTheManager(t *testing.T) {
 	if err := env.NewClient(t, as(s, "reporter")).
 		Patch(t.Context(), labeled, client.MergeFrom(change), client.DryRunAll); err != nil {
 		t.Errorf("a label: %v", err)
+	}
+}
+
+// The history names the user who has created a transaction, so nobody writes the name of another one.
+func TestTransactionsNameNobodyElse(t *testing.T) {
+	s := fenced(t)
+	named := func(user string) *v1alpha1.Transaction {
+		change := transaction(wanted(v1.ProviderKind, nil))
+		if user != "" {
+			change.Annotations = map[string]string{fence.AnnotationUser: user}
+		}
+		return change
+	}
+	c := env.NewClient(t, as(s, administrator))
+	for user, wantsDenial := range map[string]bool{"": false, administrator: false, "jane": true} {
+		if err := c.Create(t.Context(), named(user), client.DryRunAll); isDenied(err) != wantsDenial || !wantsDenial && err != nil {
+			t.Errorf("a transaction of %q: %v", user, err)
+		}
+	}
+	change := named(administrator)
+	if err := c.Create(t.Context(), change); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.CleanUp(t, change) })
+	grant(t, s, "editor")
+	for annotations, wantsDenial := range map[string]bool{
+		`{"xpkg.dev/user":"jane"}`: true, `{"xpkg.dev/user":"editor","a/b":"c"}`: true, `{"a/b":"c"}`: false,
+	} {
+		patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":`+annotations+`}}`))
+		err := env.NewClient(t, as(s, "editor")).Patch(t.Context(), change.DeepCopy(), patch, client.DryRunAll)
+		if isDenied(err) != wantsDenial || !wantsDenial && err != nil {
+			t.Errorf("the annotations %s: %v", annotations, err)
+		}
 	}
 }
 

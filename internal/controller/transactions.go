@@ -10,6 +10,7 @@ import (
 
 	"github.com/xpkg-dev/xpkg/apis/xpkg/v1alpha1"
 	"github.com/xpkg-dev/xpkg/internal/consent"
+	"github.com/xpkg-dev/xpkg/internal/controller/generations"
 	"github.com/xpkg-dev/xpkg/internal/controller/transactions"
 	"github.com/xpkg-dev/xpkg/internal/fence"
 	"github.com/xpkg-dev/xpkg/internal/operation"
@@ -20,7 +21,7 @@ import (
 // kindAge is the age up to which lists of kinds are used again.
 const kindAge = time.Minute
 
-// setupTransactions registers the controller of transactions, if the manager has the permissions of the manifests of
+// setupTransactions registers the controllers of transactions and of the history of the packages, if the manager has the permissions of the manifests of
 // this version. Its clients read from the API server: the decisions of a transaction are those of a command, which has
 // no cache.
 func (c *components) setupTransactions(ctx context.Context) error {
@@ -57,7 +58,13 @@ func (c *components) setupTransactions(ctx context.Context) error {
 			return operation.ErrNoTransactions.New(nil, "%s", gap.Why).WithDo("%s", gap.Fix)
 		},
 	}
-	return r.SetupWithManager(c.manager, c.options.Log)
+	if err := r.SetupWithManager(c.manager, c.options.Log); err != nil {
+		return err
+	}
+	history := &generations.Reconciler{
+		Client: c.api.Client, Live: c.api.Live, Namespace: c.options.namespace(), Now: time.Now, Log: c.options.Log,
+	}
+	return history.SetupWithManager(c.manager)
 }
 
 // newPlanner returns a planner with the configuration of the manager.

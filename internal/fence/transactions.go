@@ -13,6 +13,9 @@ import (
 // TransactionsName is the name of the fence of transactions.
 const TransactionsName = "xpkg-transactions"
 
+// AnnotationUser names the user who has created a Transaction.
+const AnnotationUser = "xpkg.dev/user"
+
 // Transactions returns the fence of Transactions. The manager carries them out with its own permissions, so an identity
 // that may not create, update and delete the packages of a kind creates no Transaction with packages of this kind. An
 // identity that may not update the revisions of a kind creates none with guarded annotations of its packages, unless
@@ -20,13 +23,16 @@ const TransactionsName = "xpkg-transactions"
 //
 // The status contains the former state of the packages, to which the manager returns them. A write of it needs the
 // permissions for packages and revisions of every kind.
+//
+// Nobody writes the name of another user into the annotation [AnnotationUser].
 func Transactions(g Guarded) Fence {
 	f := Fence{
 		Name: TransactionsName, Purpose: "denies transactions of users who may not make their changes",
 		Risk: "the manager does not accept consents in annotations of packages and transactions",
 		// The spec of a Transaction cannot be changed.
 		Conditions: []admissionv1.MatchCondition{{
-			Name: "creates-or-reports", Expression: `request.operation == "CREATE" || ` + reports,
+			Name: "creates-or-reports", Expression: `request.operation == "CREATE" || ` + reports + ` || ` + user("object") +
+				` != ` + user("oldObject"),
 		}},
 		Operations: []admissionv1.OperationType{admissionv1.Create, admissionv1.Update},
 		Rules: []admissionv1.Rule{{
@@ -40,6 +46,11 @@ func Transactions(g Guarded) Fence {
 				")).map(p, p.kind)"},
 		},
 	}
+	f.Validations = append(f.Validations, admissionv1.Validation{
+		Expression: fmt.Sprintf("%s in ['', request.userInfo.username] || request.operation == 'UPDATE' && %[1]s == %s",
+			user("object"), user("oldObject")),
+		Message: "The annotation " + AnnotationUser + " of a transaction names another user than the one who writes it.",
+	})
 	for _, kind := range v1.PackageKinds() {
 		// One expression may check at most two permissions: the API server limits its cost.
 		for _, verb := range []string{"create", "update", "delete"} {
@@ -51,6 +62,11 @@ func Transactions(g Guarded) Fence {
 				strings.Join(g.guardedKeys(), ", "), kind)))
 	}
 	return f
+}
+
+// user returns the expression for the user whom a transaction names, or "".
+func user(object string) string {
+	return fmt.Sprintf("%s.metadata.?annotations[?%s].orValue('')", object, quote(AnnotationUser))
 }
 
 // reports is the condition that a request writes the status.

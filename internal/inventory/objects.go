@@ -72,6 +72,15 @@ func ResourceNames[T Object](all []T) []string {
 // RepositoryOf returns the repository that a package is installed from.
 func RepositoryOf(p v1.Package) string { return oci.RepositoryName(p.PackageSpec().Package) }
 
+// SpecOf returns the spec of a package of any kind. A Configuration has no runtime fields.
+func SpecOf(p v1.Package) v1.ProviderSpec {
+	out := v1.ProviderSpec{PackageSpec: *p.PackageSpec().DeepCopy()}
+	if r := p.RuntimeSpec(); r != nil {
+		out.PackageRuntimeSpec = *r.DeepCopy()
+	}
+	return out
+}
+
 // InstalledReference returns the reference of a package with the digest of its content, as far as it is known, and
 // false for a name in the package cache. [oci.Reference.Satisfies] reports whether the package is what a reference
 // requests.

@@ -78,6 +78,8 @@ type Operation struct {
 	OnlyOrphans bool
 	// Yes reports that the user agrees to all consequences of removals.
 	Yes bool
+	// Cause is the reason of the change for the history, or empty.
+	Cause string
 	// Agree returns an error for a plan to which the user has not agreed and cannot be asked to agree. It can be nil.
 	Agree func(*planner.Plan) error
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/fence"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
+	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
@@ -28,6 +29,14 @@ import (
 // LabelCommand with the value "true" marks the transactions that commands have created. The manager deletes the oldest
 // of them that have ended, beyond a hundred.
 const LabelCommand = "xpkg.dev/command"
+
+// Annotations of a transaction for the history of the packages.
+const (
+	// AnnotationUser is the name of the user who has created the transaction. The fence of transactions denies others.
+	AnnotationUser = fence.AnnotationUser
+	// AnnotationCause is the reason of a change, as kubectl and Deployments name it: for a command, its command line.
+	AnnotationCause = "kubernetes.io/change-cause"
+)
 
 // idleTime is the time for which a transaction may report no progress, beyond the time to wait, before a command stops
 // waiting for it.
@@ -77,6 +86,9 @@ func (o Operation) onFailure() v1alpha1.FailurePolicy {
 	return v1alpha1.Keep
 }
 
+// longestCause is the length of a reason in bytes.
+const longestCause = 500
+
 // createTransaction creates the transaction of steps.
 func (o Operation) createTransaction(ctx context.Context, steps []*Step) (*v1alpha1.Transaction, error) {
 	spec, err := NewTransaction(steps)
@@ -88,8 +100,17 @@ func (o Operation) createTransaction(ctx context.Context, steps []*Step) (*v1alp
 	}
 	spec.OnFailure, spec.Deadline = o.onFailure(), &metav1.Duration{Duration: o.Wait}
 	t := &v1alpha1.Transaction{
-		ObjectMeta: metav1.ObjectMeta{Name: "xpkg-" +
-			strings.ToLower(rand.Text()[:10]), Labels: map[string]string{LabelCommand: "true"}}, Spec: spec,
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "xpkg-" + strings.ToLower(rand.Text()[:10]), Labels: map[string]string{LabelCommand: "true"},
+			Annotations: map[string]string{},
+		}, Spec: spec,
+	}
+	if o.Cause != "" {
+		t.Annotations[AnnotationCause] = wording.Clip(o.Cause, longestCause)
+	}
+	// Without the name, the history names the client.
+	if user, err := apiserver.User(ctx, o.Client); err == nil {
+		t.Annotations[AnnotationUser] = user
 	}
 	err = o.Client.Create(ctx, t, client.FieldOwner(plan.FieldManager))
 	if err != nil && o.Client.Get(context.WithoutCancel(ctx), client.ObjectKeyFromObject(t), t) == nil {

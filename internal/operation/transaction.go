@@ -58,7 +58,7 @@ func NewTransaction(steps []*Step) (v1alpha1.TransactionSpec, error) {
 			}
 		}
 		w := v1alpha1.WantedPackage{
-			PackageName: nameOf(want), Spec: specOf(want), RollsBack: s.RollsBack, Expected: expectedOf(s.Live),
+			PackageName: nameOf(want), Spec: inventory.SpecOf(want), RollsBack: s.RollsBack, Expected: expectedOf(s.Live),
 		}
 		former := emptyPackage(w.PackageName)
 		if s.Live != nil {
@@ -96,7 +96,7 @@ func DeclarativeTransaction(steps []*Step) *v1alpha1.Transaction {
 		}
 		graph.SetKindProviders(p, kindProviders(*s.Locked))
 		t.Spec.Packages = append(t.Spec.Packages, v1alpha1.WantedPackage{
-			PackageName: nameOf(p), Annotations: p.GetAnnotations(), Spec: specOf(s.Want),
+			PackageName: nameOf(p), Annotations: p.GetAnnotations(), Spec: inventory.SpecOf(s.Want),
 		})
 	}
 	const shown = 12
@@ -136,15 +136,6 @@ func expectedOf(live v1.Package) v1alpha1.Expected {
 		return v1alpha1.Expected{UID: v1alpha1.NoPackage}
 	}
 	return v1alpha1.Expected{UID: live.GetUID(), Generation: live.GetGeneration()}
-}
-
-// specOf returns the spec of a package of any kind.
-func specOf(p v1.Package) v1.ProviderSpec {
-	out := v1.ProviderSpec{PackageSpec: *p.PackageSpec().DeepCopy()}
-	if r := p.RuntimeSpec(); r != nil {
-		out.PackageRuntimeSpec = *r.DeepCopy()
-	}
-	return out
 }
 
 // TransactionDeadline is the default of the deadline of a transaction.
@@ -287,7 +278,7 @@ func wanted(w v1alpha1.WantedPackage, live v1.Package) v1.Package {
 
 // isWanted reports whether an installed package is as it is wanted.
 func isWanted(live, want v1.Package) bool {
-	return live != nil && equality.Semantic.DeepEqual(specOf(live), specOf(want)) &&
+	return live != nil && equality.Semantic.DeepEqual(inventory.SpecOf(live), inventory.SpecOf(want)) &&
 		maps.Equal(live.GetLabels(), want.GetLabels()) &&
 		maps.Equal(live.GetAnnotations(), want.GetAnnotations())
 }
@@ -333,7 +324,7 @@ func Record(steps []*Step) []v1alpha1.ChangedPackage {
 			c.Before = &v1alpha1.FormerPackage{
 				UID: p.GetUID(), Generation: p.GetGeneration(),
 				Healthy: p.GetCondition(v1.TypeHealthy).Status == corev1.ConditionTrue,
-				Labels:  p.GetLabels(), Annotations: p.GetAnnotations(), Spec: specOf(p), Writers: writersOf(p),
+				Labels:  p.GetLabels(), Annotations: p.GetAnnotations(), Spec: inventory.SpecOf(p), Writers: writersOf(p),
 			}
 		}
 		out = append(out, c)

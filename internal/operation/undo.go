@@ -15,12 +15,11 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/apiserver"
-	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/internal/generation"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/runtime"
-	"github.com/xpkg-dev/xpkg/internal/webhooks"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
@@ -139,14 +138,14 @@ func (c *change) recreate(ctx context.Context, cluster client.Client) error {
 // dependency.
 func (c *change) restore(live v1.Package) {
 	setSpec(live, c.before)
-	live.SetLabels(restored(live.GetLabels(), c.before.GetLabels(), graph.LabelAutoInstalled))
-	live.SetAnnotations(restored(live.GetAnnotations(), c.before.GetAnnotations(),
-		graph.AnnotationRequiredBy, graph.AnnotationKindProviders, webhooks.AnnotationAllowed, revision.AnnotationAdopt,
-		revision.AnnotationAcceptBreaks, revision.AnnotationRolledBackFrom))
+	live.SetLabels(restored(live.GetLabels(), c.before.GetLabels(), generation.Labels()))
+	live.SetAnnotations(restored(live.GetAnnotations(), c.before.GetAnnotations(), append(
+		generation.Annotations(), revision.AnnotationRolledBackFrom,
+	)))
 }
 
 // restored returns a map with the former values of the keys.
-func restored(live, former map[string]string, keys ...string) map[string]string {
+func restored(live, former map[string]string, keys []string) map[string]string {
 	out := maps.Clone(live)
 	for _, key := range keys {
 		value, ok := former[key]

@@ -33,7 +33,7 @@ var ErrNotInstalled = errcode.Code{
 // them.
 var ErrCustomResources = errcode.Code{
 	Name: string(v1.ReasonCustomResourcesExist), Class: errcode.Conflict,
-	Cause: "The package has custom resources, and nobody has answered what happens to them. Nothing is deleted before that.",
+	Cause: "The package has custom resources, and it is not decided what happens to them. Nothing is deleted before that.",
 	Fix:   "Keep them, with all objects of the package, with --on-delete orphan, or delete up to 412 of them with --on-delete cascade=412.",
 }
 

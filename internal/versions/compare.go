@@ -78,7 +78,7 @@ func (r *Finder) Compare(
 			if from := list.From.Name(); errs[i] == nil && from != p.Repository {
 				out[i].ListedBy = from
 			}
-			if change, err := tagChange(ctx, r.Content, r.Locate, p); errs[i] == nil && err == nil {
+			if change, err := tagChange(ctx, r.Content, r.Locate, p.Reference()); errs[i] == nil && err == nil {
 				out[i].Tag = change
 			}
 			if errs[i] != nil {

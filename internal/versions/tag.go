@@ -8,7 +8,6 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/fetch"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
-	"github.com/xpkg-dev/xpkg/pkg/lockfile"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 )
@@ -25,23 +24,22 @@ type TagResolver interface {
 	Resolve(ctx context.Context, o fetch.Origin, maxAge time.Duration) (oci.Digest, error)
 }
 
-// CheckTag fails with LockTagMismatch if the tag of a locked package does not refer to the locked digest.
-func CheckTag(ctx context.Context, content TagResolver, locate Locate, p lockfile.Package) error {
-	change, err := tagChange(ctx, content, locate, p)
+// CheckTag fails with LockTagMismatch if the tag of a locked reference does not refer to its digest.
+func CheckTag(ctx context.Context, content TagResolver, locate Locate, locked oci.Reference) error {
+	change, err := tagChange(ctx, content, locate, locked)
 	if err != nil || change == "" {
 		return err
 	}
-	return ErrLockTag.New(nil, "%s, but %s is locked", change, p.Digest.Short())
+	return ErrLockTag.New(nil, "%s, but %s is locked", change, locked.Digest.Short())
 }
 
-// tagChange describes the change of the tag of a package since it was locked or installed, or returns "" if the tag
-// refers to the digest of the package.
-func tagChange(ctx context.Context, content TagResolver, locate Locate, p lockfile.Package) (string, error) {
-	if p.Version == "" || p.Digest.IsZero() {
+// tagChange describes the change of the tag of a reference since it was locked or installed, or returns "" if the tag
+// refers to the digest of the reference.
+func tagChange(ctx context.Context, content TagResolver, locate Locate, was oci.Reference) (string, error) {
+	if was.Tag == "" || was.Digest.IsZero() {
 		return "", nil
 	}
-	ref := p.RepositoryReference()
-	ref.Tag = p.Version
+	ref := was.WithTag(was.Tag)
 	o, err := locate(ctx, ref)
 	if err != nil {
 		return "", err
@@ -52,7 +50,7 @@ func tagChange(ctx context.Context, content TagResolver, locate Locate, p lockfi
 		return fmt.Sprintf("the tag %s does not exist", ref), nil
 	case err != nil:
 		return "", err
-	case now != p.Digest:
+	case now != was.Digest:
 		return fmt.Sprintf("the tag %s refers to %s", ref, now.Short()), nil
 	}
 	return "", nil

@@ -1,6 +1,7 @@
 package artifact
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/apiserver"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
+	"github.com/xpkg-dev/xpkg/internal/cli/history"
 	"github.com/xpkg-dev/xpkg/internal/cli/location"
 	"github.com/xpkg-dev/xpkg/internal/cli/selection"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
@@ -26,7 +28,7 @@ const changesFound terminal.ExitCode = 2
 
 // DiffCmd implements `xpkg diff`.
 type DiffCmd struct {
-	From     string `arg:"" name:"from" help:"The former version: a reference, a .xpkg file, the folder of the source of a package, oci:DIR for an OCI layout, installed:NAME for the running version of an installed package, or - for standard input."`
+	From     string `arg:"" name:"from" help:"The former version: a reference, a .xpkg file, the folder of the source of a package, oci:DIR for an OCI layout, installed:NAME for the running version of an installed package, generation:N for a generation of xpkg history, or - for standard input."`
 	To       string `arg:"" name:"to" help:"The new version."`
 	All      bool   `help:"List each safe change in a line of its own, and added kinds."`
 	FailOn   string `enum:"never,breaking,care,any" default:"never" placeholder:"CLASS" help:"Exit with code 2 if there are changes of this class or above: breaking, care or any. Default is never."`
@@ -41,6 +43,9 @@ func (c *DiffCmd) Run(env *terminal.Env) error {
 	if c.From == "-" && c.To == "-" {
 		return terminal.ErrUsage.New(nil, "only one of the packages can be read from standard input").
 			WithDo("Name a file or a reference for the other package.")
+	}
+	if isGeneration, err := c.generations(env); isGeneration || err != nil {
+		return err
 	}
 	from, err := c.read(env, c.From)
 	if err != nil {
@@ -61,6 +66,37 @@ func (c *DiffCmd) Run(env *terminal.Env) error {
 		return changesFound
 	}
 	return nil
+}
+
+// generations prints the differences between two generations, if the arguments name them.
+func (c *DiffCmd) generations(env *terminal.Env) (bool, error) {
+	from, isFrom, errFrom := history.Number(c.From)
+	to, isTo, errTo := history.Number(c.To)
+	switch {
+	case !isFrom && !isTo:
+		return false, nil
+	case errFrom != nil || errTo != nil:
+		return true, cmp.Or(errFrom, errTo)
+	case isFrom != isTo:
+		return true, terminal.ErrUsage.New(nil, "a generation can only be compared with another one").
+			WithDo("Write generation:N twice, or name two packages.")
+	case c.FailOn != "never" && c.FailOn != "any":
+		return true, terminal.ErrUsage.New(nil, "--fail-on %s is not known for generations", c.FailOn).
+			WithDo("Use --fail-on any, or compare the packages.")
+	}
+	cluster, err := c.Client(env.Context)
+	if err != nil {
+		return true, err
+	}
+	all, err := history.Read(env.Context, cluster)
+	if err != nil {
+		return true, err
+	}
+	differ, err := history.Differ(env.Stdout, c.Output, all, from, to)
+	if err == nil && differ && c.FailOn == "any" {
+		err = changesFound
+	}
+	return true, err
 }
 
 func (c *DiffCmd) read(env *terminal.Env, source string) (pkg *xpkg.Package, err error) {

@@ -15,6 +15,7 @@ import (
 	"github.com/go-logr/logr"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/client-go/rest"
@@ -179,9 +180,10 @@ func NewClient(cfg *rest.Config) (client.WithWatch, error) {
 		return nil, err
 	}
 	// Pull secrets, the policy for requested permissions, the Deployment of Crossplane, the bindings of ServiceAccounts
-	// and the fence of consents are read for plans.
+	// and the fence of consents are read for plans, and the name of the user for transactions.
 	if err := errors.Join(
 		admissionv1.AddToScheme(scheme), corev1.AddToScheme(scheme), appsv1.AddToScheme(scheme), rbacv1.AddToScheme(scheme),
+		authenticationv1.AddToScheme(scheme),
 	); err != nil {
 		return nil, err
 	}

@@ -113,7 +113,7 @@ func collect(env *terminal.Env, r *rootResolver, into *archive.Collection, packa
 
 // collect copies one package, and verifies its tag and its metadata against the lock file.
 func (r *rootResolver) collect(ctx context.Context, into *archive.Collection, p lockfile.Package) (xpkg.Meta, error) {
-	if err := versions.CheckTag(ctx, r.content, r.locate, p); err != nil {
+	if err := versions.CheckTag(ctx, r.content, r.locate, p.Reference()); err != nil {
 		return xpkg.Meta{}, err
 	}
 	ref := p.Reference()

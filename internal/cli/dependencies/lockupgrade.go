@@ -117,7 +117,7 @@ func (r *rootResolver) warnOfTags(env *terminal.Env, kept []lockfile.Package, go
 			continue
 		}
 		group.Go(func() error {
-			if err := versions.CheckTag(env.Context, r.content, r.locate, p); errors.Is(err, versions.ErrLockTag) {
+			if err := versions.CheckTag(env.Context, r.content, r.locate, p.Reference()); errors.Is(err, versions.ErrLockTag) {
 				notes[i] = errcode.From(err).What
 			}
 			return nil

@@ -3,6 +3,7 @@ package packages
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,12 +12,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/apis/xpkg/v1alpha1"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
+	"github.com/xpkg-dev/xpkg/internal/cli/history"
 	"github.com/xpkg-dev/xpkg/internal/cli/selection"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/cli/view"
+	"github.com/xpkg-dev/xpkg/internal/generation"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/operation"
+	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
@@ -31,13 +36,17 @@ var ErrNoRevision = errcode.Code{
 
 // HistoryCmd implements `xpkg history`.
 type HistoryCmd struct {
-	Name inventory.Name `arg:"" complete:"package" help:"Package, as NAME, KIND/NAME or KIND NAME."`
+	Name inventory.Name `arg:"" optional:"" complete:"package" help:"Package, as NAME, KIND/NAME or KIND NAME, or the number of a generation of all packages. Default is all generations."`
 	connection.ClusterFlags
 	view.ListOutputFlag
 }
 
-// Run prints the revisions of a package, newest first.
+// Run prints the revisions of a package or the generations of all packages, newest first, or one generation.
 func (c *HistoryCmd) Run(env *terminal.Env) error {
+	number, err := strconv.ParseInt(string(c.Name), 10, 64)
+	if c.Name == "" || err == nil {
+		return c.generations(env, number)
+	}
 	_, revisions, err := findRevisions(env.Context, c.ClusterFlags, c.Name)
 	if err != nil {
 		return err
@@ -48,6 +57,22 @@ func (c *HistoryCmd) Run(env *terminal.Env) error {
 		names = append(names, v.Name)
 	}
 	return c.Print(env.Stdout, view.List{Value: views, Names: names, Table: revisionTable(views)})
+}
+
+// generations prints the generation with a number, or all of them for 0.
+func (c *HistoryCmd) generations(env *terminal.Env, number int64) error {
+	cluster, err := c.Client(env.Context)
+	if err != nil {
+		return err
+	}
+	all, err := history.Read(env.Context, cluster)
+	if err != nil {
+		return err
+	}
+	if number == 0 {
+		return c.Print(env.Stdout, history.List(all))
+	}
+	return history.Show(env.Stdout, view.OutputFlag{Output: view.ObjectFormat(c.Output)}, all, number)
 }
 
 // findRevisions returns an installed package and its revisions, newest first.
@@ -109,13 +134,38 @@ func revisionTable(revisions []revisionView) view.Table {
 	return out
 }
 
-// rollbackArgs select the package to roll back, and its revision.
+// rollbackArgs select the package to roll back, and its revision, or a generation of all packages.
 type rollbackArgs struct {
-	Name     inventory.Name `arg:"" complete:"package" help:"Package to roll back, as NAME, KIND/NAME or KIND NAME."`
-	Revision string         `arg:"" optional:"" complete:"revision" help:"Revision to return to, by number, name or tag. Default is the newest healthy revision before the active one from which the package was not rolled back."`
-	To       string         `placeholder:"NUMBER|REVISION|TAG" complete:"revision" help:"Revision to return to; the same as the argument."`
+	Name         inventory.Name `arg:"" optional:"" complete:"package" help:"Package to roll back, as NAME, KIND/NAME or KIND NAME."`
+	Revision     string         `arg:"" optional:"" complete:"revision" help:"Revision to return to, by number, name or tag. Default is the newest healthy revision before the active one from which the package was not rolled back."`
+	To           string         `placeholder:"NUMBER|REVISION|TAG" complete:"revision" help:"Revision to return to; the same as the argument."`
+	ToGeneration int64          `placeholder:"N" help:"Return all packages to this generation of xpkg history, as one transaction: their contents and settings. Packages that it does not contain are uninstalled."`
+	OnDeleteFlag
 	consents
 	foreseenUpgradesFlag
+}
+
+// check returns an error if not exactly one thing is selected.
+func (c *rollbackArgs) check() error {
+	usage := func(do, what string, args ...any) error {
+		return terminal.ErrUsage.New(nil, what, args...).WithDo("%s", do)
+	}
+	switch {
+	case c.ToGeneration < 0:
+		return usage("List the generations with `xpkg history`.", "%d is not the number of a generation", c.ToGeneration)
+	case c.ToGeneration > 0 && c.Name != "":
+		return usage("Omit one of them.", "%s and --to-generation %d cannot be used together", c.Name, c.ToGeneration)
+	case c.ToGeneration == 0 && c.Name == "":
+		return usage("Name a package, or return all packages to a generation of `xpkg history` with --to-generation.",
+			"nothing to roll back is named")
+	case c.ToGeneration == 0 && c.OnDelete != (revision.OnDelete{}):
+		return usage("Omit it: the rollback of a package deletes none.", "--on-delete is only used with --to-generation")
+	case c.Revision != "" && c.To != "":
+		return usage("Name the revision once.", "%s and --to %s cannot be used together", c.Revision, c.To)
+	case c.ToGeneration > 0 && c.To != "":
+		return usage("Omit one of them.", "--to and --to-generation cannot be used together")
+	}
+	return nil
 }
 
 // RollbackCmd implements `xpkg rollback`.
@@ -129,7 +179,7 @@ type RollbackCmd struct {
 	view.OutputFlag
 }
 
-// Run updates a package to the content of a former revision.
+// Run returns a package to a former revision, or all packages to a generation.
 func (c *RollbackCmd) Run(env *terminal.Env) error {
 	r := review{
 		dryRun: c.DryRun, wait: c.Wait, ConsentFlag: c.ConsentFlag, ClusterFlags: c.ClusterFlags, OutputFlag: c.OutputFlag,
@@ -137,11 +187,13 @@ func (c *RollbackCmd) Run(env *terminal.Env) error {
 	return c.rollBack(env, r, c.planFlags)
 }
 
-// rollBack updates a package to the content of a former revision.
+// rollBack updates a package to the content of a former revision, or all packages to those of a generation.
 func (c *rollbackArgs) rollBack(env *terminal.Env, r review, f planFlags) error {
-	if c.Revision != "" && c.To != "" {
-		return terminal.ErrUsage.New(nil, "%s and --to %s cannot be used together", c.Revision, c.To).
-			WithDo("Name the revision once.")
+	if err := c.check(); err != nil {
+		return err
+	}
+	if c.ToGeneration > 0 {
+		return c.toGeneration(env, r, f)
 	}
 	p, revisions, err := findRevisions(env.Context, r.ClusterFlags, c.Name)
 	if err != nil {
@@ -159,6 +211,52 @@ func (c *rollbackArgs) rollBack(env *terminal.Env, r review, f planFlags) error 
 		pl.assume(c.foreseenUpgradesFlag, c.consents)
 		s := &operation.Step{Live: p, Want: p.DeepCopyObject().(v1.Package), RollsBack: true}
 		return []*operation.Step{s}, moveTo(s.Want, contentOf(target))
+	})
+}
+
+// toGeneration returns all packages to those of a generation, as one transaction.
+func (c *rollbackArgs) toGeneration(env *terminal.Env, r review, f planFlags) error {
+	r.Atomic, r.needsPlan, r.asksToRemove, r.verb, r.consents = true, true, true, "roll back", c.consents
+	err := r.change(env, f, func(pl *clusterPlanner, all *inventory.Inventory) ([]*operation.Step, error) {
+		pl.assume(c.foreseenUpgradesFlag, c.consents)
+		generations, err := history.Read(env.Context, pl.Client)
+		if err != nil {
+			return nil, err
+		}
+		g, err := history.Find(generations, c.ToGeneration)
+		if err != nil {
+			return nil, err
+		}
+		steps, err := pl.GenerationSteps(env.Context, all, g)
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range steps {
+			if s.Remove {
+				s.OnDelete = c.OnDelete
+			}
+		}
+		unpin(env, pl, steps, g)
+		return steps, nil
+	})
+	if errors.Is(err, planner.ErrCustomResources) {
+		return errcode.From(err).Also("Then roll back again, or answer for all packages that are uninstalled with `%s`.",
+			env.CommandWith("--on-delete=orphan"))
+	}
+	return err
+}
+
+// unpin removes the digest from the references of steps that had none in a generation, if their tags refer to it.
+func unpin(env *terminal.Env, pl *clusterPlanner, steps []*operation.Step, g generation.Generation) {
+	written := map[v1alpha1.PackageName]string{}
+	for _, p := range g.Packages {
+		written[p.PackageName] = p.Spec.Package
+	}
+	eachTag(env, pl, steps, func(_ int, s *operation.Step, err error) {
+		was := written[v1alpha1.PackageName{Kind: s.Want.PackageKind(), Name: s.Want.GetName()}]
+		if err == nil && !strings.Contains(was, "@") {
+			s.Want.PackageSpec().Package = was
+		}
 	})
 }
 

@@ -51,10 +51,21 @@ const (
 // warnOfTags prints a note for each package to install whose tag does not refer to the locked digest. It does
 // not report a registry that does not respond.
 func warnOfTags(env *terminal.Env, pl *clusterPlanner, steps []*operation.Step) {
+	notes := make([]string, len(steps))
+	eachTag(env, pl, steps, func(i int, _ *operation.Step, err error) {
+		if errors.Is(err, versions.ErrLockTag) {
+			notes[i] = errcode.From(err).What
+		}
+	})
+	view.Notes(env.Stderr, notes...)
+}
+
+// eachTag calls found with each step that selects a content, concurrently, and with an error if the tag of its
+// reference does not refer to the digest: LockTagMismatch, or that of a registry that does not respond.
+func eachTag(env *terminal.Env, pl *clusterPlanner, steps []*operation.Step, found func(int, *operation.Step, error)) {
 	ctx, cancel := context.WithTimeout(env.Context, tagLimit)
 	defer cancel()
 	finder := origin.Finder{Reader: pl.Client, Namespace: pl.Namespace}
-	notes := make([]string, len(steps))
 	var group errgroup.Group
 	group.SetLimit(tagsAtOnce)
 	for i, s := range steps {
@@ -62,20 +73,17 @@ func warnOfTags(env *terminal.Env, pl *clusterPlanner, steps []*operation.Step) 
 			continue
 		}
 		spec := s.Want.PackageSpec()
-		if !revision.MayPull(spec.PackagePullPolicy) {
+		ref, err := oci.ParseReference(spec.Package, oci.ParseOptions{})
+		if err != nil || !revision.MayPull(spec.PackagePullPolicy) {
 			continue
 		}
 		group.Go(func() error {
-			err := versions.CheckTag(ctx, pl.source, func(ctx context.Context, ref oci.Reference) (fetch.Origin, error) {
+			found(i, s, versions.CheckTag(ctx, pl.source, func(ctx context.Context, ref oci.Reference) (fetch.Origin, error) {
 				o, _, err := finder.Locate(ctx, ref.String(), spec.PackagePullSecrets, spec.PackagePullPolicy)
 				return o, err
-			}, *s.Locked)
-			if errors.Is(err, versions.ErrLockTag) {
-				notes[i] = errcode.From(err).What
-			}
+			}, ref))
 			return nil
 		})
 	}
 	_ = group.Wait() // The functions return no error.
-	view.Notes(env.Stderr, notes...)
 }

@@ -102,7 +102,7 @@ func (r review) operation(env *terminal.Env, pl *clusterPlanner) operation.Opera
 	engine.Reporter = report.To(env.Stderr)
 	o := operation.Operation{
 		Engine: &engine, Options: pl.Options, Wait: r.limit(r.wait), Atomic: r.Atomic, DryRun: r.dryRun,
-		NeedsPlan: r.needsPlan, OnlyOrphans: r.onlyOrphans, Yes: r.Yes,
+		NeedsPlan: r.needsPlan, OnlyOrphans: r.onlyOrphans, Yes: r.Yes, Cause: env.Command(),
 	}
 	if !r.Yes && !r.dryRun && !r.one && !env.Interactive() {
 		o.Agree = consentError

@@ -38,14 +38,21 @@ type Env struct {
 	Args []string
 }
 
+// Command returns the command line of the user, for a shell.
+func (e *Env) Command() string { return inShell(e.Args) }
+
 // CommandWith returns the command line of the user with a further flag, for a shell.
 func (e *Env) CommandWith(flag string) string {
 	at := slices.Index(e.Args, "--") // No flags follow.
 	if at < 0 {
 		at = len(e.Args)
 	}
+	return inShell(slices.Insert(slices.Clone(e.Args), at, flag))
+}
+
+func inShell(args []string) string {
 	words := []string{"xpkg"}
-	for _, arg := range slices.Insert(slices.Clone(e.Args), at, flag) {
+	for _, arg := range args {
 		words = append(words, wording.ShellWord(arg))
 	}
 	return strings.Join(words, " ")
