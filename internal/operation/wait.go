@@ -233,6 +233,9 @@ func finalFailure(p v1.Package) error {
 	case errcode.Invalid.Name, errcode.Usage.Name, errcode.NotFound.Name, errcode.Unauthorized.Name,
 		errcode.Untrusted.Name, errcode.Limit.Name, errcode.Unsupported.Name:
 	default:
+		if needsChange(code) {
+			break
+		}
 		if code.Name != revision.ErrRolledBack.Name {
 			return nil
 		}
@@ -240,6 +243,12 @@ func finalFailure(p v1.Package) error {
 	}
 	do += adviseRollback(p)
 	return code.New(errors.New(what), "%s %s", inventory.ShortName(p), outcome).WithDo("%s", do)
+}
+
+// needsChange reports whether a refusal stays until somebody changes the objects of the cluster that it names. Objects of
+// other packages are released, and deletions end.
+func needsChange(code errcode.Code) bool {
+	return code.Refusal && code.Name != apply.ErrRefused.Name && code.Name != apply.ErrDeleting.Name
 }
 
 // adviseRollback returns the sentence with the command that returns a failed package to its last healthy revision, or

@@ -75,7 +75,7 @@ func turns(scenario int, groups ...[]fault.Fault) map[string]turn {
 //
 // hardening: J1, J2, J3, J4, J6
 func TestFaultAtEveryCall(t *testing.T) {
-	s := newSuite(t, fault.SubjectsByName(tokens, "/locks"), 1)
+	s := newSuite(t, fault.SubjectsByName(tokens, "/locks", "/controllerrevisions"), 1)
 	s.installHolder(t)
 	for i, sc := range scenarios {
 		t.Run(sc.name, func(t *testing.T) {

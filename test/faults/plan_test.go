@@ -24,7 +24,7 @@ import (
 // A plan that is made immediately before an operation lists the writes that the manager then makes,
 // and no others, in every scenario.
 func TestPlanEqualsTheWritesOfEveryScenario(t *testing.T) {
-	s := newSuite(t, fault.SubjectsByName(tokens, "/locks"), 60001)
+	s := newSuite(t, fault.SubjectsByName(tokens, "/locks", "/controllerrevisions"), 60001)
 	s.installHolder(t)
 	for _, sc := range scenarios {
 		t.Run(sc.name, func(t *testing.T) {

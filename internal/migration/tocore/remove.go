@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,12 +16,14 @@ import (
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/apis/xpkg/v1alpha1"
 	"github.com/xpkg-dev/xpkg/internal/bootstrap"
+	"github.com/xpkg-dev/xpkg/internal/generation"
 	"github.com/xpkg-dev/xpkg/internal/migration"
+	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
 // owned returns the metadata of the objects of the manager that exist, without the namespace and the CRDs that core has
-// too. With the API of transactions, which no other manager carries out, their records are deleted.
+// too. With the API of transactions, which no other manager carries out, their records are deleted; so is the history.
 func (m *mover) owned(ctx context.Context) ([]*metav1.PartialObjectMetadata, error) {
 	var out []*metav1.PartialObjectMetadata
 	seen := map[plan.Ref]bool{}
@@ -43,6 +46,15 @@ func (m *mover) owned(ctx context.Context) ([]*metav1.PartialObjectMetadata, err
 	}
 	if err := add(coordinationv1.SchemeGroupVersion.WithKind("Lease"), m.Namespace, bootstrap.Lease); err != nil {
 		return nil, err
+	}
+	generations := &metav1.PartialObjectMetadataList{}
+	generations.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("ControllerRevisionList"))
+	err := m.Client.List(ctx, generations, client.InNamespace(m.Namespace), client.HasLabels{generation.Label})
+	if err != nil {
+		return nil, fmt.Errorf("list generations: %w", err)
+	}
+	for i := range generations.Items {
+		out = append(out, &generations.Items[i])
 	}
 	for _, namespaced := range []bool{false, true} {
 		objects, err := bootstrap.Manifests(bootstrap.Options{
@@ -88,8 +100,16 @@ func (m *mover) remaining(ctx context.Context) ([]string, error) {
 		return nil, err
 	}
 	var out []string
+	generations := 0
 	for _, o := range owned {
+		if o.Labels[generation.Label] != "" {
+			generations++
+			continue
+		}
 		out = append(out, fmt.Sprintf("%s %s is deleted", o.Kind, o.Name))
+	}
+	if generations > 0 {
+		out = append(out, "the history of all packages is deleted: "+wording.Count(generations, "generation"))
 	}
 	last, err := m.last(ctx)
 	if err != nil {
