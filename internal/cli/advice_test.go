@@ -19,7 +19,7 @@ var inserted = regexp.MustCompile(`%(?:\[\d+\])?[a-z]|\b(?:PACKAGE|KIND|SHELL)\b
 // parseAdvice parses a command with one of several values for those that are inserted.
 func parseAdvice(t *testing.T, command string) (err error) {
 	t.Helper()
-	for _, value := range []string{"provider/x", "provider", "ghcr.io/x/y:v1", "bash", "yank"} {
+	for _, value := range []string{"provider/x", "provider", "ghcr.io/x/y:v1", "bash", "yank", "1"} {
 		if err = parseCommand(t, shellWords(inserted.ReplaceAllString(command, value))); err == nil || isIncomplete(err) {
 			return err
 		}
