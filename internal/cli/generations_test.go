@@ -172,7 +172,9 @@ func TestHistoryOfAllPackages(t *testing.T) {
 		b.must(t, 0, "install", "provider", b.push(t, "history/one", "v1", "Kept"), "one", "--wait", "1m")
 	})
 	t.Cleanup(func() {
-		b.run(t, b.kubeconfig, "uninstall", "one", "two", "--yes", "--on-delete", "cascade=100", "--wait", "1m")
+		for _, name := range []string{"one", "two"} {
+			b.run(t, b.kubeconfig, "uninstall", name, "--yes", "--on-delete", "cascade=100", "--wait", "1m")
+		}
 	})
 	if g := b.newest(t); !slices.Equal(g.By, []string{"xpkg"}) {
 		t.Errorf("an install is by %v", g.By)

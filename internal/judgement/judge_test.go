@@ -130,6 +130,16 @@ func TestChangesBreakTheObjectsThatUseThem(t *testing.T) {
 			to:   "spec: {type: object, properties: {a: {type: string, default: x}}}", breaks: "spec: {a: null, b: x}",
 			want: "FieldRemoved: .spec.b is removed and has a value", holds: "spec: {a: null}",
 		},
+		"a field with its default is removed": {
+			from: "spec: {type: object, properties: {a: {type: string, default: x}, b: {type: integer, default: 3}, " +
+				"c: {type: object, default: {}, properties: {d: {type: boolean, default: true}, e: {type: string}}}}}",
+			to: "spec: {type: object}", breaks: "spec: {a: x, b: 3, c: {d: true, e: x}}",
+			want: "FieldRemoved: .spec.c is removed and has a value", holds: "spec: {a: x, b: 3, c: {d: true}}",
+		},
+		"a field with another value than its default is removed": {
+			from: "spec: {type: object, properties: {a: {type: string, default: x}}}", to: "spec: {type: object}",
+			breaks: "spec: {a: y}", want: "FieldRemoved: .spec.a is removed and has a value", holds: "spec: {}",
+		},
 		"a required field": {
 			from: "spec: {type: object, properties: {a: {type: string}}}", to: "spec: {type: object, properties: {a: {type: string}}}",
 			toRoot: "required: [spec]", breaks: "other: x", want: "RequiredAdded: .spec is required and missing", holds: "spec: {}",

@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // loss is a value that an object loses.
@@ -20,7 +22,7 @@ type loss struct {
 const anyItem = "[*]"
 
 // lostValues returns the values that are only in the first of two versions of an object. A null that is replaced by
-// another value is not lost.
+// another value is not lost, nor is the default of a field: the API server adds it to every object that it reads.
 func lostValues(s *structuralschema.Structural, before, after map[string]any) []loss {
 	var out []loss
 	for _, name := range slices.Sorted(maps.Keys(before)) {
@@ -37,9 +39,22 @@ func lostIn(s *structuralschema.Structural, path, name string, before, after map
 	path, s = child(s, path, name)
 	value, kept := after[name]
 	if !kept {
+		if isDefault(s, before[name]) {
+			return nil
+		}
 		return []loss{{path, before[name] == nil}}
 	}
 	return lostValue(s, path, before[name], value)
+}
+
+// isDefault reports whether a value is the default of its schema, with the defaults of the fields in it.
+func isDefault(s *structuralschema.Structural, value any) bool {
+	if s == nil || s.Default.Object == nil {
+		return false
+	}
+	def := runtime.DeepCopyJSONValue(s.Default.Object)
+	defaulting.Default(def, s)
+	return reflect.DeepEqual(value, def)
 }
 
 func lostValue(s *structuralschema.Structural, path string, before, after any) []loss {
