@@ -35,7 +35,7 @@ import (
 const most = 260
 
 // quickPairs are the upgrades that each run of the tests makes: they drop stored versions, and remove definitions.
-var quickPairs = []string{"provider-alibaba@v0.5.0", "provider-mongodbatlas@v0.2.1", "provider-helm@v0.3.7"}
+var quickPairs = []string{"provider-alibaba@v0.5.0", "provider-mongodbatlas@v0.2.1"}
 
 // Published packages are upgraded and rolled back with a custom resource of each kind, generated from its schema. Each
 // change is made whole, or refused before the first write; every custom resource stays readable, and can be updated.
@@ -58,10 +58,13 @@ func TestUpgradesOfTheCorpusLoseNothing(t *testing.T) {
 		if !lane.IsFull() && !isQuick {
 			continue
 		}
+		if len(definitionFiles(dir, pair.From)) > most {
+			continue
+		}
 		t.Run(filepath.Base(pair.From)+" to "+filepath.Base(pair.To), func(t *testing.T) {
 			from, fromRef := publishFolder(t, pusher, e.Registry, filepath.Join(dir, pair.From))
 			to, toRef := publishFolder(t, pusher, e.Registry, filepath.Join(dir, pair.To))
-			if n := max(len(definitionsOf(from)), len(definitionsOf(to))); n > most {
+			if n := len(definitionsOf(to)); n > most {
 				t.Skipf("%d definitions", n)
 			}
 			u := &upgrade{Env: e, p: v1.NewPackage(string(from.Meta.Kind))}
@@ -83,6 +86,11 @@ func TestUpgradesOfTheCorpusLoseNothing(t *testing.T) {
 			remove(t, e.Client, u.p, slices.Collect(maps.Keys(crds)))
 		})
 	}
+}
+
+func definitionFiles(dir, item string) []string {
+	files, _ := filepath.Glob(filepath.Join(dir, item, "package", "crds", "*.yaml")) // The pattern is valid.
+	return files
 }
 
 // upgrade is a package that moves between two versions.
