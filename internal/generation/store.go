@@ -26,7 +26,8 @@ const (
 	Kept = 50
 )
 
-// List returns the generations in a namespace, or in all of them if it is empty, newest first.
+// List returns the generations in a namespace, or in all of them if it is empty, newest first. Other objects with the
+// label are left out.
 func List(ctx context.Context, c client.Reader, namespace string) ([]Generation, error) {
 	var list appsv1.ControllerRevisionList
 	if err := c.List(ctx, &list, client.InNamespace(namespace), client.HasLabels{Label}); err != nil {
@@ -35,10 +36,9 @@ func List(ctx context.Context, c client.Reader, namespace string) ([]Generation,
 	var out []Generation
 	for _, r := range list.Items {
 		g := Generation{Number: r.Revision, Healthy: r.Annotations[annotationHealthy] == "true"}
-		if err := json.Unmarshal(r.Data.Raw, &g.Content); err != nil {
-			return nil, fmt.Errorf("the ControllerRevision %s/%s is not a generation: %w", r.Namespace, r.Name, err)
+		if json.Unmarshal(r.Data.Raw, &g.Content) == nil && g.Number > 0 {
+			out = append(out, g)
 		}
-		out = append(out, g)
 	}
 	slices.SortFunc(out, func(a, b Generation) int { return cmp.Compare(b.Number, a.Number) })
 	return out, nil

@@ -79,7 +79,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 		return ctrl.Result{}, nil
 	case apierrors.IsAlreadyExists(err):
 		r.newest = nil // Another manager has recorded a generation.
-		return requeue.Soon(), nil
 	}
 	return result, err
 }
@@ -100,8 +99,9 @@ func (r *Reconciler) reconcile(ctx context.Context) (ctrl.Result, error) {
 	if len(changes) == 0 {
 		r.pending = nil
 		if isHealthy && !r.newest.Healthy && r.newest.Number > 0 {
-			r.newest.Healthy = true
-			return ctrl.Result{}, r.store().MarkHealthy(ctx, r.newest.Number)
+			err := r.store().MarkHealthy(ctx, r.newest.Number)
+			r.newest.Healthy = err == nil
+			return ctrl.Result{}, err
 		}
 		return ctrl.Result{}, nil
 	}
