@@ -36,6 +36,8 @@ type Cluster struct {
 	services    *sharedread.Read[apiServices]
 	composites  *sharedread.Read[[]partial]
 	definitions *definitionWrites
+	// rewritten is called with the number of custom resources of a CRD that a migration has rewritten. It can be nil.
+	rewritten func(crd string, n int)
 	// settles is the time after which all API servers store custom resources in a new storage version.
 	settles time.Duration
 }

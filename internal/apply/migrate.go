@@ -40,6 +40,14 @@ type migration struct {
 	Resources, Rewritten int
 }
 
+// Reporting returns a cluster that calls a function with the number of custom resources of a CRD that a migration has
+// rewritten, or found to be written. It calls it for each of them, for several CRDs at once.
+func (c *Cluster) Reporting(rewritten func(crd string, n int)) *Cluster {
+	d := *c
+	d.rewritten = rewritten
+	return &d
+}
+
 // CRDs returns the names of the CRDs with a matching owner, in alphabetical order.
 func (c *Cluster) CRDs(ctx context.Context, matches func(metav1.OwnerReference) bool) ([]string, error) {
 	owned, err := c.Owned(ctx, crdRef(""))
@@ -128,7 +136,7 @@ func (c *Cluster) rewriteAll(
 	ctx context.Context, d plan.Definition, version string, formers []formerSchema, m *migration,
 ) error {
 	var mu sync.Mutex
-	var failed, losing int
+	var handled, failed, losing int
 	var first error
 	var firstLoss string
 	var unreachable atomic.Bool
@@ -149,6 +157,10 @@ func (c *Cluster) rewriteAll(
 			}
 			mu.Lock()
 			defer mu.Unlock()
+			handled++
+			if c.rewritten != nil {
+				c.rewritten(d.Plural+"."+d.Group, handled)
+			}
 			if loss != "" {
 				losing++
 				firstLoss = cmp.Or(firstLoss, loss)

@@ -124,9 +124,17 @@ func TestAnUpdateThatDropsAStoredVersionMigrates(t *testing.T) {
 		})
 	}
 	wait.Until(t, limit, "the clients write", func() (string, bool) { return "", writes.Load() > clients })
-	p, err := h.update(t.Context(), newCluster(t, nil), marshal(t, h.dropped()))
+	reported := 0
+	p, err := h.update(t.Context(), newCluster(t, nil).Reporting(func(crd string, n int) {
+		if reported++; crd != h.ref.Name || n != reported {
+			t.Errorf("%d of %s are rewritten, in the report %d", n, crd, reported)
+		}
+	}), marshal(t, h.dropped()))
 	stop()
 	busy.Wait()
+	if reported != resources {
+		t.Errorf("%d of %d custom resources are reported", reported, resources)
+	}
 	if err != nil || len(p.Refusals) > 0 {
 		t.Fatalf("%+v, %v", p.Refusals, err)
 	}

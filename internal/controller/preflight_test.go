@@ -122,6 +122,12 @@ func TestAnUpdateMigratesStoredVersions(t *testing.T) {
 		return got, got == "v2"
 	})
 	untilSettled(t, s, p)
+	isReported := slices.ContainsFunc(s.audit.Calls(p.Name), func(c env.Call) bool {
+		return strings.Contains(string(c.Body), "Migrating: 0 of 1 custom resources are stored in a version that stays.")
+	})
+	if !isReported {
+		t.Error("the status does not tell about the migration")
+	}
 	for _, name := range []string{"emptys." + group, "useds." + group} {
 		var d apiextensionsv1.CustomResourceDefinition
 		if err := s.Client.Get(t.Context(), client.ObjectKey{Name: name}, &d); err != nil {

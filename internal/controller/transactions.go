@@ -21,9 +21,9 @@ import (
 // kindAge is the age up to which lists of kinds are used again.
 const kindAge = time.Minute
 
-// setupTransactions registers the controllers of transactions and of the history of the packages, if the manager has the
-// permissions of the manifests of this version. Its clients read from the API server: the decisions of a transaction are
-// those of a command, which has no cache.
+// setupTransactions registers the controllers of transactions and of the history of the packages, if the manager has
+// the permissions of the manifests of this version. Its clients read from the API server: the decisions of a
+// transaction are those of a command, which has no cache.
 func (c *components) setupTransactions(ctx context.Context) error {
 	cfg := c.manager.GetConfig()
 	live, err := client.New(cfg, client.Options{

@@ -182,7 +182,7 @@ func (r *Reconciler) apply(ctx context.Context, in *reconciliation, p plan.Plan)
 	if err := r.dryRunRejected(ctx, in, p); err != nil {
 		return err
 	}
-	written, err := r.API.Cluster.Run(ctx, p, in.objects.Content)
+	written, err := r.reportMigrations(ctx, in, p).Run(ctx, p, in.objects.Content)
 	r.Objects.CountWrites(p, written)
 	in.wrote = in.wrote || len(written) > 0
 	if err != nil {
