@@ -196,7 +196,7 @@ func TestHistoryOfAllPackages(t *testing.T) {
 	b.plain(t, 0, "history").prints(t,
 		"^"+number(third)+` +True +\S+ +argocd +provider/one v1 \(revisionHistoryLimit\)$`,
 		"^"+number(second)+` +True +\S+ +xpkg +provider/two v1 installed$`)
-	b.plain(t, 0, "history", number(third)).prints(t, `^By: +argocd$`, `^Why: +ticket 12$`, `^  provider/two .*/history/two:v1`)
+	b.plain(t, 0, "history", "generation:"+number(third)).prints(t, `^By: +argocd$`, `^Why: +ticket 12$`, `^  provider/two .*/history/two:v1`)
 	b.plain(t, 0, "diff", "generation:"+number(second), "generation:"+number(third)).
 		prints(t, `^  provider/one v1 \(revisionHistoryLimit\)$`)
 	b.plain(t, 2, "diff", "generation:"+number(second), "generation:"+number(third), "--fail-on", "any")
@@ -229,6 +229,16 @@ func TestHistoryOfAllPackages(t *testing.T) {
 	}
 	if got := b.provider(t, "one").Status.ResolvedDigest; got != was {
 		t.Errorf("one has the digest %s, and had %s", got, was)
+	}
+	b.recordedAfter(t, func() { // A transaction is the cause of one generation.
+		patch := []byte(`{"metadata":{"annotations":null},"spec":{"revisionHistoryLimit":5}}`)
+		if err := b.client.Patch(t.Context(), b.provider(t, "one"), client.RawPatch("application/merge-patch+json", patch),
+			client.FieldOwner("flux")); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if g := b.newest(t); !slices.Equal(g.By, []string{"flux"}) || len(g.Why) > 0 {
+		t.Errorf("the change after the rollback is by %v, because of %v", g.By, g.Why)
 	}
 	b.must(t, 0, append(back, "--yes")...).prints(t, "^provider/one (unchanged|healthy) ")
 

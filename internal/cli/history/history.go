@@ -29,12 +29,12 @@ var ErrNoGeneration = errcode.Code{
 // Codes returns the error codes of this package.
 func Codes() []errcode.Code { return []errcode.Code{ErrNoGeneration} }
 
-// prefix begins the name of a generation where other things can be named.
-const prefix = "generation:"
+// Prefix begins the name of a generation where other things can be named.
+const Prefix = "generation:"
 
 // Number returns the number in the name of a generation, generation:N. Other names have none.
 func Number(name string) (number int64, isGeneration bool, err error) {
-	text, isGeneration := strings.CutPrefix(name, prefix)
+	text, isGeneration := strings.CutPrefix(name, Prefix)
 	if !isGeneration {
 		return 0, false, nil
 	}
@@ -130,7 +130,7 @@ func List(all []generation.Generation) view.List {
 		Header: []string{"GENERATION", "HEALTHY", "AGE", "BY", "CHANGES"}, Least: []string{"CHANGES", "BY"},
 	}}
 	for i, e := range list {
-		out.Names = append(out.Names, prefix+strconv.FormatInt(e.Number, 10))
+		out.Names = append(out.Names, Prefix+strconv.FormatInt(e.Number, 10))
 		changes := wording.Count(len(all[i].Packages), "package")
 		if e.changes != nil && (e.Number > 1 || len(e.changes) <= shown) {
 			changes = wording.Few(texts(e.changes), shown, ", ")

@@ -43,8 +43,15 @@ type HistoryCmd struct {
 
 // Run prints the revisions of a package or the generations of all packages, newest first, or one generation.
 func (c *HistoryCmd) Run(env *terminal.Env) error {
-	number, err := strconv.ParseInt(string(c.Name), 10, 64)
-	if c.Name == "" || err == nil {
+	name := string(c.Name)
+	if strings.Trim(name, "0123456789") == "" && name != "" {
+		name = history.Prefix + name
+	}
+	number, isGeneration, err := history.Number(name)
+	if err != nil {
+		return err
+	}
+	if isGeneration || name == "" {
 		return c.generations(env, number)
 	}
 	_, revisions, err := findRevisions(env.Context, c.ClusterFlags, c.Name)

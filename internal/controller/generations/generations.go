@@ -25,6 +25,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/controller/requeue"
 	"github.com/xpkg-dev/xpkg/internal/generation"
 	"github.com/xpkg-dev/xpkg/internal/operation"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
 // Longest is the time after which a changed set of packages is recorded that is not ready.
@@ -208,7 +209,7 @@ func (r *Reconciler) describe(
 		if end == nil {
 			end = t.Status.StartTime
 		}
-		if end == nil || end.Time.Before(r.newest.Time) {
+		if end == nil || end.Time.Before(r.newest.Time) || slices.Contains(r.newest.Transactions, t.Name) {
 			continue
 		}
 		concerns := false
@@ -227,6 +228,9 @@ func (r *Reconciler) describe(
 		if err := r.attributeOthers(ctx, kind, rest, &out); err != nil {
 			return out, err
 		}
+	}
+	if len(out.By) > 1 { // The manager installs the dependencies of what others have changed.
+		out.By = slices.DeleteFunc(out.By, func(by string) bool { return by == plan.FieldManager })
 	}
 	return out, nil
 }
