@@ -6,8 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -22,6 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/xpkg-dev/xpkg/internal/apply/limiter"
+	"github.com/xpkg-dev/xpkg/internal/judgement"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/crddiff"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
@@ -359,6 +358,8 @@ type formerSchema struct {
 	fields []string
 	// readable reports whether objects can be read in this version and in the storage version.
 	readable bool
+	// lost returns the paths of the values that are only in the first of two versions of an object.
+	lost func(before, after map[string]any) []string
 }
 
 // formerSchemas returns the former storage versions of a CRD with fields that its storage version does not describe.
@@ -370,14 +371,22 @@ func formerSchemas(raw []byte, d plan.Definition, former []string) ([]formerSche
 	var out []formerSchema
 	for _, version := range former {
 		var fields []string
+		observes := judgement.Observes(crd, version)
 		for _, change := range crddiff.Dropped(crd, version, d.Storage) {
-			fields = append(fields, change.Path)
+			if !observes || change.Path != ".status" && !strings.HasPrefix(change.Path, ".status.") {
+				fields = append(fields, change.Path)
+			}
 		}
-		if len(fields) > 0 {
-			out = append(out, formerSchema{
-				version, fields, slices.Contains(d.Served, version) && slices.Contains(d.Served, d.Storage),
-			})
+		if len(fields) == 0 {
+			continue
 		}
+		lost, err := judgement.Lost(crd, version)
+		if err != nil {
+			return nil, fmt.Errorf("read the version %s of the CustomResourceDefinition: %w", version, err)
+		}
+		out = append(out, formerSchema{
+			version, fields, slices.Contains(d.Served, version) && slices.Contains(d.Served, d.Storage), lost,
+		})
 	}
 	return out, nil
 }
@@ -412,7 +421,7 @@ func (c *Cluster) lostBy(
 		if after == nil || err != nil {
 			return nil, err
 		}
-		dropped = append(dropped, lostFields("", before, after)...)
+		dropped = append(dropped, former.lost(before, after)...)
 	}
 	slices.Sort(dropped)
 	return slices.Compact(dropped), nil
@@ -440,38 +449,4 @@ func (c *Cluster) contentIn(ctx context.Context, d plan.Definition, version stri
 	}
 	delete(content, "apiVersion")
 	return content, nil
-}
-
-// lostFields returns the paths of the values that are only in the first of two versions of a value. Null stands for no
-// value.
-func lostFields(path string, before, after any) []string {
-	var out []string
-	switch b := before.(type) {
-	case map[string]any:
-		a, ok := after.(map[string]any)
-		if !ok {
-			return []string{path}
-		}
-		for _, name := range slices.Sorted(maps.Keys(b)) {
-			if value, kept := a[name]; kept {
-				out = append(out, lostFields(path+"."+name, b[name], value)...)
-			} else if b[name] != nil {
-				out = append(out, path+"."+name)
-			}
-		}
-	case []any:
-		a, ok := after.([]any)
-		if !ok || len(a) != len(b) {
-			return []string{path}
-		}
-		for i := range b {
-			out = append(out, lostFields(fmt.Sprintf("%s[%d]", path, i), b[i], a[i])...)
-		}
-	case nil:
-	default:
-		if !reflect.DeepEqual(before, after) {
-			return []string{path}
-		}
-	}
-	return out
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -175,7 +174,7 @@ func (c *Cluster) lossOf(
 			for _, path := range lost {
 				rule := string(crddiff.FieldRemoved)
 				broken = append(broken, plan.JudgedRule{
-					Rule: rule, Path: listIndex.ReplaceAllString(path, "[*]"), Text: "is not in " + d.Storage + ", in which it is stored",
+					Rule: rule, Path: path, Text: "is not in " + d.Storage + ", in which it is stored",
 					Accepted: accepts(rule),
 				})
 			}
@@ -193,9 +192,6 @@ func (c *Cluster) lossOf(
 	}
 	return out, err
 }
-
-// listIndex matches the index of an item of a list in a path.
-var listIndex = regexp.MustCompile(`\[[0-9]+\]`)
 
 // migrate carries out the migrations of changes, and returns the changes with the resourceVersions after that. Until a
 // change itself is written, every version of its CRD stays served, so an interruption leaves each custom resource

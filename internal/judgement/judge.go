@@ -18,6 +18,8 @@ type Judge struct {
 	course       course
 	live, future side
 	rules        rules
+	// observes reports whether the status is a subresource, whose values are not lost.
+	observes bool
 }
 
 // course has the versions that take part in an update of a custom resource.
@@ -67,7 +69,7 @@ func New(live, future []byte) (j *Judge, err error) {
 	if len(changes) == 0 && c.read == c.checked && from.Spec.PreserveUnknownFields == to.Spec.PreserveUnknownFields {
 		return nil, nil
 	}
-	j = &Judge{course: c}
+	j = &Judge{course: c, observes: Observes(from, c.read)}
 	if j.live, err = newSide(from, c.read, c.storedLive, c); err != nil {
 		return nil, err
 	}
@@ -176,7 +178,7 @@ func (j *Judge) Object(ctx context.Context, raw []byte) (found []Finding, err er
 	errs, tolerated := j.errors(ctx, liveObject, futureObject)
 	j.live.write(liveObject)
 	j.future.write(futureObject)
-	for _, l := range lostValues(j.rules.live, liveObject, futureObject) {
+	for _, l := range lostValues(j.rules.live, liveObject, futureObject, j.observes) {
 		found = append(found, j.rules.ofLoss(l))
 	}
 	for _, e := range errs {

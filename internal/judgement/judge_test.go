@@ -66,8 +66,8 @@ func TestChangesBreakTheObjectsThatUseThem(t *testing.T) {
 	for name, tc := range map[string]struct {
 		// from and to are the properties of the schema, and fromRoot and toRoot its other keywords.
 		from, to, fromRoot, toRoot string
-		// toMore are further fields of the version.
-		toMore string
+		// fromMore and toMore are further fields of the version.
+		fromMore, toMore string
 		// breaks is an object, and want what is found in it. Holds is an object in which nothing is found.
 		breaks, want, holds string
 	}{
@@ -139,6 +139,15 @@ func TestChangesBreakTheObjectsThatUseThem(t *testing.T) {
 		"a field with another value than its default is removed": {
 			from: "spec: {type: object, properties: {a: {type: string, default: x}}}", to: "spec: {type: object}",
 			breaks: "spec: {a: y}", want: "FieldRemoved: .spec.a is removed and has a value", holds: "spec: {}",
+		},
+		"a field of the status is removed": {
+			from: "spec: {type: object, properties: {a: {type: string}}}, status: {type: object, properties: {b: {type: string}}}",
+			to:   "spec: {type: object}, status: {type: object}", fromMore: "subresources: {status: {}}",
+			breaks: "spec: {a: x}, status: {b: x}", want: "FieldRemoved: .spec.a is removed and has a value", holds: "status: {b: x}",
+		},
+		"a field of a status that is no subresource is removed": {
+			from: "status: {type: object, properties: {b: {type: string}}}", to: "status: {type: object}",
+			breaks: "status: {b: x}", want: "FieldRemoved: .status.b is removed and has a value", holds: "status: {}",
 		},
 		"a required field": {
 			from: "spec: {type: object, properties: {a: {type: string}}}", to: "spec: {type: object, properties: {a: {type: string}}}",
@@ -253,7 +262,7 @@ func TestChangesBreakTheObjectsThatUseThem(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			const other = ", other: {type: string}"
-			j, err := judgement.New(crd(t, tc.from+other, tc.fromRoot, ""), crd(t, tc.to+other, tc.toRoot, tc.toMore))
+			j, err := judgement.New(crd(t, tc.from+other, tc.fromRoot, tc.fromMore), crd(t, tc.to+other, tc.toRoot, tc.toMore))
 			if err != nil || j == nil {
 				t.Fatal(j, err)
 			}

@@ -5,9 +5,12 @@ import (
 	"reflect"
 	"slices"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/xpkg-dev/xpkg/internal/crdvalidation"
 )
 
 // loss is a value that an object loses.
@@ -21,12 +24,42 @@ type loss struct {
 // anyItem is the path element of the items of a list and the values of a map.
 const anyItem = "[*]"
 
+// Lost returns a function that returns the paths of the values that an object loses when it is stored in another version
+// of a CRD than the given one, in which it is before. Keys of maps and items of lists are [*].
+func Lost(
+	crd *apiextensionsv1.CustomResourceDefinition, version string,
+) (func(before, after map[string]any) []string, error) {
+	v, err := crdvalidation.NewVersion(crd, version)
+	if err != nil {
+		return nil, err
+	}
+	observes := Observes(crd, version)
+	return func(before, after map[string]any) []string {
+		var out []string
+		for _, l := range lostValues(v.Schema(), before, after, observes) {
+			if !l.isNull && !slices.Contains(out, l.path) {
+				out = append(out, l.path)
+			}
+		}
+		return out
+	}, nil
+}
+
+// Observes reports whether the status of the custom resources of a version is a subresource: what controllers observe,
+// and write again.
+func Observes(crd *apiextensionsv1.CustomResourceDefinition, version string) bool {
+	return slices.ContainsFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool {
+		return v.Name == version && v.Subresources != nil && v.Subresources.Status != nil
+	})
+}
+
 // lostValues returns the values that are only in the first of two versions of an object. A null that is replaced by
-// another value is not lost, nor is the default of a field: the API server adds it to every object that it reads.
-func lostValues(s *structuralschema.Structural, before, after map[string]any) []loss {
+// another value is not lost, nor is the default of a field, which the API server adds to every object that it reads, nor
+// is the status if controllers observe it.
+func lostValues(s *structuralschema.Structural, before, after map[string]any, observes bool) []loss {
 	var out []loss
 	for _, name := range slices.Sorted(maps.Keys(before)) {
-		if name == "apiVersion" || name == "kind" || name == "metadata" {
+		if name == "apiVersion" || name == "kind" || name == "metadata" || name == "status" && observes {
 			continue
 		}
 		out = append(out, lostIn(s, "", name, before, after)...)

@@ -202,6 +202,7 @@ func (u *upgrade) create(t *testing.T, crd *apiextensionsv1.CustomResourceDefini
 		}
 	}
 	delete(o.Object, "metadata")
+	status := o.Object["status"]
 	delete(o.Object, "status")
 	o.SetAPIVersion(crd.Spec.Group + "/" + v.Name)
 	o.SetKind(crd.Spec.Names.Kind)
@@ -212,6 +213,13 @@ func (u *upgrade) create(t *testing.T, crd *apiextensionsv1.CustomResourceDefini
 	err := u.Client.Create(t.Context(), o)
 	switch {
 	case err == nil:
+		if status != nil && v.Subresources != nil && v.Subresources.Status != nil {
+			reported := o.DeepCopy()
+			reported.Object["status"] = status
+			if err := u.Client.Status().Update(t.Context(), reported); err != nil && !apierrors.IsInvalid(err) {
+				t.Fatalf("%s: %v", crd.Name, err)
+			}
+		}
 		return o
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
 		return nil
