@@ -24,8 +24,8 @@ type loss struct {
 // anyItem is the path element of the items of a list and the values of a map.
 const anyItem = "[*]"
 
-// Lost returns a function that returns the paths of the values that an object loses when it is stored in another version
-// of a CRD than the given one, in which it is before. Keys of maps and items of lists are [*].
+// Lost returns a function that returns the paths of the values that an object loses when it is stored in another
+// version of a CRD than the given one, in which it is before. Keys of maps and items of lists are [*].
 func Lost(
 	crd *apiextensionsv1.CustomResourceDefinition, version string,
 ) (func(before, after map[string]any) []string, error) {
@@ -54,8 +54,8 @@ func Observes(crd *apiextensionsv1.CustomResourceDefinition, version string) boo
 }
 
 // lostValues returns the values that are only in the first of two versions of an object. A null that is replaced by
-// another value is not lost, nor is the default of a field, which the API server adds to every object that it reads, nor
-// is the status if controllers observe it.
+// another value is not lost, nor is the default of a field, which the API server adds to every object that it reads,
+// nor is the status if controllers observe it.
 func lostValues(s *structuralschema.Structural, before, after map[string]any, observes bool) []loss {
 	var out []loss
 	for _, name := range slices.Sorted(maps.Keys(before)) {
