@@ -155,7 +155,7 @@ func TestStatusOfTransactionsNeedsThePermissionsOfTheManager(t *testing.T) {
 	}
 }
 
-// The history names the user who has created a transaction, so nobody writes the name of another one.
+// The history names the user who has created a transaction, so the annotation cannot name another one.
 func TestTransactionsNameNobodyElse(t *testing.T) {
 	s := fenced(t)
 	named := func(user string) *v1alpha1.Transaction {

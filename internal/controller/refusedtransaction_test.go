@@ -7,9 +7,7 @@ import (
 	"testing"
 	"time"
 
-	admissionv1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -100,27 +98,8 @@ func TestTransactionReturnsAtOnceFromARefusal(t *testing.T) {
 // denyDefinitions installs a policy that denies updates of the definitions of a group, except in a dry run.
 func denyDefinitions(t *testing.T, s *testEnv, group string) {
 	t.Helper()
-	metadata := metav1.ObjectMeta{Name: "definitions." + group}
-	s.CreateTemporary(t, &admissionv1.ValidatingAdmissionPolicy{
-		ObjectMeta: metadata, Spec: admissionv1.ValidatingAdmissionPolicySpec{
-			MatchConstraints: &admissionv1.MatchResources{
-				ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
-					Operations: []admissionv1.OperationType{admissionv1.Update, admissionv1.Create},
-					Rule: admissionv1.Rule{
-						APIGroups: []string{"apiextensions.k8s.io"}, APIVersions: []string{"v1"},
-						Resources: []string{"customresourcedefinitions"},
-					},
-				}}},
-			},
-			Validations: []admissionv1.Validation{{
-				Expression: "request.dryRun || object.spec.group != '" + group + "'", Message: "not today",
-			}},
-		},
-	}, &admissionv1.ValidatingAdmissionPolicyBinding{
-		ObjectMeta: metadata, Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
-			PolicyName: metadata.Name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
-		},
-	})
+	denyUnless(t, s, "apiextensions.k8s.io", "customresourcedefinitions",
+		"request.dryRun || object.spec.group != '"+group+"'")
 	probe := &unstructured.Unstructured{}
 	probe.SetAPIVersion("apiextensions.k8s.io/v1")
 	probe.SetKind("CustomResourceDefinition")

@@ -24,7 +24,7 @@ const AnnotationUser = "xpkg.dev/user"
 // The status contains the former state of the packages, to which the manager returns them. A write of it needs the
 // permissions for packages and revisions of every kind.
 //
-// Nobody writes the name of another user into the annotation [AnnotationUser].
+// The annotation [AnnotationUser] can only name the user who writes it.
 func Transactions(g Guarded) Fence {
 	f := Fence{
 		Name: TransactionsName, Purpose: "denies transactions of users who may not make their changes",

@@ -1,7 +1,7 @@
 // Package generation keeps the history of the installed packages as a whole. A generation is the set of all packages at
 // one time, with their settings and the digests of their contents; the package manager records one after each change.
 //
-// Generations are stored as ControllerRevisions of the namespace of the manager: the API server lets nobody change
+// Generations are stored as ControllerRevisions of the namespace of the manager: the API server rejects changes of
 // their content, and tools for backups include them.
 package generation
 

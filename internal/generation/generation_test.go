@@ -1,6 +1,7 @@
 package generation
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -91,7 +92,7 @@ func TestChangesLeadFromOneSetToTheOther(t *testing.T) {
 		from, to := sets.Draw(t, "from"), sets.Draw(t, "to")
 		raw, err := json.Marshal(from)
 		var stored []Package
-		if err = errorsOf(err, json.Unmarshal(raw, &stored)); err != nil || len(Changes(from, stored)) > 0 {
+		if err = cmp.Or(err, json.Unmarshal(raw, &stored)); err != nil || len(Changes(from, stored)) > 0 {
 			t.Fatalf("stored: %v, %v", Changes(from, stored), err)
 		}
 		for _, c := range Changes(from, to) {
@@ -104,15 +105,6 @@ func TestChangesLeadFromOneSetToTheOther(t *testing.T) {
 			t.Errorf("rest: %v", rest)
 		}
 	})
-}
-
-func errorsOf(all ...error) error {
-	for _, err := range all {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // A generation of 200 packages with many settings fits into an object of the API.

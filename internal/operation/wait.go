@@ -245,8 +245,8 @@ func finalFailure(p v1.Package) error {
 	return code.New(errors.New(what), "%s %s", inventory.ShortName(p), outcome).WithDo("%s", do)
 }
 
-// needsChange reports whether a refusal stays until somebody changes the objects of the cluster that it names. Objects
-// of other packages are released, and deletions end.
+// needsChange reports whether a refusal stays until the objects of the cluster that it names are changed. Objects of
+// other packages are released, and deletions end.
 func needsChange(code errcode.Code) bool {
 	return code.Refusal && code.Name != apply.ErrRefused.Name && code.Name != apply.ErrDeleting.Name
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -100,24 +101,21 @@ func differences(changes []generation.Change) []difference {
 	return out
 }
 
-// entries returns generations, newest first, without their packages.
-func entries(all []generation.Generation) []entry {
-	out := []entry{}
-	for i, g := range all {
-		e := entry{
-			Number: g.Number, Healthy: g.Healthy, Time: g.Time, By: g.By, Why: g.Why, Transactions: g.Transactions,
-		}
-		var before []generation.Package
-		if i+1 < len(all) {
-			before = all[i+1].Packages
-		}
-		if g.Number == 1 || i+1 < len(all) {
-			e.changes = generation.Changes(before, g.Packages)
-			e.Changes = differences(e.changes)
-		}
-		out = append(out, e)
+// entryOf returns one of all generations, which are sorted, newest first, without its packages.
+func entryOf(all []generation.Generation, i int) entry {
+	g := all[i]
+	e := entry{
+		Number: g.Number, Healthy: g.Healthy, Time: g.Time, By: g.By, Why: g.Why, Transactions: g.Transactions,
 	}
-	return out
+	var before []generation.Package
+	if i+1 < len(all) {
+		before = all[i+1].Packages
+	}
+	if g.Number == 1 || i+1 < len(all) {
+		e.changes = generation.Changes(before, g.Packages)
+		e.Changes = differences(e.changes)
+	}
+	return e
 }
 
 // shown is the number of changes of a generation in a table.
@@ -125,7 +123,10 @@ const shown = 3
 
 // List returns the table of generations, newest first.
 func List(all []generation.Generation) view.List {
-	list := entries(all)
+	list := []entry{}
+	for i := range all {
+		list = append(list, entryOf(all, i))
+	}
 	out := view.List{Value: list, Table: view.Table{
 		Header: []string{"GENERATION", "HEALTHY", "AGE", "BY", "CHANGES"}, Least: []string{"CHANGES", "BY"},
 	}}
@@ -159,12 +160,7 @@ func Show(w io.Writer, f view.OutputFlag, all []generation.Generation, number in
 	if err != nil {
 		return err
 	}
-	var e entry
-	for _, other := range entries(all) {
-		if other.Number == number {
-			e = other
-		}
-	}
+	e := entryOf(all, slices.IndexFunc(all, func(other generation.Generation) bool { return other.Number == number }))
 	e.Packages = g.Packages
 	return f.Print(w, e, func(w io.Writer) {
 		line := func(name, value string) {

@@ -109,9 +109,11 @@ func (r *Reconciler) reconcile(ctx context.Context) (ctrl.Result, error) {
 	if r.pending == nil || len(generation.Changes(r.pending, now)) > 0 {
 		r.pending, r.since = now, r.Now()
 	}
-	rest := r.since.Add(Longest).Sub(r.Now())
-	if running || rest > 0 && isMoving(packages, changes) {
-		return ctrl.Result{RequeueAfter: max(rest, requeue.FirstRetry)}, nil
+	if running { // Its end is an event.
+		return ctrl.Result{}, nil
+	}
+	if rest := r.since.Add(Longest).Sub(r.Now()); rest > 0 && isMoving(packages, changes) {
+		return ctrl.Result{RequeueAfter: rest}, nil
 	}
 	content, err := r.describe(ctx, changes, ended)
 	if err != nil {

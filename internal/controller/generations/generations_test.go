@@ -1,6 +1,7 @@
 package generations
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -119,7 +120,7 @@ func (h *history) newest() (int64, []generation.Package) {
 // while a transaction runs; and a set that does not become ready is recorded after a time.
 func TestEachSettledSetIsRecordedOnce(t *testing.T) {
 	scheme, err := apis.NewScheme()
-	if err = firstOf(err, appsv1.AddToScheme(scheme)); err != nil {
+	if err = cmp.Or(err, appsv1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
 	rapid.Check(t, func(t *rapid.T) {
@@ -198,13 +199,4 @@ func TestEachSettledSetIsRecordedOnce(t *testing.T) {
 			t.Fatal("a set that is not ready was not recorded")
 		}
 	})
-}
-
-func firstOf(all ...error) error {
-	for _, err := range all {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
