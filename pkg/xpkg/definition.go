@@ -15,6 +15,8 @@ type Definition struct {
 	Scope string
 	// Claim reports whether the kind is the claim of an XRD.
 	Claim bool
+	// Managed reports whether the kind has the category of managed resources. Other kinds of a Provider configure it.
+	Managed bool
 	// Versions are in the order of the object.
 	Versions []DefinedVersion
 }
@@ -68,7 +70,11 @@ type definitionReader struct {
 type names struct {
 	kind, plural, singular string
 	short                  []string
+	managed                bool
 }
+
+// managedCategory is the category of managed resources.
+const managedCategory = "managed"
 
 func (r *definitionReader) read(composite bool) []Definition {
 	r.at.Fields(func(key string) bool {
@@ -107,7 +113,7 @@ func (r *definitionReader) definition(n names, scope string) Definition {
 	}
 	return Definition{
 		Group: r.group, Kind: n.kind, Plural: n.plural, Singular: n.singular, ShortNames: n.short, Scope: scope,
-		Versions: r.versions,
+		Managed: n.managed, Versions: r.versions,
 	}
 }
 
@@ -145,6 +151,11 @@ func (r *definitionReader) readNames() (n names) {
 			n.plural, _ = r.at.String()
 		case "singular":
 			n.singular, _ = r.at.String()
+		case "categories":
+			r.list(func() {
+				s, _ := r.at.String()
+				n.managed = n.managed || s == managedCategory
+			})
 		case "shortNames":
 			r.list(func() {
 				if s, ok := r.at.String(); ok {

@@ -22,6 +22,14 @@ schema: {openAPIV3Schema: {properties: {served: {type: object}}}}}, {name: v1alp
 			}, Scope: "Cluster",
 				Versions: []DefinedVersion{{Name: "v1", Served: true, Storage: true}, {Name: "v1alpha1", Deprecated: true}}}},
 		},
+		"managed resource": {
+			"Provider", `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: buckets.acme.org}, spec: {group: acme.org,
+scope: Cluster, names: {kind: Bucket, plural: buckets, categories: [crossplane, managed, aws]}, versions: [{name: v1, served: true, storage: true}]}}`,
+			[]Definition{{
+				Group: "acme.org", Kind: "Bucket", Plural: "buckets", Singular: "bucket", Scope: "Cluster", Managed: true,
+				Versions: served,
+			}},
+		},
 		"v1beta1 with one version": {
 			"Provider", `{apiVersion: apiextensions.k8s.io/v1beta1, kind: CustomResourceDefinition, metadata: {name: buckets.acme.org},
 spec: {group: acme.org, scope: Namespaced, names: {kind: Bucket, plural: buckets}, version: v1}}`,

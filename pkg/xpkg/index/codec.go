@@ -11,7 +11,7 @@ import (
 
 // Version is the version of the encoding of Encode, and of the canonical JSON
 // beside it. It is incremented when either changes.
-const Version = 4
+const Version = 5
 
 // withLabels is the first version with the labels and annotations of objects. Published
 // packages have indexes of the previous version, which can still be decoded and verified.
@@ -22,6 +22,9 @@ const withCalls = 3
 
 // withDefinitions is the first version with Entry.Defines.
 const withDefinitions = 4
+
+// withManaged is the first version with [xpkg.Definition.Managed].
+const withManaged = 5
 
 const magic = "xpkg index\n"
 
@@ -37,8 +40,8 @@ const maxEntries = 1 << 20
 // for each its type, name, length, hash (32 bytes), line, document, labels and
 // annotations (their number, and the key and value of each in key order), 1 if the
 // object makes the API server call the runtime, otherwise 0, and the kinds that it defines:
-// their number, and for each group, kind, plural, singular, short names, scope, 1 for a claim
-// or otherwise 0, number of versions, and name and flags of each version (1 if it is served,
+// their number, and for each group, kind, plural, singular, short names, scope, flags (1 for a claim,
+// plus 2 for a managed resource), number of versions, and name and flags of each version (1 if it is served,
 // plus 2 if it is stored, plus 4 if it is deprecated). Offsets are the sums of the lengths.
 func Encode(x *Index) []byte {
 	types := typesOf(x)
@@ -69,7 +72,7 @@ func Encode(x *Index) []byte {
 			w.flag(e.CallsRuntime)
 		}
 		if x.Version >= withDefinitions {
-			w.definitions(e.Defines)
+			w.definitions(e.Defines, x.Version)
 		}
 	}
 	return w.buf
@@ -212,7 +215,7 @@ func (r *decoder) entries(types []schema.GroupVersionKind, version int) []Entry 
 			e.CallsRuntime = r.flag()
 		}
 		if version >= withDefinitions {
-			e.Defines = r.definitions()
+			e.Defines = r.definitions(version)
 		}
 		offset += e.Length
 	}

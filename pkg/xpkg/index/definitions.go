@@ -14,7 +14,13 @@ const (
 	allFlags = flagServed | flagStorage | flagDeprecated
 )
 
-func (w *encoder) definitions(all []xpkg.Definition) {
+// Flags of definitions.
+const (
+	flagClaim = 1 << iota
+	flagManaged
+)
+
+func (w *encoder) definitions(all []xpkg.Definition, version int) {
 	w.number(len(all))
 	for _, d := range all {
 		for _, s := range []string{d.Group, d.Kind, d.Plural, d.Singular} {
@@ -25,13 +31,23 @@ func (w *encoder) definitions(all []xpkg.Definition) {
 			w.text(s)
 		}
 		w.text(d.Scope)
-		w.flag(d.Claim)
+		w.number(definitionFlags(d, version))
 		w.number(len(d.Versions))
 		for _, v := range d.Versions {
 			w.text(v.Name)
 			w.number(flagsOf(v))
 		}
 	}
+}
+
+func definitionFlags(d xpkg.Definition, version int) (flags int) {
+	if d.Claim {
+		flags |= flagClaim
+	}
+	if d.Managed && version >= withManaged {
+		flags |= flagManaged
+	}
+	return flags
 }
 
 func flagsOf(v xpkg.DefinedVersion) int {
@@ -45,7 +61,11 @@ func flagsOf(v xpkg.DefinedVersion) int {
 }
 
 // definitions reads the kinds that an object defines. The result is never nil.
-func (r *decoder) definitions() []xpkg.Definition {
+func (r *decoder) definitions(version int) []xpkg.Definition {
+	most := flagClaim
+	if version >= withManaged {
+		most |= flagManaged
+	}
 	all := make([]xpkg.Definition, r.count(8))
 	for i := range all {
 		d := &all[i]
@@ -53,7 +73,10 @@ func (r *decoder) definitions() []xpkg.Definition {
 		for range r.count(1) {
 			d.ShortNames = append(d.ShortNames, string(r.text()))
 		}
-		d.Scope, d.Claim = string(r.text()), r.flag()
+		d.Scope = string(r.text())
+		flags := r.number()
+		r.short = r.short || flags > most
+		d.Claim, d.Managed = flags&flagClaim > 0, flags&flagManaged > 0
 		for range r.count(2) {
 			d.Versions = append(d.Versions, r.version())
 		}
@@ -69,10 +92,10 @@ func (r *decoder) version() xpkg.DefinedVersion {
 	return v
 }
 
-func sameDefinitions(a, b []xpkg.Definition) bool {
+func sameDefinitions(a, b []xpkg.Definition, version int) bool {
 	return slices.EqualFunc(a, b, func(a, b xpkg.Definition) bool {
 		return a.Group == b.Group && a.Kind == b.Kind && a.Plural == b.Plural && a.Singular == b.Singular &&
 			a.Scope == b.Scope &&
-			a.Claim == b.Claim && slices.Equal(a.ShortNames, b.ShortNames) && slices.Equal(a.Versions, b.Versions)
+			a.Claim == b.Claim && (version < withManaged || a.Managed == b.Managed) && slices.Equal(a.ShortNames, b.ShortNames) && slices.Equal(a.Versions, b.Versions)
 	})
 }

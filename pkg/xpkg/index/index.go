@@ -143,7 +143,7 @@ func (x *Index) Package(blob io.ReaderAt, limits xpkg.Limits) (*xpkg.Package, er
 		if x.Version >= withCalls {
 			pkg.Objects[i].Known = &e.Summary
 		}
-		if x.Version >= withDefinitions {
+		if x.HasDefinitions() {
 			pkg.Objects[i].KnownDefinitions = e.Defines
 		}
 	}
@@ -203,7 +203,7 @@ func (e *Entry) equal(other *Entry, version int) bool {
 		e.SHA256 == other.SHA256 && e.Line == other.Line && e.Document == other.Document &&
 		(version < withLabels || maps.Equal(e.Labels, other.Labels) && maps.Equal(e.Annotations, other.Annotations)) &&
 		(version < withCalls || e.CallsRuntime == other.CallsRuntime) &&
-		(version < withDefinitions || sameDefinitions(e.Defines, other.Defines))
+		(version < withDefinitions || sameDefinitions(e.Defines, other.Defines, version))
 }
 
 // Matches verifies the index against a package, object by object. An index that came with
@@ -229,5 +229,5 @@ func (x *Index) Matches(pkg *xpkg.Package) error {
 	return nil
 }
 
-// HasDefinitions reports whether the index contains the kinds that the objects define.
-func (x *Index) HasDefinitions() bool { return x.Version >= withDefinitions }
+// HasDefinitions reports whether the index contains all fields of the kinds that the objects define.
+func (x *Index) HasDefinitions() bool { return x.Version >= withManaged }

@@ -1,0 +1,65 @@
+package activation
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// An index finds the reasons whose patterns match a name. Names, and patterns with one * at their start or end, cost no
+// comparison each.
+type index struct {
+	names, suffixes, prefixes map[string][]Reason
+	rest                      []reasonedPattern
+}
+
+type reasonedPattern struct {
+	pattern string
+	reason  Reason
+}
+
+func newIndex() *index {
+	return &index{names: map[string][]Reason{}, suffixes: map[string][]Reason{}, prefixes: map[string][]Reason{}}
+}
+
+const special = `*?[\`
+
+func (x *index) add(reason Reason, patterns ...string) {
+	for _, p := range patterns {
+		suffix, isSuffix := strings.CutPrefix(p, "*")
+		prefix, isPrefix := strings.CutSuffix(p, "*")
+		switch {
+		case !strings.ContainsAny(p, special):
+			x.names[p] = append(x.names[p], reason)
+		case isSuffix && !strings.ContainsAny(suffix, special):
+			x.suffixes[suffix] = append(x.suffixes[suffix], reason)
+		case isPrefix && !strings.ContainsAny(prefix, special):
+			x.prefixes[prefix] = append(x.prefixes[prefix], reason)
+		default:
+			x.rest = append(x.rest, reasonedPattern{p, reason})
+		}
+	}
+}
+
+// match returns the reasons whose patterns match a name, ordered.
+func (x *index) match(name string) []Reason {
+	out := slices.Clone(x.names[name])
+	for i := range len(name) + 1 {
+		out = append(append(out, x.suffixes[name[i:]]...), x.prefixes[name[:i]]...)
+	}
+	for _, r := range x.rest {
+		if ok, err := filepath.Match(r.pattern, name); ok && err == nil {
+			out = append(out, r.reason)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// Match reports whether a name of a CRD matches one of some patterns, as of a ManagedResourceActivationPolicy: * stands
+// for any characters, dots included. A malformed pattern matches nothing.
+func Match(patterns []string, name string) bool {
+	x := newIndex()
+	x.add("", patterns...)
+	return len(x.match(name)) > 0
+}

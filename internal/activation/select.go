@@ -1,0 +1,134 @@
+package activation
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// A Reason is why a kind is active. It is a word, such as "policy", or a word and the name of an object with a slash.
+type Reason string
+
+// The reasons that have no object.
+const (
+	// OfPackage: all kinds of the package are active, by its choice or because it cannot start without one of them.
+	OfPackage Reason = "package"
+	// Configures: the kind is no managed resource, and configures the runtime.
+	Configures Reason = "configures"
+	// Named: the package names the kind.
+	Named Reason = "named"
+	// Kept: the kind was active before. Nothing else needs it.
+	Kept Reason = "kept"
+)
+
+// ByPolicy returns the reason of a ManagedResourceActivationPolicy.
+func ByPolicy(name string) Reason { return Reason("policy/" + name) }
+
+// ByConfiguration returns the reason of the Compositions of a Configuration.
+func ByConfiguration(name string) Reason { return Reason("configuration/" + name) }
+
+// ByComposition returns the reason of a Composition that belongs to no Configuration.
+func ByComposition(name string) Reason { return Reason("composition/" + name) }
+
+// A Policy is a ManagedResourceActivationPolicy.
+type Policy struct {
+	Name     string
+	Patterns []string
+}
+
+// A Use is a user of kinds.
+type Use struct {
+	By    Reason
+	Kinds []schema.GroupKind
+}
+
+// Needs is what decides about the kinds of a Provider.
+type Needs struct {
+	// Safe reports that the runtime works while only some of the kinds exist.
+	Safe     bool
+	Choice   Choice
+	Policies []Policy
+	// Uses count only with [Choice.Used].
+	Uses []Use
+	// Before are the CRDs of the kinds that are active now.
+	Before map[string]bool
+	// Deactivate are patterns of the kinds that are not kept.
+	Deactivate []string
+}
+
+// A Selection are the active kinds of a Provider.
+type Selection struct {
+	// Offered are all kinds of the package.
+	Offered []Kind
+	// Reasons are why kinds are active, by the names of their CRDs. Other kinds are inactive.
+	Reasons map[string][]Reason
+}
+
+// IsActive reports whether the kind of a CRD is active.
+func (s *Selection) IsActive(crd string) bool { return s == nil || len(s.Reasons[crd]) > 0 }
+
+// Inactive returns the CRDs of the inactive kinds, in the order of the package.
+func (s *Selection) Inactive() []string {
+	var out []string
+	if s != nil {
+		for _, k := range s.Offered {
+			if !s.IsActive(k.Name) {
+				out = append(out, k.Name)
+			}
+		}
+	}
+	return out
+}
+
+// Managed returns the numbers of managed resources that are active and that are offered.
+func (s *Selection) Managed() (active, offered int) {
+	for _, k := range s.Offered {
+		if !k.Managed {
+			continue
+		}
+		offered++
+		if s.IsActive(k.Name) {
+			active++
+		}
+	}
+	return active, offered
+}
+
+// Select returns which of the offered kinds are active, and why.
+func (n Needs) Select(offered []Kind) *Selection {
+	out := &Selection{Offered: offered, Reasons: make(map[string][]Reason, len(offered))}
+	chosen, dropped := newIndex(), newIndex()
+	chosen.add(Named, n.Choice.Patterns...)
+	for _, p := range n.Policies {
+		chosen.add(ByPolicy(p.Name), p.Patterns...)
+	}
+	dropped.add(Kept, n.Deactivate...)
+	uses := map[schema.GroupKind][]Reason{}
+	if n.Choice.Used {
+		for _, u := range n.Uses {
+			for _, k := range u.Kinds {
+				if !slices.Contains(uses[k], u.By) {
+					uses[k] = append(uses[k], u.By)
+				}
+			}
+		}
+	}
+	for _, k := range offered {
+		var why []Reason
+		switch {
+		case !n.Safe || n.Choice.All:
+			why = append(why, OfPackage)
+		case !k.Managed:
+			why = append(why, Configures)
+		}
+		why = append(why, chosen.match(k.Name)...)
+		why = append(why, uses[k.GroupKind]...)
+		if len(why) == 0 && n.Before[k.Name] && len(dropped.match(k.Name)) == 0 {
+			why = append(why, Kept)
+		}
+		if len(why) > 0 {
+			out.Reasons[k.Name] = why
+		}
+	}
+	return out
+}
