@@ -97,7 +97,7 @@ func TestChoice(t *testing.T) {
 func TestSelect(t *testing.T) {
 	bucket := schema.GroupKind{Group: "s3.acme.org", Kind: "Bucket"}
 	kind := func(name, of string, managed bool) Kind {
-		return Kind{name, schema.GroupKind{Group: "s3.acme.org", Kind: of}, managed}
+		return Kind{Name: name, GroupKind: schema.GroupKind{Group: "s3.acme.org", Kind: of}, Managed: managed}
 	}
 	offered := []Kind{
 		kind("buckets.s3.acme.org", "Bucket", true), kind("rules.s3.acme.org", "Rule", true),
@@ -168,7 +168,9 @@ func TestSelectionsOnlyShrinkOnRequest(t *testing.T) {
 		var offered []Kind
 		for i := range 6 {
 			n := string(rune('a' + i))
-			offered = append(offered, Kind{n + ".x.org", schema.GroupKind{Group: "x.org", Kind: n}, rapid.Bool().Draw(t, "managed")})
+			offered = append(offered, Kind{
+				Name: n + ".x.org", GroupKind: schema.GroupKind{Group: "x.org", Kind: n}, Managed: rapid.Bool().Draw(t, "managed"),
+			})
 		}
 		names := rapid.SliceOf(rapid.SampledFrom([]string{"a.x.org", "b.x.org", "c.x.org", "*.x.org", "d*", "[a"}))
 		n := Needs{
@@ -200,7 +202,9 @@ func BenchmarkSelect(b *testing.B) {
 	var offered []Kind
 	for i := range 10000 {
 		g := fmt.Sprintf("s%d.aws.upbound.io", i/20)
-		offered = append(offered, Kind{fmt.Sprintf("kinds%d.%s", i, g), schema.GroupKind{Group: g, Kind: fmt.Sprint(i)}, true})
+		offered = append(offered, Kind{
+			Name: fmt.Sprintf("kinds%d.%s", i, g), GroupKind: schema.GroupKind{Group: g, Kind: fmt.Sprint(i)}, Managed: true,
+		})
 	}
 	n := Needs{Safe: true}
 	for i := range 1000 {

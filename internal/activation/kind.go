@@ -1,10 +1,12 @@
 package activation
 
 import (
+	"encoding/json"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/xpkg-dev/xpkg/apis/apiextensions/v1alpha1"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
@@ -16,6 +18,8 @@ type Kind struct {
 	schema.GroupKind
 	// Managed reports whether it is a managed resource. Only these can be inactive.
 	Managed bool
+	// Stated reports that the package states that the kind is active, in a ManagedResourceDefinition.
+	Stated bool
 }
 
 // OfferedBy returns the kinds that a Provider offers, in the order of its content. Other packages offer none.
@@ -25,16 +29,42 @@ func OfferedBy(pkg *xpkg.Package) ([]Kind, error) {
 	}
 	var out []Kind
 	for _, o := range pkg.Objects {
-		if o.GVK.Kind != plan.DefinitionKind {
+		isMRD := o.GVK.Kind == v1alpha1.ManagedResourceDefinitionKind
+		if o.GVK.Kind != plan.DefinitionKind && !isMRD {
 			continue
+		}
+		stated := false
+		if isMRD {
+			var err error
+			if stated, err = statesActive(o); err != nil {
+				return nil, fmt.Errorf("read %s: %w", o.Name, err)
+			}
 		}
 		definitions, err := o.Definitions()
 		if err != nil {
 			return nil, fmt.Errorf("read %s: %w", o.Name, err)
 		}
 		for _, d := range definitions {
-			out = append(out, Kind{o.Name, schema.GroupKind{Group: d.Group, Kind: d.Kind}, d.Managed})
+			out = append(out, Kind{
+				Name: o.Name, GroupKind: schema.GroupKind{Group: d.Group, Kind: d.Kind}, Managed: d.Managed || isMRD,
+				Stated: stated,
+			})
 		}
 	}
 	return out, nil
+}
+
+// statesActive reports whether the state of a ManagedResourceDefinition in a package is Active.
+func statesActive(o xpkg.Object) (bool, error) {
+	raw, err := o.JSON()
+	if err != nil {
+		return false, err
+	}
+	var definition struct {
+		Spec struct {
+			State string `json:"state"`
+		} `json:"spec"`
+	}
+	err = json.Unmarshal(raw, &definition)
+	return definition.Spec.State == v1alpha1.Active, err
 }

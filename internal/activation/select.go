@@ -116,7 +116,7 @@ func (n Needs) Select(offered []Kind) *Selection {
 	for _, k := range offered {
 		var why []Reason
 		switch {
-		case !n.Safe || n.Choice.All:
+		case !n.Safe || n.Choice.All || k.Stated:
 			why = append(why, OfPackage)
 		case !k.Managed:
 			why = append(why, Configures)

@@ -14,12 +14,12 @@ import (
 // compositesPath is the path of the XRDs.
 const compositesPath = "/apis/apiextensions.crossplane.io/v1/compositeresourcedefinitions"
 
-// held refuses XRDs and MRDs whose CRDs have another holder.
+// held refuses XRDs whose CRDs have another holder.
 func (f *preflight) held(ctx context.Context, changes []plan.Change) error {
 	crds := map[plan.Ref][]plan.Change{}
 	var refs []plan.Ref
 	for _, ch := range changes {
-		if ch.MetadataOnly || ch.Ref.Kind != kindXRD && ch.Ref.Kind != kindMRD {
+		if ch.MetadataOnly || ch.Ref.Kind != kindXRD {
 			continue
 		}
 		d, err := f.definition(ch.Ref)
@@ -107,7 +107,6 @@ func (c *Cluster) readComposites(ctx context.Context) ([]partial, error) {
 // changes; other definitions of the kinds accept them, and Crossplane then ignores them.
 var fixedFields = map[string][][]string{
 	kindXRD:          {{"spec", "claimNames"}, {"spec", "enforcedCompositionRef"}, {"spec", "names"}},
-	kindMRD:          {{"spec", "group"}, {"spec", "names"}, {"spec", "scope"}},
 	"Composition":    {{"spec", "compositeTypeRef"}},
 	"WatchOperation": {{"spec", "watch", "apiVersion"}, {"spec", "watch", "kind"}},
 }

@@ -17,7 +17,7 @@ func TestGroupsAreQuietSomeTimeAfterAWrite(t *testing.T) {
 		if !w.isQuiet(both) {
 			t.Error("a Composition counts as a definition")
 		}
-		for _, kind := range []string{plan.DefinitionKind, kindXRD, kindMRD} {
+		for _, kind := range []string{plan.DefinitionKind, kindXRD} {
 			w.record(plan.Ref{Kind: kind, Name: "things.a.example.org"})
 			if w.isQuiet(both) || !w.isQuiet(other) {
 				t.Errorf("after the write of a %s: %t and %t, want false and true", kind, w.isQuiet(both), w.isQuiet(other))

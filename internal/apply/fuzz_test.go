@@ -29,37 +29,6 @@ func FuzzFields(f *testing.F) {
 	})
 }
 
-// For any state of a package and of a live object, the written state is valid,
-// contains only the fields of the package, and is never less active than the live
-// object.
-func FuzzState(f *testing.F) {
-	f.Add([]byte(`{"state":"Inactive","group":"a"}`), "Active")
-	f.Add([]byte(`{}`), "Inactive")
-	f.Add([]byte(`null`), "Active")
-	f.Fuzz(func(t *testing.T, spec []byte, live string) {
-		out, err := withState(spec, live)
-		if err != nil {
-			return
-		}
-		var before, after map[string]json.RawMessage
-		if json.Unmarshal(spec, &before) != nil || json.Unmarshal(out, &after) != nil {
-			t.Fatalf("%s became %s", spec, out)
-		}
-		var state string
-		if err := json.Unmarshal(after["state"], &state); err != nil {
-			t.Fatal(err)
-		}
-		if live == active && state != active {
-			t.Errorf("the state is %q, and was %q", state, live)
-		}
-		delete(before, "state")
-		delete(after, "state")
-		if len(before) != len(after) {
-			t.Errorf("%s became %s", spec, out)
-		}
-	})
-}
-
 // For any Retry-After header, the stated pause is not negative.
 func FuzzRetryAfter(f *testing.F) {
 	for _, seed := range []string{"1", "-1", "99999999999", "Wed, 21 Oct 2015 07:28:00 GMT", "soon", ""} {

@@ -18,13 +18,10 @@ import (
 // readsAtOnce is the maximum number of concurrent reads of definitions.
 const readsAtOnce = 16
 
-// kindXRD and kindMRD define resources through Crossplane.
-const (
-	kindXRD = "CompositeResourceDefinition"
-	kindMRD = "ManagedResourceDefinition"
-)
+// kindXRD is the kind with which packages define resources through Crossplane.
+const kindXRD = "CompositeResourceDefinition"
 
-// Preflight returns the plan with a refusal for each CRD, XRD and MRD that the API server would reject or not
+// Preflight returns the plan with a refusal for each CRD and XRD that the API server would reject or not
 // serve: one that changes an immutable field, drops a version in which objects are stored, has the name of
 // another kind, or a version that an aggregated API serves. It reads only objects whose content the plan
 // writes. To a change that drops a version in which custom resources can be stored, it adds their migration.
@@ -79,7 +76,7 @@ func (c *Cluster) Preflight(ctx context.Context, p plan.Plan, content Content, b
 }
 
 func defines(kind string) bool {
-	return kind == plan.DefinitionKind || kind == kindXRD || kind == kindMRD
+	return kind == plan.DefinitionKind || kind == kindXRD
 }
 
 // preflight collects refusals and judgements.

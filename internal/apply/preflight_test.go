@@ -285,10 +285,10 @@ func TestPreflightRefusesVersionsOfAggregatedAPIs(t *testing.T) {
 		ref     plan.Ref
 		refused bool
 	}{
-		"CRD": {aggregated, definition(aggregated.Name), true},
-		"XRD": {aggregated, named("CompositeResourceDefinition"), true},
-		"MRD": {aggregated, named("ManagedResourceDefinition"), true}, "OtherVersion": {free, definition(free.Name), false},
-		"NotServed": {stopped, definition(stopped.Name), false}, "OtherGroup": {elsewhere, definition(elsewhere.Name), false},
+		"CRD":          {aggregated, definition(aggregated.Name), true},
+		"XRD":          {aggregated, named("CompositeResourceDefinition"), true},
+		"OtherVersion": {free, definition(free.Name), false},
+		"NotServed":    {stopped, definition(stopped.Name), false}, "OtherGroup": {elsewhere, definition(elsewhere.Name), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, action := range []plan.Action{plan.Create, plan.Update} {

@@ -43,18 +43,12 @@ func (c *Cluster) carryOut(
 			return plan.Written{}, "", err
 		}
 	}
-	var keep string
-	if keepsState(ch) {
-		if keep, err = c.state(ctx, path, ch.Ref.Name); err != nil {
-			return plan.Written{}, "", err
-		}
-	}
 	s := limiter.WriteObject
 	if ch.MetadataOnly {
 		s = limiter.WriteMetadata
 	}
 	raw, doubt, err := c.call(ctx, s, func() (*rest.Request, int, error) {
-		body, err := body(ch, content, keep)
+		body, err := body(ch, content)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -89,7 +83,7 @@ func (c *Cluster) verb(ch plan.Change, path string) *rest.Request {
 }
 
 // body returns the JSON of a write.
-func body(ch plan.Change, content Content, keep string) ([]byte, error) {
+func body(ch plan.Change, content Content) ([]byte, error) {
 	if ch.MetadataOnly {
 		return metadataPatch(ch)
 	}
@@ -97,7 +91,7 @@ func body(ch plan.Change, content Content, keep string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	out, err := whole(ch, raw, keep)
+	out, err := whole(ch, raw)
 	if err != nil {
 		return nil, ErrContent.New(err, "write %s %s", ch.Ref.Kind, ch.Ref.Name)
 	}
@@ -105,9 +99,8 @@ func body(ch plan.Change, content Content, keep string) ([]byte, error) {
 }
 
 // whole returns an object with the metadata of the plan instead of the metadata of the package. Status is
-// removed, because packages do not write it. State is the value that spec.state of the live object must keep;
-// it may be empty.
-func whole(ch plan.Change, content []byte, state string) ([]byte, error) {
+// removed, because packages do not write it.
+func whole(ch plan.Change, content []byte) ([]byte, error) {
 	var object map[string]json.RawMessage
 	if err := json.Unmarshal(content, &object); err != nil {
 		return nil, fmt.Errorf("content: %w", err)
@@ -124,11 +117,6 @@ func whole(ch plan.Change, content []byte, state string) ([]byte, error) {
 	}
 	object["metadata"] = metadata
 	delete(object, "status")
-	if state != "" {
-		if object["spec"], err = withState(object["spec"], state); err != nil {
-			return nil, err
-		}
-	}
 	return json.Marshal(object)
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/controller/revisions"
 	"github.com/xpkg-dev/xpkg/internal/controller/runtimes"
 	"github.com/xpkg-dev/xpkg/internal/controller/watch"
+	"github.com/xpkg-dev/xpkg/internal/state"
 )
 
 // stoppableCache stops waiting for informers when the manager stops. controller-runtime waits forever, in a
@@ -50,6 +51,9 @@ func cachedObjects(o Options) map[client.Object]cache.ByObject {
 	for _, kind := range append(revisions.RuntimeObjects(), watch.Secrets()) {
 		out[kind] = cache.ByObject{Namespaces: namespaces}
 	}
+	for _, kind := range revisions.ActivatingKinds() {
+		out[kind] = cache.ByObject{Transform: state.OnlyKinds}
+	}
 	if o.Permissions == nil {
 		return out
 	}
@@ -65,7 +69,7 @@ func cachedObjects(o Options) map[client.Object]cache.ByObject {
 // startInformers creates the informers of all kinds that reconciliations read, so that the first
 // reconciliation begins when all of them are synced.
 func startInformers(ctx context.Context, mgr ctrl.Manager, set *runtimes.Set) error {
-	kinds := []client.Object{&v1beta1.Lock{}, &v1beta1.ImageConfig{}}
+	kinds := append(revisions.ActivatingKinds(), &v1beta1.Lock{}, &v1beta1.ImageConfig{})
 	if len(set.Used()) > 0 {
 		kinds = append(kinds, revisions.RuntimeConfigs()...)
 	}

@@ -38,6 +38,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/controller/runtimes"
 	"github.com/xpkg-dev/xpkg/internal/controller/status"
 	"github.com/xpkg-dev/xpkg/internal/controller/transactions"
+	"github.com/xpkg-dev/xpkg/internal/controller/watch"
 	"github.com/xpkg-dev/xpkg/internal/crossplane"
 	"github.com/xpkg-dev/xpkg/internal/fence"
 	"github.com/xpkg-dev/xpkg/internal/graph"
@@ -101,6 +102,7 @@ func newComponents(
 		},
 		packages: state.Packages{
 			Content: o.Content, Origins: origin.Finder{Reader: c, Secrets: live, Namespace: namespace}, Namespace: namespace,
+			Kinds: state.Kinds{Reader: mgr.GetCache(), Metadata: watch.LiveDefinitions(c)},
 		},
 		known: &state.Dependencies{Content: o.Content},
 		ca: &certificates.Store{

@@ -17,6 +17,7 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/xpkg/v1alpha1"
+	"github.com/xpkg-dev/xpkg/internal/activation"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/revision"
@@ -66,7 +67,7 @@ func Labels() []string { return []string{graph.LabelAutoInstalled} }
 func Annotations() []string {
 	return []string{
 		graph.AnnotationRequiredBy, graph.AnnotationKindProviders, webhooks.AnnotationAllowed, revision.AnnotationAdopt,
-		revision.AnnotationAcceptBreaks,
+		revision.AnnotationAcceptBreaks, activation.AnnotationKinds, activation.AnnotationDeactivate,
 	}
 }
 

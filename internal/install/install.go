@@ -115,7 +115,7 @@ func (r *Review) Check(ctx context.Context, s Stage) error {
 	case Sharing:
 		return revision.CheckShared(r.Package, r.Content)
 	case Definitions:
-		return rbac.CheckDefined(r.Objects.Defined())
+		return rbac.CheckDefined(r.Objects.Offered())
 	case Policy:
 		return r.permissions(ctx).err
 	case Approval:

@@ -11,6 +11,7 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
+	"github.com/xpkg-dev/xpkg/internal/activation"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/planner"
@@ -142,6 +143,7 @@ func (o Operation) sequence(ctx context.Context, pl *planner.Planner, steps []*S
 				switch {
 				case err == nil:
 					effects[i].after = after(s.Want, content, locate)
+					s.uses, _ = activation.UsedBy(content) // Content that is not valid is refused by the plan.
 					effects[i].provides = func(k dependency.KindRef) bool { return provide.DefinesKind(content, k) }
 				case IsPlanUnavailable(err, s.Want):
 					stop() // The plan of the step fails in the same way, and then the others need no order.

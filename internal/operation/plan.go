@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/activation"
 	"github.com/xpkg-dev/xpkg/internal/apiserver"
 	"github.com/xpkg-dev/xpkg/internal/fileutil"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
@@ -50,6 +51,10 @@ func (o Operation) Plan(ctx context.Context, steps []*Step) (refused []*Step, er
 		options.ChangedTogether[inventory.ShortName(s.Subject())] = !s.Same
 		if s.Remove {
 			options.RemovedTogether = append(options.RemovedTogether, s.Live)
+		}
+		if len(s.uses) > 0 {
+			by := activation.ByConfiguration(s.Want.GetName())
+			options.Uses = append(options.Uses, activation.Use{By: by, Kinds: s.uses})
 		}
 	}
 	releases := released{}

@@ -3,11 +3,13 @@ package planner
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/activation"
 	"github.com/xpkg-dev/xpkg/internal/fetch"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/provide"
@@ -91,7 +93,10 @@ func (pl *planning) install(ctx context.Context, want v1.Package) (*Plan, error)
 			out.warn("Accepted: " + text + ".")
 		}
 	}
-	t := revision.Next(p, pkg.Meta, res.Digest.String(), s.revisions)
+	t, err := pl.transition(p, pkg, res.Digest.String(), s.revisions)
+	if err != nil {
+		return nil, err
+	}
 	out.Webhooks, out.Adoptions, out.Accepts = newWebhooks(rules, s.live, p, t.Current), adopted, accepted
 	if err := pl.warnOfConsents(ctx, p, out); err != nil {
 		return nil, err
@@ -127,6 +132,17 @@ func (pl *planning) install(ctx context.Context, want v1.Package) (*Plan, error)
 	pl.warnOfTags(ctx, p, res, pinned, out)
 	pl.warnOfStatus(ctx, p, res, out)
 	return out, nil
+}
+
+// transition returns the transition of a package to its content, whose uses of kinds count from now on.
+func (pl *planning) transition(
+	p v1.Package, pkg *xpkg.Package, digest string, revisions []v1.PackageRevision,
+) (revision.Transition, error) {
+	uses, err := state.UsesOf(pkg, revisions, revision.Name(p, digest, revisions))
+	if len(uses) > 0 {
+		pl.Uses = append(slices.Clone(pl.Uses), activation.Use{By: activation.ByConfiguration(p.GetName()), Kinds: uses})
+	}
+	return revision.Next(p, pkg.Meta, digest, revisions, uses...), err
 }
 
 // Content returns the content that would be installed for a package.
@@ -201,7 +217,7 @@ func (s *clusterState) updated(want v1.Package) (v1.Package, error) {
 	}
 	for _, key := range []string{
 		webhooks.AnnotationAllowed, revision.AnnotationAdopt, revision.AnnotationAcceptBreaks, graph.AnnotationKindProviders,
-		graph.AnnotationProvides,
+		graph.AnnotationProvides, activation.AnnotationKinds, activation.AnnotationDeactivate,
 	} {
 		if consent, ok := want.GetAnnotations()[key]; ok {
 			p.SetAnnotations(desired.Overlay(p.GetAnnotations(), map[string]string{key: consent}))

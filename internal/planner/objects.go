@@ -13,6 +13,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/crddiff"
+	"github.com/xpkg-dev/xpkg/pkg/desired"
 	"github.com/xpkg-dev/xpkg/pkg/packagediff"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
@@ -74,7 +75,7 @@ func (pl *planning) establish(
 	ctx context.Context, s *clusterState, p v1.Package, pkg *xpkg.Package, active v1.PackageRevision,
 	t revision.Transition, out *Plan,
 ) ([]plan.Ref, error) {
-	wanted, err := pl.packages().Desired(pkg, active)
+	wanted, err := pl.desired(ctx, p, pkg, active)
 	if err != nil {
 		return nil, err
 	}
@@ -106,6 +107,18 @@ func (pl *planning) establish(
 	}
 	out.warn(concerns(pkg, out.Objects.Changes)...)
 	return wanted.Refs(), err
+}
+
+// desired returns the objects that a revision installs, as the manager selects them.
+func (pl *planning) desired(
+	ctx context.Context, p v1.Package, pkg *xpkg.Package, rev v1.PackageRevision,
+) (*desired.Objects, error) {
+	packages := pl.packages()
+	kinds, err := packages.Kinds.Select(ctx, p, pkg, rev.RevisionStatus().ObjectRefs...)
+	if err != nil {
+		return nil, err
+	}
+	return packages.Desired(pkg, rev, kinds)
 }
 
 // LeftOut has the objects of a package that are not installed.

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/activation"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/permission"
 	"github.com/xpkg-dev/xpkg/internal/revision"
@@ -173,11 +174,26 @@ func (pl *planning) permissionsBefore(
 	if err != nil {
 		return rbac.Input{}, err
 	}
-	objects, err := pl.packages().Desired(pkg, rev)
+	objects, err := pl.packages().Desired(pkg, rev, activeKinds(rev))
 	if err != nil {
 		return rbac.Input{}, err
 	}
 	return pl.permissionInput(ctx, loader, s, p, rev, pkg, objects)
+}
+
+// activeKinds returns the kinds that a revision has activated, or nil for all if its status lists no objects.
+func activeKinds(rev v1.PackageRevision) *activation.Selection {
+	refs := revision.Objects(rev)
+	if len(refs) == 0 {
+		return nil
+	}
+	out := &activation.Selection{Reasons: map[string][]activation.Reason{}}
+	for _, ref := range refs {
+		if ref.Kind == plan.DefinitionKind {
+			out.Reasons[ref.Name] = []activation.Reason{activation.Kept}
+		}
+	}
+	return out
 }
 
 // permittedRevision returns the revision whose runtime has permissions, the last activated one that

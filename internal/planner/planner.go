@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/activation"
 	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/crossplane"
 	"github.com/xpkg-dev/xpkg/internal/fetch"
@@ -89,6 +90,8 @@ type Options struct {
 	ChangedTogether map[string]bool
 	// RemovedTogether are the packages that the same operation deletes.
 	RemovedTogether []v1.Package
+	// Uses are the kinds that the packages of the same operation use.
+	Uses []activation.Use
 	// Provides are the kinds for which the package was selected. The plan fails if its content does not define them.
 	Provides []dependency.KindRef
 	// Upgrades is the policy of the manager for a package that requires another version of an installed one. Empty means
@@ -123,6 +126,14 @@ type planning struct {
 
 func (pl *Planner) start(o Options) *planning {
 	return &planning{Planner: pl, Options: o, Cluster: releasedCluster{pl.Cluster, o.After.Released}}
+}
+
+// packages returns a reader of package contents that selects the kinds of Providers as the manager does after the
+// operation.
+func (pl *planning) packages() state.Packages {
+	out := pl.Planner.packages()
+	out.Kinds = state.Kinds{Reader: pl.Reader, Metadata: pl.Cluster.Metadata, Planned: pl.Uses}
+	return out
 }
 
 // packages returns a reader of package contents with the configuration of the manager.

@@ -130,7 +130,10 @@ func (pl *planning) addition(
 		}
 	}
 	p.SetGeneration(p.GetGeneration() + 1)
-	t := revision.Next(p, pkg.Meta, c.To.Digest.String(), revisions)
+	t, err := pl.transition(p, pkg, c.To.Digest.String(), revisions)
+	if err != nil {
+		return own, err
+	}
 	own.Package = Package{Kind: p.PackageKind(), Name: p.GetName(), To: &Version{Reference: c.Reference()}}
 	if err := pl.check(ctx, s, p, pkg, t, &own); err != nil {
 		return own, err

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
+	"github.com/xpkg-dev/xpkg/apis/apiextensions/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	xpkgv1alpha1 "github.com/xpkg-dev/xpkg/apis/xpkg/v1alpha1"
 )
@@ -33,6 +34,13 @@ var clusterScoped = map[string][]string{
 	xpkgv1alpha1.Group:             nil,
 }
 
+// activating are the kinds without Go types that decide which kinds of Providers are active.
+var activating = []schema.GroupVersionKind{
+	v1alpha1.GroupVersion.WithKind(v1alpha1.ManagedResourceDefinitionKind),
+	v1alpha1.GroupVersion.WithKind(v1alpha1.ManagedResourceActivationPolicyKind),
+	{Group: v1alpha1.Group, Version: "v1", Kind: "Composition"},
+}
+
 // New returns a mapper for the kinds of a scheme and for other kinds, of which only metadata is read. It makes no
 // request.
 func New(scheme *runtime.Scheme, others ...schema.GroupVersionKind) meta.RESTMapper {
@@ -42,7 +50,7 @@ func New(scheme *runtime.Scheme, others ...schema.GroupVersionKind) meta.RESTMap
 			add(mapper, kind)
 		}
 	}
-	for _, kind := range others {
+	for _, kind := range append(others, activating...) {
 		add(mapper, kind)
 	}
 	return mapper

@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
@@ -48,8 +49,11 @@ type Transition struct {
 	Steps []Step
 }
 
-// Next returns the transition of a package whose content has the given digest and metadata.
-func Next(p v1.Package, meta xpkg.Meta, digest string, existing []v1.PackageRevision) Transition {
+// Next returns the transition of a package whose content has the given digest and metadata, and uses the given kinds of
+// other packages.
+func Next(
+	p v1.Package, meta xpkg.Meta, digest string, existing []v1.PackageRevision, uses ...schema.GroupKind,
+) Transition {
 	name := Name(p, digest, existing)
 	policy := PolicyOf(p)
 	policy.Failed = failed(p, existing)
@@ -63,7 +67,7 @@ func Next(p v1.Package, meta xpkg.Meta, digest string, existing []v1.PackageRevi
 		rev.RevisionSpec().DesiredState = v1.RevisionInactive
 		t.add(Deactivate, rev)
 	}
-	t.ensureCurrent(p, meta, digest, name)
+	t.ensureCurrent(p, meta, digest, name, uses)
 	if t.Activate != "" && t.Activate != name {
 		t.activate()
 	}
@@ -102,9 +106,10 @@ func (t *Transition) own(p v1.Package, current string) {
 
 // ensureCurrent adds the step that creates, activates or updates the revision of the package's
 // content, if one is needed.
-func (t *Transition) ensureCurrent(p v1.Package, meta xpkg.Meta, digest, name string) {
+func (t *Transition) ensureCurrent(p v1.Package, meta xpkg.Meta, digest, name string, uses []schema.GroupKind) {
 	existing := t.find(name)
 	t.Current = Current(p, meta, digest, name, existing, t.Decision)
+	recordUses(t.Current, uses)
 	switch {
 	case existing == nil:
 		t.add(Create, t.Current)

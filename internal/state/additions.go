@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/activation"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/pkg/desired"
@@ -50,12 +51,18 @@ func (r AdditionReader) ReadAll(ctx context.Context, parent v1.Package, changes 
 	group.SetLimit(concurrentReads)
 	for i, c := range changes {
 		group.Go(func() error {
-			pkg, err := r.ReadChange(ctx, parent, c)
+			p, pkg, err := r.readChange(ctx, parent, c)
+			var kinds *activation.Selection
+			if err == nil {
+				kinds, err = r.Kinds.Select(ctx, p, pkg)
+			}
 			if err != nil {
 				out[i].Err = fmt.Errorf("read %s, which %s needs: %w", c.To.Repository, parent.GetName(), err)
 				return nil
 			}
-			objects, err := desired.Of(pkg, desired.Options{Package: c.Names()[0]})
+			objects, err := desired.Of(pkg, desired.Options{
+				Package: c.Names()[0], Omit: func(crd string) bool { return !kinds.IsActive(crd) },
+			})
 			if err != nil {
 				out[i].Err = err
 				return nil
@@ -65,7 +72,7 @@ func (r AdditionReader) ReadAll(ctx context.Context, parent v1.Package, changes 
 				out[i].Err = err
 				return nil
 			}
-			if err := rbac.CheckDefined(objects.Defined()); err != nil {
+			if err := rbac.CheckDefined(objects.Offered()); err != nil {
 				out[i].Err = fmt.Errorf("%s, which %s needs: %w", c.To.Repository, parent.GetName(), err)
 			}
 			return nil
@@ -78,25 +85,33 @@ func (r AdditionReader) ReadAll(ctx context.Context, parent v1.Package, changes 
 // ReadChange reads the package that a change installs or moves on behalf of a dependent. With the error
 // [xpkg.ErrIncompatible], it returns the package too.
 func (r AdditionReader) ReadChange(ctx context.Context, parent v1.Package, c graph.Change) (*xpkg.Package, error) {
+	_, pkg, err := r.readChange(ctx, parent, c)
+	return pkg, err
+}
+
+// readChange is like ReadChange, and returns the package that is changed too.
+func (r AdditionReader) readChange(
+	ctx context.Context, parent v1.Package, c graph.Change,
+) (v1.Package, *xpkg.Package, error) {
 	p := c.NewPackage(parent)
 	if c.Existing != nil {
 		var err error
 		if p, err = r.Installed(ctx, c.Existing.Kind, c.Existing.Name); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	spec, image := p.PackageSpec(), c.Reference()
 	policy := cmp.Or(spec.PackagePullPolicy, corev1.PullIfNotPresent)
 	origin, _, err := r.Origins.Locate(ctx, image, spec.PackagePullSecrets, policy)
 	if err != nil {
-		return nil, err
+		return p, nil, err
 	}
 	pkg, err := r.Read(ctx, origin, c.To.Digest, image, policy)
 	if err != nil {
-		return nil, err
+		return p, nil, err
 	}
 	if err := revision.Installable(p, pkg); err != nil || spec.IgnoreCrossplaneConstraints {
-		return pkg, err
+		return p, pkg, err
 	}
-	return pkg, r.CheckCrossplane(ctx, pkg.Meta)
+	return p, pkg, r.CheckCrossplane(ctx, pkg.Meta)
 }

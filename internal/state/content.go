@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/activation"
 	"github.com/xpkg-dev/xpkg/internal/fetch"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/imageconfig"
@@ -44,6 +45,8 @@ type Packages struct {
 	Origins Origins
 	// Namespace is the namespace of package runtimes.
 	Namespace string
+	// Kinds selects the active kinds of Providers.
+	Kinds Kinds
 }
 
 // Source is the source of the content of a revision.
@@ -84,9 +87,13 @@ func (p Packages) ReadRevision(ctx context.Context, rev v1.PackageRevision) (*xp
 	return pkg, source, err
 }
 
-// Desired returns the objects of a revision whose content is pkg.
-func (p Packages) Desired(pkg *xpkg.Package, rev v1.PackageRevision) (*desired.Objects, error) {
-	return desired.Of(pkg, revision.Additions(rev, p.Namespace))
+// Desired returns the objects of a revision whose content is pkg, with the selected kinds; nil means all.
+func (p Packages) Desired(
+	pkg *xpkg.Package, rev v1.PackageRevision, kinds *activation.Selection,
+) (*desired.Objects, error) {
+	options := revision.Additions(rev, p.Namespace)
+	options.Omit = func(crd string) bool { return !kinds.IsActive(crd) }
+	return desired.Of(pkg, options)
 }
 
 // ObjectRefs returns the objects of a revision: those in its status or, if its status lists none,
@@ -99,7 +106,7 @@ func (p Packages) ObjectRefs(ctx context.Context, rev v1.PackageRevision) ([]pla
 	if err != nil {
 		return nil, err
 	}
-	objects, err := p.Desired(pkg, rev)
+	objects, err := p.Desired(pkg, rev, nil)
 	if err != nil {
 		return nil, err
 	}

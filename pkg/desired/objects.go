@@ -27,16 +27,19 @@ type Options struct {
 	Package string
 	// Webhooks is the default address of the runtime's webhooks; see [Objects.SetWebhookService].
 	Webhooks Service
+	// Omit reports whether the CRD with a name is left out, because its kind is inactive. It may be nil.
+	Omit func(definition string) bool
 }
 
 // Objects are the desired objects of a revision.
 type Objects struct {
 	want    []plan.Desired
 	content map[plan.Ref]func() ([]byte, error)
-	// definitions are the resources that the CRDs, XRDs and MRDs among the objects define, by the name of the
-	// definition.
+	// definitions are the resources that the CRDs among the objects define, by the name of the definition.
 	definitions map[string]schema.GroupResource
-	composites  func() (map[plan.Ref]rbac.Composite, error)
+	// omitted are the resources of the CRDs that are left out.
+	omitted    []schema.GroupResource
+	composites func() (map[plan.Ref]rbac.Composite, error)
 	// service is the address of the runtime's webhooks, and caBundle the certificates that verify it, in PEM.
 	service  Service
 	caBundle []byte
@@ -58,6 +61,10 @@ func Of(pkg *xpkg.Package, opts Options) (*Objects, error) {
 	}
 	names := webhookNames{prefix: "crossplane-" + strings.ToLower(string(pkg.Meta.Kind)) + "-" + opts.Package}
 	for _, o := range pkg.Objects {
+		if opts.Omit != nil && definesCRD(o.GVK.GroupKind()) && opts.Omit(o.Name) {
+			out.omitted = append(out.omitted, ResourceOf(o.Name))
+			continue
+		}
 		if err := out.add(o, names.of(o), opts); err != nil {
 			return nil, fmt.Errorf("%s %s: %w", o.GVK.Kind, o.Name, err)
 		}
@@ -69,7 +76,7 @@ func Of(pkg *xpkg.Package, opts Options) (*Objects, error) {
 // almost nothing.
 func (o *Objects) add(object xpkg.Object, name string, opts Options) error {
 	content := func() ([]byte, error) { return o.installable(object) }
-	if isDefinition(object.GVK.GroupKind()) && object.GVK.Version != "v1" {
+	if gk := object.GVK.GroupKind(); isManaged(gk) || isDefinition(gk) && object.GVK.Version != "v1" {
 		// An object that cannot be converted is rejected before the first write.
 		if _, err := content(); err != nil {
 			return err
@@ -101,14 +108,17 @@ func ResourceOf(definition string) schema.GroupResource {
 	return schema.GroupResource{Group: group, Resource: plural}
 }
 
-// Defined returns the resources that the CRDs, XRDs and MRDs among the objects define.
+// Defined returns the resources that the CRDs and XRDs among the objects define.
 func (o *Objects) Defined() []schema.GroupResource { return Defined(o.Refs()) }
 
-// Defined returns the resources that the CRDs, XRDs and MRDs among refs define.
+// Offered returns the resources that the package defines: those of Defined, and those of the CRDs that are left out.
+func (o *Objects) Offered() []schema.GroupResource { return append(o.Defined(), o.omitted...) }
+
+// Defined returns the resources that the CRDs and XRDs among refs define.
 func Defined(refs []plan.Ref) []schema.GroupResource {
 	var out []schema.GroupResource
 	for _, ref := range refs {
-		if ref.Kind == definitionKind || ref.Kind == managedKind || ref.Kind == compositeKind {
+		if ref.Kind == definitionKind || ref.Kind == compositeKind {
 			out = append(out, ResourceOf(ref.Name))
 		}
 	}
@@ -140,8 +150,8 @@ func digest(object xpkg.Object, summary xpkg.Summary, webhooks Service) string {
 // refOf returns the reference of an object in the cluster.
 func refOf(object xpkg.Object, name string) plan.Ref {
 	gvk := object.GVK
-	if isDefinition(gvk.GroupKind()) {
-		gvk.Version = "v1"
+	if definesCRD(gvk.GroupKind()) {
+		gvk = schema.GroupVersionKind{Group: definitionGroup, Version: "v1", Kind: definitionKind}
 	}
 	apiVersion, kind := gvk.ToAPIVersionAndKind()
 	return plan.Ref{APIVersion: apiVersion, Kind: kind, Name: name}
@@ -150,6 +160,7 @@ func refOf(object xpkg.Object, name string) plan.Ref {
 const (
 	definitionGroup = "apiextensions.k8s.io"
 	definitionKind  = "CustomResourceDefinition"
+	managedGroup    = "apiextensions.crossplane.io"
 	managedKind     = "ManagedResourceDefinition"
 	compositeKind   = "CompositeResourceDefinition"
 )
@@ -157,6 +168,13 @@ const (
 func isDefinition(gk schema.GroupKind) bool {
 	return gk.Group == definitionGroup && gk.Kind == definitionKind
 }
+
+func isManaged(gk schema.GroupKind) bool {
+	return gk.Group == managedGroup && gk.Kind == managedKind
+}
+
+// definesCRD reports whether an object is installed as a CRD.
+func definesCRD(gk schema.GroupKind) bool { return isDefinition(gk) || isManaged(gk) }
 
 // SetWebhookService sets the address of the runtime's webhooks, and the CA bundle (PEM) that verifies it.
 // Without a bundle the API server cannot call the runtime.
@@ -238,16 +256,20 @@ func (o *Objects) Missing(served map[schema.GroupResource]bool) []string {
 }
 
 // installable returns an object in the form that current API servers accept: CRDs of v1beta1 are converted to
-// v1, and objects that call the runtime get its address and CA bundle.
+// v1, MRDs to the CRDs that they define, and objects that call the runtime get its address and CA bundle.
 func (o *Objects) installable(object xpkg.Object) ([]byte, error) {
 	raw, err := object.JSON()
 	if err != nil {
 		return nil, err
 	}
-	if isDefinition(object.GVK.GroupKind()) && object.GVK.Version == "v1beta1" {
-		if raw, err = crd.FromV1Beta1(raw); err != nil {
-			return nil, err
-		}
+	switch gk := object.GVK.GroupKind(); {
+	case isManaged(gk):
+		raw, err = crd.FromMRD(raw)
+	case isDefinition(gk) && object.GVK.Version == "v1beta1":
+		raw, err = crd.FromV1Beta1(raw)
+	}
+	if err != nil {
+		return nil, err
 	}
 	switch {
 	case object.IsWebhookConfiguration():

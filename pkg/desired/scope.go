@@ -13,7 +13,7 @@ import (
 func (o *Objects) ClusterScoped() (map[schema.GroupResource]bool, error) {
 	out := map[schema.GroupResource]bool{}
 	for _, d := range o.want {
-		if d.Ref.Kind != definitionKind && d.Ref.Kind != managedKind {
+		if d.Ref.Kind != definitionKind {
 			continue
 		}
 		raw, err := o.Content(d.Ref)

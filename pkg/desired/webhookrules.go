@@ -97,7 +97,7 @@ func coversResource(r, o string) bool {
 // packages can define resources in the same API group. Selectors and conditions of a webhook do not
 // matter: they narrow down the objects of a request, and the package author can change them.
 func (o *Objects) OutsideWebhookRules() ([]WebhookRule, error) {
-	own := sets.New(o.Defined()...)
+	own := sets.New(o.Offered()...)
 	var out []WebhookRule
 	for _, d := range o.want {
 		if !plan.IsWebhookConfiguration(d.Ref) {

@@ -19,3 +19,11 @@ const (
 	// ManagedResourceActivationPolicyKind is the kind of a policy that activates MRDs by name.
 	ManagedResourceActivationPolicyKind = "ManagedResourceActivationPolicy"
 )
+
+// The states of an MRD.
+const (
+	// Active is the state of an MRD whose kind is served.
+	Active = "Active"
+	// Inactive is the state of an MRD whose kind is not served.
+	Inactive = "Inactive"
+)

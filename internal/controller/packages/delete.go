@@ -11,7 +11,6 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -273,20 +272,10 @@ func definitions(ctx context.Context, c client.Reader) ([]metav1.PartialObjectMe
 
 // watchedDefinitions returns the metadata of definitions from their watch, or nil if not all of them are CRDs.
 func (r *Reconciler) watchedDefinitions(ctx context.Context, refs []plan.Ref) (map[plan.Ref]plan.Live, error) {
-	out := map[plan.Ref]plan.Live{}
-	for _, ref := range refs {
-		if ref.Kind != plan.DefinitionKind {
-			return nil, nil // It has no watch.
-		}
-		o := watch.Metadata(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind))
-		switch err := r.API.Client.Get(ctx, client.ObjectKey{Name: ref.Name}, o); {
-		case err == nil:
-			out[ref] = apply.Known(ref, o)
-		case !apierrors.IsNotFound(err):
-			return nil, err
-		}
+	if slices.ContainsFunc(refs, func(ref plan.Ref) bool { return ref.Kind != plan.DefinitionKind }) {
+		return nil, nil // It has no watch.
 	}
-	return out, nil
+	return watch.LiveDefinitions(r.API.Client)(ctx, refs)
 }
 
 // divideDeletions returns the deletions that an uninstall has to request now, and the names of all definitions that it

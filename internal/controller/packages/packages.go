@@ -118,7 +118,11 @@ func (r *Reconciler) reconcile(ctx context.Context, p v1.Package) (ctrl.Result, 
 			return ctrl.Result{}, revision.Summary{}, cmp.Or(err, requeue.ErrStale)
 		}
 	}
-	transition := revision.Next(p, pkg.Meta, resolved.Digest.String(), revisions)
+	uses, err := state.UsesOf(pkg, revisions, name)
+	if err != nil {
+		return ctrl.Result{}, revision.Summary{}, err
+	}
+	transition := revision.Next(p, pkg.Meta, resolved.Digest.String(), revisions, uses...)
 	if err := r.applyTransition(ctx, p, transition); err != nil {
 		return ctrl.Result{}, revision.Summary{}, err
 	}

@@ -21,14 +21,23 @@ type unreadableError struct{ error }
 
 func (e unreadableError) Unwrap() error { return e.error }
 
-// readContent reads the package of a revision, and the objects that it installs.
+// readContent reads the package of a revision, and selects the objects that it installs.
 func (r *Reconciler) readContent(ctx context.Context, in *reconciliation) (err error) {
 	if in.pkg, in.source, err = r.readPackage(ctx, in.Revision); err != nil {
 		return unreadableError{err}
 	}
 	r.API.Status.SetLookupResult(in.Revision, nil)
 	r.reportAccepted(in)
-	in.objects, err = r.Packages.Desired(in.pkg, in.Revision)
+	return r.selectObjects(ctx, in)
+}
+
+// selectObjects sets the objects that the revision installs: those of its package, without the CRDs of inactive kinds.
+func (r *Reconciler) selectObjects(ctx context.Context, in *reconciliation) (err error) {
+	recorded := in.Revision.RevisionStatus().ObjectRefs
+	if in.kinds, err = r.Packages.Kinds.Select(ctx, in.Package, in.pkg, recorded...); err != nil {
+		return err
+	}
+	in.objects, err = r.Packages.Desired(in.pkg, in.Revision, in.kinds)
 	return err
 }
 

@@ -62,6 +62,11 @@ func (r *Reconciler) ensureDependencies(ctx context.Context, in *reconciliation)
 	if !errors.Is(err, graph.ErrDependencyComing) {
 		return err
 	}
+	return r.awaitDependencies(in, err)
+}
+
+// awaitDependencies stops a reconciliation that waits for dependencies, with the error DependencyComing.
+func (r *Reconciler) awaitDependencies(in *reconciliation, err error) error {
 	// A change of a dependency enqueues the revisions whose status shows that they wait. The first
 	// retry finds a dependency that changed before this status was written.
 	summary, after := status.Failed(err), requeue.LastRetry
@@ -254,7 +259,7 @@ func (r *Reconciler) resolveAndApply(
 	resolver := seen.Resolver(r.Dependencies.Options.Registry, r.Packages.Origins, parent)
 	component, result, err := state.ResolveProviders(ctx, seen,
 		resolver, r.Kind, in.Package.GetName(), policy, func(ctx context.Context, c graph.Change) (*xpkg.Package, error) {
-			return r.additions().ReadChange(ctx, parent, c)
+			return r.additions(in).ReadChange(ctx, parent, c)
 		})
 	if err != nil {
 		return nil, err

@@ -36,7 +36,7 @@ func (r *Reconciler) preflightChanges(
 	}
 	group := install.Group{
 		Candidate: r.candidate(in), Seen: seen, Place: state.Rewrites(ctx, r.Packages.Origins), Contents: in.contents,
-		Changes: changes, Additions: r.additions().ReadAll(ctx, in.Package, changes), Holders: holders,
+		Changes: changes, Additions: r.additions(in).ReadAll(ctx, in.Package, changes), Holders: holders,
 		WasHealthy: graph.WasHealthy(in.Package, in.Revision.GetName()),
 	}
 	for _, a := range group.Additions {
@@ -62,8 +62,8 @@ func (r *Reconciler) preflightChanges(
 }
 
 // additions returns a reader of the packages that dependency resolution installs or moves.
-func (r *Reconciler) additions() state.AdditionReader {
-	return state.AdditionReader{Packages: r.Packages, CheckCrossplane: r.Checks.Crossplane.Check,
+func (r *Reconciler) additions(in *reconciliation) state.AdditionReader {
+	return state.AdditionReader{Packages: r.packagesFor(in), CheckCrossplane: r.Checks.Crossplane.Check,
 		Installed: func(ctx context.Context, kind, name string) (v1.Package, error) {
 			p := v1.NewPackage(kind)
 			return p, r.API.Live.Get(ctx, client.ObjectKey{Name: name}, p)

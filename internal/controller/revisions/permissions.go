@@ -98,7 +98,7 @@ func (r *Reconciler) revokeDenied(ctx context.Context, set revision.Set) (err er
 	if in.pkg, in.source, err = r.Packages.ReadRevision(ctx, rev); err != nil {
 		return nil //nolint:nilerr // Content that cannot be read is not a reason to stop anything, and is reported after the pause.
 	}
-	if in.objects, err = r.Packages.Desired(in.pkg, rev); err != nil {
+	if err := r.selectObjects(ctx, in); err != nil {
 		return err
 	}
 	if err := r.check(ctx, in, install.Policy); err != nil && !errors.Is(err, rbac.ErrPolicyUnreadable) {

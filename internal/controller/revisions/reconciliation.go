@@ -6,6 +6,7 @@ import (
 
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/xpkg-dev/xpkg/internal/activation"
 	"github.com/xpkg-dev/xpkg/internal/controller/requeue"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/state"
@@ -24,6 +25,7 @@ type reconciliation struct {
 	// readContent
 	pkg     *xpkg.Package
 	source  state.Source
+	kinds   *activation.Selection
 	objects *desired.Objects
 	// dependencyGraph; the content of the packages in the graph.
 	contents state.KnownContents

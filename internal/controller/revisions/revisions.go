@@ -107,6 +107,7 @@ func (r *Reconciler) reconcileActive(ctx context.Context, in *reconciliation) er
 		r.readContent,
 		r.checkInstall,
 		r.ensureDependencies,
+		r.awaitKinds,
 		r.prepareRuntime,
 		r.ensureCertificates,
 		r.reserveObjects,

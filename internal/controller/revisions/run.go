@@ -219,9 +219,6 @@ func (r *Reconciler) recordRuntimeState(ctx context.Context, in *reconciliation,
 	if before.Status != corev1.ConditionTrue {
 		logging.FromContext(ctx).InfoContext(ctx, "the runtime is available", "image", in.workload.spec.Image())
 	}
-	if in.workload.spec.AwaitingActivation {
-		state.Again = safeStartPoll
-	}
 	in.requeueAfter(state.Again)
 }
 

@@ -4,14 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/certificates"
@@ -24,9 +19,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/webhooks"
 	"github.com/xpkg-dev/xpkg/pkg/firstgen"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
-	"github.com/xpkg-dev/xpkg/pkg/plan"
 	"github.com/xpkg-dev/xpkg/pkg/runtimedefaults"
-	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
 // Runtimes holds what a Reconciler needs to run the runtimes of packages.
@@ -87,9 +80,7 @@ func (r *Reconciler) prepareRuntime(ctx context.Context, in *reconciliation) err
 	if err != nil {
 		return asRuntimeError(err)
 	}
-	if p.AwaitingActivation, err = r.safeStartPending(ctx, in); err != nil {
-		return asRuntimeError(err)
-	}
+	p.AwaitingActivation = awaitsActivation(in)
 	if err := r.obtainImage(ctx, in.Revision, by, p); err != nil {
 		return asRuntimeError(r.Runtimes.Choice.AdviseWithoutRuntime(err, r.Kind, in.Package.GetName()))
 	}
@@ -220,40 +211,4 @@ func value[T any](p *T) T {
 		return zero
 	}
 	return *p
-}
-
-const (
-	// managedKind is the kind of the definitions of managed resources that can be deactivated.
-	managedKind = "ManagedResourceDefinition"
-	// stateActive is the state of an active definition.
-	stateActive = "Active"
-	// safeStartPoll is the pause between two checks of whether a definition was activated.
-	safeStartPoll = 10 * time.Second
-)
-
-// safeStartPending reports whether the runtime of a revision is not needed yet: the package has the
-// safe-start capability and contains ManagedResourceDefinitions, none of which is active. A runtime
-// that has run once keeps running.
-func (r *Reconciler) safeStartPending(ctx context.Context, in *reconciliation) (bool, error) {
-	started := in.Revision.GetCondition(v1.TypeRuntimeActive).Status == corev1.ConditionTrue
-	if r.Kind != v1.ProviderKind || !in.pkg.Meta.HasCapability(xpkg.CapabilitySafeStart) || started {
-		return false, nil
-	}
-	own := slices.DeleteFunc(in.objects.Refs(), func(ref plan.Ref) bool { return ref.Kind != managedKind })
-	if len(own) == 0 {
-		return false, nil
-	}
-	all := &unstructured.UnstructuredList{}
-	all.SetGroupVersionKind(schema.FromAPIVersionAndKind(own[0].APIVersion, managedKind+"List"))
-	if err := r.API.Live.List(ctx, all); err != nil {
-		return false, fmt.Errorf("list the active managed resources: %w", err)
-	}
-	for _, d := range all.Items {
-		state, _, err := unstructured.NestedString(d.Object, "spec", "state")
-		if err == nil && state == stateActive &&
-			slices.ContainsFunc(own, func(ref plan.Ref) bool { return ref.Name == d.GetName() }) {
-			return false, nil
-		}
-	}
-	return true, nil
 }

@@ -18,6 +18,7 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
+	"github.com/xpkg-dev/xpkg/internal/activation"
 	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/consent"
 	"github.com/xpkg-dev/xpkg/internal/controller/contention"
@@ -54,6 +55,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, log
 	}
 	r.watchDependencies(b)
 	r.watchObjects(b)
+	r.watchKinds(b)
 	r.watchRoles(b)
 	r.watchRuntimes(b)
 	return b.Complete(r)
@@ -104,8 +106,8 @@ func enqueueForImageConfig(c client.Reader, origins state.Origins, kind string) 
 	})
 }
 
-// enqueueForConsent enqueues the active revision of a package whose consent to webhooks, to the adoption of objects or
-// to broken custom resources changes, or that starts or stops to share its CRDs with namespaces, and all revisions that
+// enqueueForConsent enqueues the active revision of a package whose kinds, or whose consent to webhooks, to the adoption
+// of objects or to broken custom resources changes, or that starts or stops to share its CRDs with namespaces, and all revisions that
 // another client contends with when the spec of their package changes.
 func enqueueForConsent(c client.Reader, kind string) handler.Funcs {
 	return handler.Funcs{UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q watch.Queue) {
@@ -113,6 +115,8 @@ func enqueueForConsent(c client.Reader, kind string) handler.Funcs {
 		consents := old[webhooks.AnnotationAllowed] != now[webhooks.AnnotationAllowed] ||
 			old[revision.AnnotationAdopt] != now[revision.AnnotationAdopt] ||
 			old[revision.AnnotationAcceptBreaks] != now[revision.AnnotationAcceptBreaks] ||
+			old[activation.AnnotationKinds] != now[activation.AnnotationKinds] ||
+			old[activation.AnnotationDeactivate] != now[activation.AnnotationDeactivate] ||
 			old[revision.AnnotationNamespacedInstalls] != now[revision.AnnotationNamespacedInstalls]
 		spec := e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration()
 		if !consents && !spec {

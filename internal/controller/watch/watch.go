@@ -6,10 +6,12 @@ package watch
 
 import (
 	"context"
+	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -22,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
@@ -126,4 +129,23 @@ func SpecOrMetadataChanged() predicate.Predicate {
 	}}
 	return predicate.Or(resync, ownersChanged,
 		predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{})
+}
+
+// LiveDefinitions returns a function that returns the metadata of the CRDs that exist, without managed fields, from their
+// watch.
+func LiveDefinitions(c client.Reader) func(context.Context, []plan.Ref) (map[plan.Ref]plan.Live, error) {
+	return func(ctx context.Context, refs []plan.Ref) (map[plan.Ref]plan.Live, error) {
+		out := map[plan.Ref]plan.Live{}
+		for _, ref := range refs {
+			o := Definitions()
+			err := c.Get(ctx, client.ObjectKey{Name: ref.Name}, o, client.UnsafeDisableDeepCopy)
+			switch {
+			case err == nil:
+				out[ref] = apply.Known(ref, o)
+			case !apierrors.IsNotFound(err):
+				return nil, fmt.Errorf("read the CRD %s: %w", ref.Name, err)
+			}
+		}
+		return out, nil
+	}
 }

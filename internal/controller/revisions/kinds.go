@@ -1,0 +1,112 @@
+package revisions
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/activation"
+	"github.com/xpkg-dev/xpkg/internal/controller/watch"
+	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/internal/state"
+	"github.com/xpkg-dev/xpkg/internal/wording"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+)
+
+// packagesFor returns the reader of packages that selects the kinds of Providers for a revision too, which the cache may
+// not show yet.
+func (r *Reconciler) packagesFor(in *reconciliation) state.Packages {
+	out := r.Packages
+	if used := revision.UsedKinds(in.Revision); len(used) > 0 {
+		out.Kinds = out.Kinds.With(activation.Use{By: activation.ByConfiguration(in.Package.GetName()), Kinds: used})
+	}
+	return out
+}
+
+// awaitKinds waits until the kinds that a revision uses are active, before it installs the Compositions that use them.
+// A revision whose objects are established does not wait.
+func (r *Reconciler) awaitKinds(ctx context.Context, in *reconciliation) error {
+	if len(revision.UsedKinds(in.Revision)) == 0 || revision.IsEstablished(in.Revision) {
+		return nil
+	}
+	var missing []string
+	packages := r.packagesFor(in)
+	for _, rev := range activeProviders(ctx, r.API.Client) {
+		inactive, err := r.inactiveKinds(ctx, packages, rev)
+		if err != nil {
+			return err
+		}
+		if len(inactive) > 0 {
+			missing = append(missing, fmt.Sprintf("%s, which activates %s",
+				v1.ObjectName(v1.ProviderKind, rev.GetLabels()[v1.LabelPackage]), wording.Few(inactive, maxNamed, ", ")))
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	return r.awaitDependencies(in, graph.Coming(missing))
+}
+
+// maxNamed is the maximum number of kinds in a message.
+const maxNamed = 3
+
+// activeProviders returns the active revisions of the Providers that can have inactive kinds. The caller must not
+// change them.
+func activeProviders(ctx context.Context, c client.Reader) []v1.PackageRevision {
+	all := watch.Revisions(ctx, c, v1.ProviderKind)
+	return slices.DeleteFunc(all, func(rev v1.PackageRevision) bool {
+		return !revision.IsActive(rev) || rev.GetDeletionTimestamp() != nil || !isSafe(rev)
+	})
+}
+
+// isSafe reports whether the package of a revision has the capability safe-start, as its status records.
+func isSafe(rev v1.PackageRevision) bool {
+	return xpkg.Meta{Capabilities: rev.RevisionStatus().Capabilities}.HasCapability(xpkg.CapabilitySafeStart)
+}
+
+// inactiveKinds returns the CRDs of a Provider that are selected for a revision and that the Provider has not written
+// yet.
+func (r *Reconciler) inactiveKinds(
+	ctx context.Context, packages state.Packages, rev v1.PackageRevision,
+) ([]string, error) {
+	p := v1.NewPackage(v1.ProviderKind)
+	err := r.API.Client.Get(ctx, client.ObjectKey{Name: rev.GetLabels()[v1.LabelPackage]}, p)
+	if err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	content, _, err := packages.ReadRevision(ctx, rev)
+	if err != nil {
+		return nil, nil //nolint:nilerr // The Provider reports it.
+	}
+	selection, err := packages.Kinds.Select(ctx, p, content)
+	if err != nil {
+		return nil, nil //nolint:nilerr // The Provider reports it.
+	}
+	written := map[string]bool{}
+	for _, ref := range rev.RevisionStatus().ObjectRefs {
+		written[ref.Name] = written[ref.Name] || ref.Kind == plan.DefinitionKind && ref.UID != ""
+	}
+	var out []string
+	for _, k := range selection.Offered {
+		if selection.IsActive(k.Name) && !written[k.Name] {
+			out = append(out, k.Name)
+		}
+	}
+	return out, nil
+}
+
+// awaitsActivation reports whether the runtime of a revision is not needed yet: it could run some kinds, and none of
+// them is active. A runtime that has run once keeps running.
+func awaitsActivation(in *reconciliation) bool {
+	if in.kinds == nil || in.Revision.GetCondition(v1.TypeRuntimeActive).Status == corev1.ConditionTrue {
+		return false
+	}
+	active, offered := in.kinds.Managed()
+	return active == 0 && offered > 0
+}

@@ -1,0 +1,41 @@
+package revision
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+)
+
+// AnnotationUses on a revision of a Configuration records the kinds that its Compositions use, as KIND.GROUP with
+// commas, for the selection of the kinds of Providers.
+const AnnotationUses = "xpkg.dev/uses"
+
+// UsedKinds returns the kinds that a revision records.
+func UsedKinds(rev v1.PackageRevision) []schema.GroupKind {
+	value := rev.GetAnnotations()[AnnotationUses]
+	if value == "" {
+		return nil
+	}
+	var out []schema.GroupKind
+	for item := range strings.SplitSeq(value, ",") {
+		out = append(out, schema.ParseGroupKind(item))
+	}
+	return out
+}
+
+// maxUses limits the length of AnnotationUses: an API server accepts 256 KiB of annotations.
+const maxUses = 128 << 10
+
+// recordUses records the kinds that a revision uses. It records none if there are too many: their Compositions name them
+// once they are installed.
+func recordUses(rev v1.PackageRevision, kinds []schema.GroupKind) {
+	items := make([]string, len(kinds))
+	for i, k := range kinds {
+		items[i] = k.String()
+	}
+	if value := strings.Join(items, ","); value != "" && len(value) <= maxUses {
+		setAnnotation(rev, AnnotationUses, value)
+	}
+}

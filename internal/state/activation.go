@@ -1,0 +1,232 @@
+package state
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xpkg-dev/xpkg/apis/apiextensions/v1alpha1"
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/activation"
+	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+)
+
+// The kinds of the objects that decide about the kinds of Providers, in versions that every cluster with a manager
+// serves.
+var (
+	DefinitionGVK  = v1alpha1.GroupVersion.WithKind(v1alpha1.ManagedResourceDefinitionKind)
+	PolicyGVK      = v1alpha1.GroupVersion.WithKind(v1alpha1.ManagedResourceActivationPolicyKind)
+	CompositionGVK = schema.GroupVersion{Group: v1alpha1.Group, Version: "v1"}.WithKind("Composition")
+)
+
+// Kinds selects the active kinds of Providers. The zero value selects all kinds.
+type Kinds struct {
+	// Reader reads policies, revisions and Compositions.
+	Reader client.Reader
+	// Metadata returns the metadata of the CRDs that exist.
+	Metadata func(context.Context, []plan.Ref) (map[plan.Ref]plan.Live, error)
+	// Default is the choice for packages without one: a value of [activation.AnnotationKinds]. Empty means all kinds of a
+	// Provider that a user installed, and the kinds that are used of one that was installed as a dependency.
+	Default string
+	// Planned are uses of packages that are not installed yet.
+	Planned []activation.Use
+}
+
+// With returns the selection with more planned uses.
+func (k Kinds) With(planned ...activation.Use) Kinds {
+	k.Planned = append(slices.Clone(k.Planned), planned...)
+	return k
+}
+
+// ChoiceOf returns which kinds of a Provider are wanted. It fails with InvalidKinds.
+func (k Kinds) ChoiceOf(p v1.Package) (activation.Choice, error) {
+	value, chosen := p.GetAnnotations()[activation.AnnotationKinds]
+	switch {
+	case chosen:
+	case k.Default != "":
+		value = k.Default
+	case graph.IsAutoInstalled(p):
+		value = activation.Used
+	default:
+		value = activation.All
+	}
+	return activation.ParseChoice(value)
+}
+
+// Select returns the active kinds of a package, or nil if it is no Provider. Recorded are the objects that its active
+// revision has written, which a cache may not show yet. It fails with InvalidKinds for malformed annotations of the
+// package.
+func (k Kinds) Select(
+	ctx context.Context, p v1.Package, pkg *xpkg.Package, recorded ...v1.TypedReference,
+) (*activation.Selection, error) {
+	if k.Reader == nil || pkg.Meta.Kind != xpkg.Provider {
+		return nil, nil
+	}
+	offered, err := activation.OfferedBy(pkg)
+	if err != nil {
+		return nil, err
+	}
+	needs := activation.Needs{Safe: pkg.Meta.HasCapability(xpkg.CapabilitySafeStart)}
+	if needs.Choice, err = k.ChoiceOf(p); err != nil {
+		return nil, err
+	}
+	if !needs.Safe || needs.Choice.All {
+		return needs.Select(offered), nil
+	}
+	if needs.Deactivate, err = activation.ParsePatterns(p.GetAnnotations()[activation.AnnotationDeactivate]); err != nil {
+		return nil, err
+	}
+	if needs.Policies, err = k.policies(ctx); err != nil {
+		return nil, err
+	}
+	if needs.Choice.Used {
+		if needs.Uses, err = k.uses(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if needs.Before, err = k.before(ctx, p, needs.Select(offered).Inactive()); err != nil {
+		return nil, err
+	}
+	for _, ref := range recorded {
+		if ref.UID != "" && ref.Kind == plan.DefinitionKind {
+			needs.Before[ref.Name] = true
+		}
+	}
+	return needs.Select(offered), nil
+}
+
+// list lists objects without Go types. A cluster that does not serve the kind has none.
+func (k Kinds) list(ctx context.Context, gvk schema.GroupVersionKind) ([]unstructured.Unstructured, error) {
+	var all unstructured.UnstructuredList
+	all.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+	err := k.Reader.List(ctx, &all, client.UnsafeDisableDeepCopy)
+	if err != nil && !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("list objects of the kind %s: %w", gvk.Kind, err)
+	}
+	slices.SortFunc(all.Items, func(a, b unstructured.Unstructured) int { return strings.Compare(a.GetName(), b.GetName()) })
+	return all.Items, nil
+}
+
+// policies returns the policies that are not paused.
+func (k Kinds) policies(ctx context.Context) ([]activation.Policy, error) {
+	all, err := k.list(ctx, PolicyGVK)
+	var out []activation.Policy
+	for _, o := range all {
+		if o.GetAnnotations()[v1.AnnotationPaused] != "true" && o.GetDeletionTimestamp() == nil {
+			out = append(out, PolicyOf(&o))
+		}
+	}
+	return out, err
+}
+
+// PolicyOf returns a ManagedResourceActivationPolicy.
+func PolicyOf(o *unstructured.Unstructured) activation.Policy {
+	patterns, _, _ := unstructured.NestedStringSlice(o.Object, "spec", "activate")
+	return activation.Policy{Name: o.GetName(), Patterns: patterns}
+}
+
+// uses returns the kinds that Compositions use: those of active Configurations, as their revisions record them also
+// before they are installed, and the others in the cluster.
+func (k Kinds) uses(ctx context.Context) ([]activation.Use, error) {
+	out := slices.Clone(k.Planned)
+	revisions := v1.NewPackage(v1.ConfigurationKind).NewRevisionList()
+	if err := k.Reader.List(ctx, revisions, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list revisions: %w", err)
+	}
+	for _, rev := range revisions.Revisions() {
+		if revision.IsActive(rev) {
+			name := rev.GetLabels()[v1.LabelPackage]
+			out = append(out, activation.Use{By: activation.ByConfiguration(name), Kinds: revision.UsedKinds(rev)})
+		}
+	}
+	compositions, err := k.list(ctx, CompositionGVK)
+	for _, o := range compositions {
+		by := activation.ByComposition(o.GetName())
+		if c := metav1.GetControllerOf(&o); c != nil && isPackage(*c) {
+			by = activation.ByConfiguration(c.Name)
+		}
+		out = append(out, activation.Use{By: by, Kinds: activation.UsesOf(o.Object["spec"])})
+	}
+	return out, err
+}
+
+// UsesOf returns the kinds that the Compositions of a package use: those that its revision with a name records, or those
+// of its content.
+func UsesOf(pkg *xpkg.Package, revisions []v1.PackageRevision, name string) ([]schema.GroupKind, error) {
+	for _, rev := range revisions {
+		if kinds := revision.UsedKinds(rev); rev.GetName() == name && len(kinds) > 0 {
+			return kinds, nil
+		}
+	}
+	return activation.UsedBy(pkg)
+}
+
+// before returns which of some CRDs are active: they exist, and no other package controls them, or their definition is
+// active, because a user activated it.
+func (k Kinds) before(ctx context.Context, p v1.Package, crds []string) (map[string]bool, error) {
+	out := map[string]bool{}
+	if len(crds) == 0 {
+		return out, nil
+	}
+	refs := make([]plan.Ref, len(crds))
+	for i, name := range crds {
+		refs[i] = crdRef(name)
+	}
+	live, err := k.Metadata(ctx, refs)
+	if err != nil {
+		return nil, err
+	}
+	for ref, l := range live {
+		c := metav1.GetControllerOfNoCopy(&metav1.ObjectMeta{OwnerReferences: l.Owners})
+		if !l.Deleting && (c == nil || c.Kind != p.PackageKind() || c.Name == p.GetName()) {
+			out[ref.Name] = true
+		}
+	}
+	definitions, err := k.list(ctx, DefinitionGVK)
+	for _, o := range definitions {
+		if IsActiveDefinition(&o) && o.GetDeletionTimestamp() == nil {
+			out[o.GetName()] = true
+		}
+	}
+	return out, err
+}
+
+// IsActiveDefinition reports whether the state of a ManagedResourceDefinition is Active.
+func IsActiveDefinition(o *unstructured.Unstructured) bool {
+	state, _, _ := unstructured.NestedString(o.Object, "spec", "state")
+	return state == v1alpha1.Active
+}
+
+// OnlyKinds reduces an object that decides about kinds to what Kinds reads, so that a cache does not hold its schemas and
+// templates.
+func OnlyKinds(o any) (any, error) {
+	u, ok := o.(*unstructured.Unstructured)
+	if !ok {
+		return o, nil
+	}
+	u.SetManagedFields(nil)
+	delete(u.Object, "status")
+	switch u.GetKind() {
+	case DefinitionGVK.Kind:
+		state, _, _ := unstructured.NestedString(u.Object, "spec", "state")
+		u.Object["spec"] = map[string]any{"state": state}
+	case CompositionGVK.Kind:
+		uses := []any{}
+		for _, k := range activation.UsesOf(u.Object["spec"]) {
+			uses = append(uses, map[string]any{"apiVersion": k.Group + "/v1", "kind": k.Kind})
+		}
+		u.Object["spec"] = uses
+	}
+	return u, nil
+}
