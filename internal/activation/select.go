@@ -19,6 +19,8 @@ const (
 	Named Reason = "named"
 	// Kept: the kind was active before. Nothing else needs it.
 	Kept Reason = "kept"
+	// InUse: the kind would be deactivated, and custom resources of it exist.
+	InUse Reason = "custom resources"
 )
 
 // ByPolicy returns the reason of a ManagedResourceActivationPolicy.
@@ -54,6 +56,8 @@ type Needs struct {
 	Before map[string]bool
 	// Deactivate are patterns of the kinds that are not kept.
 	Deactivate []string
+	// InUse are the CRDs with custom resources among [Selection.Dropped] of a selection without InUse.
+	InUse map[string]bool
 }
 
 // A Selection are the active kinds of a Provider.
@@ -62,6 +66,8 @@ type Selection struct {
 	Offered []Kind
 	// Reasons are why kinds are active, by the names of their CRDs. Other kinds are inactive.
 	Reasons map[string][]Reason
+	// Dropped are the CRDs of the kinds that were active and are deactivated.
+	Dropped []string
 }
 
 // IsActive reports whether the kind of a CRD is active.
@@ -123,8 +129,15 @@ func (n Needs) Select(offered []Kind) *Selection {
 		}
 		why = append(why, chosen.match(k.Name)...)
 		why = append(why, uses[k.GroupKind]...)
-		if len(why) == 0 && n.Before[k.Name] && len(dropped.match(k.Name)) == 0 {
-			why = append(why, Kept)
+		if len(why) == 0 && n.Before[k.Name] {
+			switch {
+			case len(dropped.match(k.Name)) == 0:
+				why = append(why, Kept)
+			case n.InUse[k.Name]:
+				why = append(why, InUse)
+			default:
+				out.Dropped = append(out.Dropped, k.Name)
+			}
 		}
 		if len(why) > 0 {
 			out.Reasons[k.Name] = why

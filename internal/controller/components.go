@@ -73,6 +73,7 @@ type components struct {
 	overwritten *packageapi.Overwritten
 	metrics     *metrics
 	held        *transactions.Held
+	counter     planner.Cluster
 	// watchesFences and missingFences are set by setupFences.
 	watchesFences bool
 	missingFences []string
@@ -81,7 +82,7 @@ type components struct {
 // newComponents returns the components for the controllers of mgr.
 func newComponents(
 	o Options, mgr ctrl.Manager, cluster *apply.Cluster, installed packageapi.Installed, set *runtimes.Set,
-	metrics *metrics,
+	counter planner.Cluster, metrics *metrics,
 ) *components {
 	c, live, namespace := mgr.GetClient(), mgr.GetAPIReader(), o.namespace()
 	overwritten := &packageapi.Overwritten{}
@@ -95,14 +96,16 @@ func newComponents(
 		Blocked: func(ctx context.Context, kind string) error { return cmp.Or(overwritten.Of(kind), guard.Check(ctx)) },
 	}
 	return &components{
-		held: transactions.NewHeld(), options: o, manager: mgr, guard: guard, runtimes: set, installed: installed,
+		held: transactions.NewHeld(), counter: counter, options: o, manager: mgr, guard: guard, runtimes: set, installed: installed,
 		overwritten: overwritten, metrics: metrics,
 		api: kube.API{
 			Client: c, Live: live, Cluster: cluster, Revisions: &state.LiveRevisions{Reader: live}, Status: reporter,
 		},
 		packages: state.Packages{
 			Content: o.Content, Origins: origin.Finder{Reader: c, Secrets: live, Namespace: namespace}, Namespace: namespace,
-			Kinds: state.Kinds{Reader: mgr.GetCache(), Metadata: watch.LiveDefinitions(c)},
+			Kinds: state.Kinds{
+				Reader: mgr.GetCache(), Metadata: watch.LiveDefinitions(c), InUse: planner.InUse(counter),
+			},
 		},
 		known: &state.Dependencies{Content: o.Content},
 		ca: &certificates.Store{
@@ -165,16 +168,12 @@ func (c *components) setupPackages(ctx context.Context) error {
 	if err := tracker.Watch(ctx, c.manager.GetCache()); err != nil {
 		return err
 	}
-	counter, err := planner.NewCluster(c.manager.GetConfig())
-	if err != nil {
-		return err
-	}
 	// An external runtime need not run.
 	runs := func(provider string) bool {
 		name := o.Runtimes.Of(v1.ProviderKind, provider)
 		return name == runtime.Deployment || name == runtime.Process
 	}
-	counts := packages.NewCounts(c.api.Client, counter, runs, o.countInterval())
+	counts := packages.NewCounts(c.api.Client, c.counter, runs, o.countInterval())
 	if err := c.manager.Add(counts); err != nil {
 		return fmt.Errorf("count custom resources: %w", err)
 	}
@@ -182,7 +181,7 @@ func (c *components) setupPackages(ctx context.Context) error {
 		p := &packages.Reconciler{
 			Kind: kind, API: c.api, Resolver: &packages.Resolver{Packages: c.packages, Poll: o.poll()},
 			Rollback: c.rollback, Runtimes: c.runtimes, Reservations: reserved, APIChanges: c.overwritten.Changes(),
-			Holder: c.held.By, Held: c.held.Changes(kind), Counter: counter, Counts: counts, Unprotected: o.Unprotected,
+			Holder: c.held.By, Held: c.held.Changes(kind), Counter: c.counter, Counts: counts, Unprotected: o.Unprotected,
 		}
 		if err := p.SetupWithManager(c.manager, o.Log); err != nil {
 			return fmt.Errorf("controller of %s: %w", kind, err)
@@ -342,12 +341,8 @@ func (c *components) setupOrphans() error {
 	if d := c.options.Dependencies; d == nil || d.Removal != graph.RemoveOrphans {
 		return nil
 	}
-	planned, err := planner.NewCluster(c.manager.GetConfig())
-	if err != nil {
-		return err
-	}
 	return orphans.New(orphans.Config{
-		Client: c.api.Client, Live: c.api.Live, Cluster: planned, Frontend: c.options.FirstGeneration.API,
+		Client: c.api.Client, Live: c.api.Live, Cluster: c.counter, Frontend: c.options.FirstGeneration.API,
 		Packages: c.packages, Dependencies: c.known,
 		Events: c.api.Status.Events, Now: time.Now, Guard: c.guard.Check, RollbackWindow: c.rollback.Remaining,
 	}).SetupWithManager(c.manager, c.options.Log)

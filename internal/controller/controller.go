@@ -34,6 +34,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/controller/packageapi"
 	"github.com/xpkg-dev/xpkg/internal/controller/revisions"
 	"github.com/xpkg-dev/xpkg/internal/leader"
+	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/internal/restmapper"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
@@ -121,6 +122,10 @@ func runControllers(ctx context.Context, o Options, e *endpoints) error {
 	}
 	brake.LastChange, brake.Report = contention.LastChange(mgr.GetAPIReader()),
 		reportContention(mgr.GetEventRecorder(plan.FieldManager))
+	counter, err := planner.NewCluster(mgr.GetConfig())
+	if err != nil {
+		return err
+	}
 	set := newRuntimes(o, mgr)
 	metrics := newMetrics()
 	defer metrics.register(ctrlmetrics.Registry, mgr.GetClient())()
@@ -132,7 +137,7 @@ func runControllers(ctx context.Context, o Options, e *endpoints) error {
 			o.Ready()
 		}
 	})
-	if err := newComponents(o, mgr, cluster.WithBrake(brake), installed, set, metrics).
+	if err := newComponents(o, mgr, cluster.WithBrake(brake), installed, set, counter, metrics).
 		setupControllers(ctx, ready); err != nil {
 		return err
 	}

@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -210,56 +209,6 @@ func TestRuntimeConfigs(t *testing.T) {
 		t.Fatal(err)
 	}
 	untilAccount(account)
-	remove(t, s, p)
-}
-
-// A provider with the safe-start capability has no pods until one of its managed resources is
-// activated, and keeps them from then on (edge cases 97 to 99).
-func TestRuntimeWaitsForAnActiveManagedResourceDefinition(t *testing.T) {
-	s, _, r := newDeploymentEnv(t)
-	ref, _ := r.push(t, "runtime/awaits:v1", meta("Provider", "awaits", "spec: {capabilities: [safe-start]}\n")+`---
-apiVersion: apiextensions.crossplane.io/v1alpha1
-kind: ManagedResourceDefinition
-metadata: {name: things.awaits.test}
-spec: {group: awaits.test, names: {kind: Thing, plural: things}, scope: Cluster, versions: []}
-`)
-	p := env.NewProvider("awaits", ref)
-	s.CreateTemporary(t, p)
-	untilSettled(t, s, p)
-	if c := p.GetCondition(v1.TypeHealthy); c.Reason != v1.ReasonAwaitingActivation {
-		t.Errorf("healthy because of %s", c.Reason)
-	}
-	replicas := func() int32 {
-		d := &appsv1.Deployment{}
-		if err := s.Client.Get(
-			t.Context(), client.ObjectKey{Namespace: controller.DefaultNamespace, Name: activeOf(t, s, p)}, d,
-		); err != nil {
-			t.Fatal(err)
-		}
-		return *d.Spec.Replicas
-	}
-	if n := replicas(); n != 0 {
-		t.Errorf("%d replicas before anything is switched on", n)
-	}
-	d := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "apiextensions.crossplane.io/v1alpha1", "kind": "ManagedResourceDefinition",
-	}}
-	d.SetName("things.awaits.test")
-	state := func(s *testEnv, state string) {
-		t.Helper()
-		patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"state":"`+state+`"}}`))
-		if err := s.Client.Patch(t.Context(), d, patch); err != nil {
-			t.Fatal(err)
-		}
-	}
-	state(s, "Active")
-	eventually(t, "the runtime runs", func() bool { return replicas() == 1 })
-	state(s, "Inactive")
-	waitReconciled(t, s.Env, p)
-	s.WaitHealthy(t, p)
-	if n := replicas(); n != 1 {
-		t.Errorf("%d replicas after what was switched on is switched off", n)
-	}
 	remove(t, s, p)
 }
 

@@ -132,7 +132,9 @@ func (pl *Planner) start(o Options) *planning {
 // operation.
 func (pl *planning) packages() state.Packages {
 	out := pl.Planner.packages()
-	out.Kinds = state.Kinds{Reader: pl.Reader, Metadata: pl.Cluster.Metadata, Planned: pl.Uses}
+	out.Kinds = state.Kinds{
+		Reader: pl.Reader, Metadata: pl.Cluster.Metadata, InUse: InUse(pl.Cluster), Planned: pl.Uses,
+	}
 	return out
 }
 

@@ -2,6 +2,7 @@ package revision
 
 import (
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -39,3 +40,14 @@ func recordUses(rev v1.PackageRevision, kinds []schema.GroupKind) {
 		setAnnotation(rev, AnnotationUses, value)
 	}
 }
+
+// annotationDeactivated on a revision records when kinds of its Provider were last deactivated.
+const annotationDeactivated = "xpkg.dev/deactivated"
+
+// SetDeactivated records the deactivation of kinds.
+func SetDeactivated(rev v1.PackageRevision, at time.Time) {
+	setAnnotation(rev, annotationDeactivated, at.UTC().Format(time.RFC3339Nano))
+}
+
+// Deactivated identifies the last deactivation of kinds; empty if there was none.
+func Deactivated(rev v1.PackageRevision) string { return rev.GetAnnotations()[annotationDeactivated] }

@@ -42,6 +42,8 @@ type Workload struct {
 	// Certificates identifies the content of the server secret. A runtime that reads the secret
 	// only once is restarted when it changes. It is empty for runtimes that reload certificates.
 	Certificates string
+	// Restart identifies an event after which the runtime must start again; empty if there was none.
+	Restart string
 	// Settle is the time for which the program must run without a restart before it is available.
 	// Zero means the default of the runtime. The configuration overrides it with minReadySeconds.
 	Settle time.Duration

@@ -36,6 +36,8 @@ type Kinds struct {
 	Reader client.Reader
 	// Metadata returns the metadata of the CRDs that exist.
 	Metadata func(context.Context, []plan.Ref) (map[plan.Ref]plan.Live, error)
+	// InUse returns which of some CRDs have custom resources, or may have some.
+	InUse func(ctx context.Context, crds []string) (map[string]bool, error)
 	// Default is the choice for packages without one: a value of [activation.AnnotationKinds]. Empty means all kinds of a
 	// Provider that a user installed, and the kinds that are used of one that was installed as a dependency.
 	Default string
@@ -101,6 +103,11 @@ func (k Kinds) Select(
 	for _, ref := range recorded {
 		if ref.UID != "" && ref.Kind == plan.DefinitionKind {
 			needs.Before[ref.Name] = true
+		}
+	}
+	if dropped := needs.Select(offered).Dropped; len(dropped) > 0 {
+		if needs.InUse, err = k.InUse(ctx, dropped); err != nil {
+			return nil, err
 		}
 	}
 	return needs.Select(offered), nil

@@ -6,10 +6,13 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/activation"
+	"github.com/xpkg-dev/xpkg/internal/controller/logging"
+	"github.com/xpkg-dev/xpkg/internal/controller/requeue"
 	"github.com/xpkg-dev/xpkg/internal/controller/watch"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/revision"
@@ -109,4 +112,62 @@ func awaitsActivation(in *reconciliation) bool {
 	}
 	active, offered := in.kinds.Managed()
 	return active == 0 && offered > 0
+}
+
+// deactivateKinds deletes the CRDs of the kinds that nothing needs any more. It counts their custom resources once more
+// before. A runtime that runs is started again, because its informers of a kind that is gone would fail for ever.
+func (r *Reconciler) deactivateKinds(ctx context.Context, in *reconciliation) error {
+	if in.kinds == nil || len(in.kinds.Dropped) == 0 {
+		return nil
+	}
+	refs := make([]plan.Ref, len(in.kinds.Dropped))
+	for i, name := range in.kinds.Dropped {
+		refs[i] = plan.Ref{APIVersion: definitionVersion, Kind: plan.DefinitionKind, Name: name}
+	}
+	live, err := r.API.Cluster.Metadata(ctx, refs)
+	if err != nil {
+		return err
+	}
+	changes := slices.DeleteFunc(plan.Uninstall(live, in.Requester()).Changes, func(c plan.Change) bool {
+		return c.Action != plan.Delete || live[c.Ref].Deleting
+	})
+	if len(changes) == 0 {
+		return nil
+	}
+	if err := r.recordDeactivation(ctx, in); err != nil {
+		return err
+	}
+	used, err := r.Packages.Kinds.InUse(ctx, in.kinds.Dropped)
+	if err != nil {
+		return err
+	}
+	if len(used) > 0 {
+		return requeue.ErrStale
+	}
+	if err := r.API.Cluster.DeleteAll(ctx, changes); err != nil {
+		return err
+	}
+	r.Objects.CountWrites(plan.Plan{Changes: changes}, nil)
+	logging.FromContext(ctx).InfoContext(ctx, "kinds deactivated", "kinds", in.kinds.Dropped)
+	return nil
+}
+
+var definitionVersion = apiextensionsv1.SchemeGroupVersion.String()
+
+// recordDeactivation records the time of a deactivation on the revision, before its first write: a runtime that was
+// started before is started again, also if the manager ends now.
+func (r *Reconciler) recordDeactivation(ctx context.Context, in *reconciliation) error {
+	rev := in.Revision.DeepCopyObject().(v1.PackageRevision)
+	revision.SetDeactivated(rev, r.API.Now())
+	patch := client.MergeFromWithOptions(in.Revision.DeepCopyObject().(client.Object), client.MergeFromWithOptimisticLock{})
+	if err := r.API.Client.Patch(ctx, rev, patch); err != nil {
+		return fmt.Errorf("record the deactivation of kinds: %w", err)
+	}
+	in.Revision.SetAnnotations(rev.GetAnnotations())
+	in.Revision.SetResourceVersion(rev.GetResourceVersion())
+	r.API.Status.Writes.Wrote(in.Revision)
+	if in.workload != nil {
+		in.workload.spec.Restart = revision.Deactivated(rev)
+	}
+	return nil
 }

@@ -115,6 +115,7 @@ func (r *Reconciler) reconcileActive(ctx context.Context, in *reconciliation) er
 		r.applyObjects,
 		r.waitEstablished,
 		r.checkComposed,
+		r.deactivateKinds,
 		r.reconcilePermissions,
 		r.ensureRuntime,
 		r.reconcileWebhooks,

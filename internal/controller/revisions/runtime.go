@@ -80,7 +80,7 @@ func (r *Reconciler) prepareRuntime(ctx context.Context, in *reconciliation) err
 	if err != nil {
 		return asRuntimeError(err)
 	}
-	p.AwaitingActivation = awaitsActivation(in)
+	p.AwaitingActivation, p.Restart = awaitsActivation(in), revision.Deactivated(in.Revision)
 	if err := r.obtainImage(ctx, in.Revision, by, p); err != nil {
 		return asRuntimeError(r.Runtimes.Choice.AdviseWithoutRuntime(err, r.Kind, in.Package.GetName()))
 	}

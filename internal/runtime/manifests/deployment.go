@@ -36,6 +36,9 @@ func (in Input) deployment(account string) *appsv1.Deployment {
 	} else {
 		in.annotateCertificates(&d.Spec.Template)
 	}
+	if in.Restart != "" {
+		metav1.SetMetaDataAnnotation(&d.Spec.Template.ObjectMeta, RestartAnnotation, in.Restart)
+	}
 	return d
 }
 

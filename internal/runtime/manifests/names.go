@@ -37,6 +37,10 @@ const (
 	webhookVariable = "WEBHOOK_TLS_CERT_DIR"
 )
 
+// RestartAnnotation on the pods of a provider identifies the last deactivation of its kinds, after which they start
+// again.
+const RestartAnnotation = "xpkg.dev/deactivated"
+
 // CertificatesAnnotation on the pods of a function identifies the certificates with which
 // they started.
 const CertificatesAnnotation = "xpkg.dev/certificates"

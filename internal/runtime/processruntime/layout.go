@@ -78,7 +78,7 @@ func (p *Runtime) commandOf(
 	env, err := p.environment(ctx, c, p.fields(pod, revision.Name, string(revision.UID)), variables)
 	return sandbox.Spec{
 		Name: runtime.ProcessName(revision), Origin: program.Origin, Digest: program.Digest,
-		Command: expandAll(c.Command, env), Args: expandAll(c.Args, env), Env: env,
+		Command: expandAll(c.Command, env), Args: expandAll(c.Args, env), Env: env, Restart: program.Restart,
 	}, err
 }
 

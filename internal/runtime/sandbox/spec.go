@@ -47,6 +47,8 @@ type Spec struct {
 	// Processes the number of processes and threads. Zero means the default.
 	Memory    int64
 	Processes int
+	// Restart identifies an event after which the runtime must start again. A change restarts it.
+	Restart string
 }
 
 var (
@@ -101,7 +103,7 @@ func (s Spec) checkFiles(refuse func(string, ...any) error) error {
 
 // same reports whether a change to the other spec needs no restart.
 func (s Spec) same(o Spec) bool {
-	return s.Digest == o.Digest && slices.Equal(s.Command, o.Command) && slices.Equal(s.Args, o.Args) &&
+	return s.Digest == o.Digest && s.Restart == o.Restart && slices.Equal(s.Command, o.Command) && slices.Equal(s.Args, o.Args) &&
 		slices.Equal(s.MoreArgs, o.MoreArgs) &&
 		maps.Equal(s.Env, o.Env) && s.memory() == o.memory() && s.processes() == o.processes() &&
 		slices.Equal(s.paths(), o.paths()) && maps.Equal(s.Ports, o.Ports)

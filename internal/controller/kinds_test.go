@@ -1,0 +1,281 @@
+package controller_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/activation"
+	"github.com/xpkg-dev/xpkg/internal/controller"
+	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/internal/testing/env"
+)
+
+// managed returns the CRD of a managed resource.
+func managed(group, kind string) string {
+	return strings.Replace(crd(group, kind, "one"), "names: {", "names: {categories: [managed], ", 1)
+}
+
+// safeProvider returns a Provider with the capability safe-start.
+func safeProvider(name string, crds ...string) string {
+	return meta("Provider", name, "spec: {capabilities: [SafeStart]}\n") + strings.Join(crds, "")
+}
+
+// choosing returns a Provider with a choice of kinds.
+func choosing(name, ref, kinds string) *v1.Provider {
+	p := env.NewProvider(name, ref)
+	p.Annotations = map[string]string{activation.AnnotationKinds: kinds}
+	return p
+}
+
+// activeKinds returns the CRDs of a group that exist, without the group.
+func activeKinds(t *testing.T, s *testEnv, group string) string {
+	t.Helper()
+	all := &unstructured.UnstructuredList{}
+	all.SetAPIVersion("apiextensions.k8s.io/v1")
+	all.SetKind("CustomResourceDefinitionList")
+	if err := s.Client.List(t.Context(), all); err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, o := range all.Items {
+		if name, ok := strings.CutSuffix(o.GetName(), "."+group); ok && o.GetDeletionTimestamp() == nil {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return strings.Join(out, " ")
+}
+
+func untilActive(t *testing.T, s *testEnv, group, want string) {
+	t.Helper()
+	got := ""
+	eventually(t, "the kinds "+want+" of "+group+" are active", func() bool {
+		got = activeKinds(t, s, group)
+		return got == want
+	})
+}
+
+// policy returns a ManagedResourceActivationPolicy.
+func policy(name string, patterns ...any) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apiextensions.crossplane.io/v1alpha1", "kind": "ManagedResourceActivationPolicy",
+		"metadata": map[string]any{"name": name}, "spec": map[string]any{"activate": patterns},
+	}}
+}
+
+// usingComposition returns a Composition whose template uses kinds of a group.
+func usingComposition(name, group string, kinds ...string) *unstructured.Unstructured {
+	template := ""
+	for _, k := range kinds {
+		template += "---\napiVersion: " + group + "/v1\nkind: " + k + "\n"
+	}
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apiextensions.crossplane.io/v1", "kind": "Composition", "metadata": map[string]any{"name": name},
+		"spec": map[string]any{
+			"compositeTypeRef": map[string]any{"apiVersion": "composed.test/v1", "kind": "XAny"}, "mode": "Pipeline",
+			"pipeline": []any{map[string]any{
+				"step": "render", "functionRef": map[string]any{"name": "function-go-templating"},
+				"input": map[string]any{
+					"apiVersion": "gotemplating.fn.crossplane.io/v1beta1", "kind": "GoTemplate",
+					"inline": map[string]any{"template": template},
+				},
+			}},
+		},
+	}}
+}
+
+// Kinds that nothing needs do not exist, and the runtime does not run until one of them does. A Composition and a policy
+// activate what they need, and nothing is deactivated when they go.
+func TestOnlyNeededKindsAreActive(t *testing.T) {
+	s, _, r := newDeploymentEnv(t)
+	const group = "needed.test"
+	ref, _ := r.push(t, "kinds/needed:v1", safeProvider("needed", managed(group, "Alpha"), managed(group, "Beta"),
+		managed(group, "Gamma"), managed(group, "Delta"), crd(group, "Config", "one")))
+	p := choosing("needed", ref, "used")
+	s.CreateTemporary(t, p)
+	untilSettled(t, s, p)
+	if got := activeKinds(t, s, group); got != "configs" {
+		t.Errorf("the kinds %s are active before one is needed", got)
+	}
+	replicas := func() int32 {
+		d := &appsv1.Deployment{}
+		if err := s.Client.Get(
+			t.Context(), client.ObjectKey{Namespace: controller.DefaultNamespace, Name: activeOf(t, s, p)}, d,
+		); err != nil {
+			t.Fatal(err)
+		}
+		return *d.Spec.Replicas
+	}
+	if n := replicas(); n != 0 {
+		t.Errorf("%d replicas before a kind is active", n)
+	}
+	composition, alphas := usingComposition("needed", group, "Alpha"), policy("needed", "b*."+group, "[malformed")
+	s.Create(t, composition)
+	untilActive(t, s, group, "alphas configs")
+	eventually(t, "the runtime runs", func() bool { return replicas() == 1 })
+	s.Create(t, alphas)
+	untilActive(t, s, group, "alphas betas configs")
+	env.Update(t, s.Env, p, func(p *v1.Provider) { p.Annotations[activation.AnnotationKinds] = "used,deltas." + group })
+	untilActive(t, s, group, "alphas betas configs deltas")
+	s.Delete(t, composition, alphas)
+	env.Update(t, s.Env, p, func(p *v1.Provider) { p.Annotations[activation.AnnotationKinds] = "policies" })
+	waitReconciled(t, s.Env, p)
+	untilSettled(t, s, p)
+	if got := activeKinds(t, s, group); got != "alphas betas configs deltas" {
+		t.Errorf("the kinds %s are active after nothing needs them", got)
+	}
+	if n := replicas(); n != 1 {
+		t.Errorf("%d replicas after nothing needs the kinds", n)
+	}
+	// The next version keeps the active kinds, and activates no more.
+	next, _ := r.push(t, "kinds/needed:v2", safeProvider("needed", managed(group, "Alpha"), managed(group, "Beta"),
+		managed(group, "Gamma"), managed(group, "Delta"), managed(group, "Epsilon"), crd(group, "Config", "two")))
+	upgradeTo(t, s, p, next)
+	untilSettled(t, s, p)
+	if got := activeKinds(t, s, group); got != "alphas betas configs deltas" {
+		t.Errorf("the kinds %s are active after an update", got)
+	}
+	remove(t, s, p)
+	untilActive(t, s, group, "")
+}
+
+// Only kinds without custom resources are deactivated, when a user asks for it, and the runtime starts again.
+func TestKindsAreDeactivatedOnRequest(t *testing.T) {
+	s, _, r := newDeploymentEnv(t)
+	const group = "dropped.test"
+	ref, _ := r.push(t, "kinds/dropped:v1", safeProvider("dropped", managed(group, "Used"), managed(group, "Unused"),
+		managed(group, "Kept")))
+	p := env.NewProvider("dropped", ref)
+	s.CreateTemporary(t, p)
+	untilSettled(t, s, p)
+	untilActive(t, s, group, "kepts unuseds useds")
+	object := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": group + "/v1", "kind": "Used", "metadata": map[string]any{"name": "one"},
+	}}
+	s.Create(t, object)
+	env.Update(t, s.Env, p, func(p *v1.Provider) {
+		p.Annotations = map[string]string{
+			activation.AnnotationKinds: "policies", activation.AnnotationDeactivate: "u*." + group,
+		}
+	})
+	untilActive(t, s, group, "kepts useds")
+	template := func() string {
+		d := &appsv1.Deployment{}
+		key := client.ObjectKey{Namespace: controller.DefaultNamespace, Name: activeOf(t, s, p)}
+		if err := s.Client.Get(t.Context(), key, d); err != nil {
+			t.Fatal(err)
+		}
+		return d.Spec.Template.Annotations["xpkg.dev/deactivated"]
+	}
+	eventually(t, "the runtime is started again", func() bool { return template() != "" })
+	untilSettled(t, s, p)
+	if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
+		t.Errorf("a custom resource is lost: %v", err)
+	}
+	for _, o := range s.Revisions(t, p)[0].RevisionStatus().ObjectRefs {
+		if o.Name == "unuseds."+group {
+			t.Error("the revision lists the CRD of an inactive kind")
+		}
+	}
+	// A kind that was deactivated can be activated again.
+	s.Create(t, policy("dropped", "unuseds."+group))
+	untilActive(t, s, group, "kepts unuseds useds")
+	s.Delete(t, policy("dropped"), object)
+	remove(t, s, p)
+}
+
+// Of a Provider without the capability, all kinds are active.
+func TestWithoutTheCapabilityAllKindsAreActive(t *testing.T) {
+	s := sharedEnv(t)
+	r := newRegistry(t)
+	const group = "unsafe.test"
+	p := choosing("unsafe", pushed(t, r, "unsafe", provider("unsafe", managed(group, "Alpha"), managed(group, "Beta"))), "used")
+	s.CreateTemporary(t, p)
+	untilSettled(t, s, p)
+	untilActive(t, s, group, "alphas betas")
+}
+
+// A ManagedResourceDefinition in a package is installed as the CRD that it defines when its kind is active, and one that
+// states that it is active always.
+func TestManagedResourceDefinitionsBecomeCRDs(t *testing.T) {
+	s := sharedEnv(t)
+	r := newRegistry(t)
+	const group = "mrd.test"
+	definition := func(kind, state string) string {
+		text := strings.NewReplacer(
+			"apiextensions.k8s.io/v1", "apiextensions.crossplane.io/v1alpha1", "CustomResourceDefinition",
+			"ManagedResourceDefinition",
+		).Replace(crd(group, kind, "one"))
+		return strings.Replace(text, "spec:\n", "spec:\n  state: "+state+"\n  connectionDetails: [{name: password, description: it}]\n", 1)
+	}
+	p := choosing("mrd", pushed(t, r, "mrd", safeProvider("mrd", definition("Alpha", "Inactive"), definition("Beta", "Active"))), "policies")
+	s.CreateTemporary(t, p)
+	untilSettled(t, s, p)
+	untilActive(t, s, group, "betas")
+	s.CreateTemporary(t, policy("mrd", "*."+group))
+	untilActive(t, s, group, "alphas betas")
+}
+
+// A choice that cannot be read is reported, and changes nothing.
+func TestAMalformedChoiceIsReported(t *testing.T) {
+	s := sharedEnv(t)
+	r := newRegistry(t)
+	const group = "malformed.test"
+	p := choosing("malformed", pushed(t, r, "malformed", safeProvider("malformed", managed(group, "Alpha"))), "used,[a")
+	s.CreateTemporary(t, p)
+	s.WaitCondition(t, p, v1.TypeHealthy, "False", activation.ErrPattern.Name)
+	if got := activeKinds(t, s, group); got != "" {
+		t.Errorf("the kinds %s are active", got)
+	}
+}
+
+// The kinds of a dependency that a Configuration uses exist before its Compositions, and the others do not.
+func TestADependencyHasTheUsedKinds(t *testing.T) {
+	w := newDependencyEnv(t, graph.None)
+	const group = "dependency.test"
+	offered := managed(group, "Alpha") + managed(group, "Beta") + managed(group, "Gamma")
+	push := func(tag, name, meta string) string {
+		ref, _ := w.registry.push(t, "dep/"+name+":"+tag, meta)
+		return ref
+	}
+	push("v1.0.0", "offering", safeProvider("offering", offered))
+	using := func(kinds ...string) string {
+		composition := usingComposition("using", group, kinds...)
+		raw, err := composition.MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return meta("Configuration", "using", "spec:\n  dependsOn: [{provider: "+w.registry.address+"/dep/offering, version: '>=v1.0.0'}]\n") +
+			"---\n" + string(raw) + "\n"
+	}
+	p := newConfiguration("using", push("v1.0.0", "using", using("Alpha")))
+	w.CreateTemporary(t, p)
+	untilSettled(t, w.testEnv, p)
+	untilActive(t, w.testEnv, group, "alphas")
+	if got := w.Revisions(t, p)[0].GetAnnotations()[revision.AnnotationUses]; !strings.Contains(got, "Alpha."+group) {
+		t.Errorf("the revision records the uses %q", got)
+	}
+	// The next version activates what it uses before its Composition is written.
+	next := push("v1.1.0", "using", using("Alpha", "Beta"))
+	env.Update(t, w.Env, p, func(p *v1.Configuration) { p.Spec.Package = next })
+	composition := usingComposition("using", group)
+	eventually(t, "the Composition is updated", func() bool {
+		if err := w.Client.Get(t.Context(), client.ObjectKeyFromObject(composition), composition); err != nil {
+			t.Fatal(err)
+		}
+		return slices.ContainsFunc(activation.UsesOf(composition.Object), func(k schema.GroupKind) bool { return k.Kind == "Beta" })
+	})
+	if err := w.Client.Get(t.Context(), client.ObjectKey{Name: "betas." + group}, newCRD()); err != nil {
+		t.Errorf("the Composition exists before the kinds that it uses: %v", err)
+	}
+	untilActive(t, w.testEnv, group, "alphas betas")
+	untilSettled(t, w.testEnv, p)
+}
