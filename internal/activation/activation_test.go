@@ -77,7 +77,7 @@ func FuzzUsesOf(f *testing.F) {
 
 func TestChoice(t *testing.T) {
 	for value, want := range map[string]Choice{
-		"all": {All: true}, "": {}, " used , a.b": {Used: true, Patterns: []string{"a.b"}},
+		"all": {All: true}, "": {}, "policies": {}, " used , a.b": {Used: true, Patterns: []string{"a.b"}},
 		"*.s3.acme.org,a.b,a.b": {Patterns: []string{"*.s3.acme.org", "a.b"}},
 	} {
 		got, err := ParseChoice(value)

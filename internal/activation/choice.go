@@ -8,25 +8,30 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
-// AnnotationKinds on a Provider chooses its active kinds: "all", or a list with commas of "used", for the kinds that
-// Compositions use, and of the names of CRDs, or patterns of names.
+// AnnotationKinds on a Provider chooses its active kinds: "all"; "policies", for those that policies activate; or a list
+// with commas of "used", for those that Compositions use, and of the names of CRDs, or patterns of names.
 const AnnotationKinds = "xpkg.dev/kinds"
 
 // AnnotationDeactivate on a Provider lists the kinds that are deactivated once nothing needs them and no custom resource
 // of them exists: names of CRDs, or patterns of names, with commas.
 const AnnotationDeactivate = "xpkg.dev/deactivate"
 
+// Annotations returns the annotations that choose the kinds of a Provider.
+func Annotations() []string { return []string{AnnotationKinds, AnnotationDeactivate} }
+
 // Words of AnnotationKinds.
 const (
 	All  = "all"
 	Used = "used"
+	// Policies is the choice of a list without other words and without names: only policies activate kinds.
+	Policies = "policies"
 )
 
 // ErrPattern is the code for a name or a pattern of kinds that is not valid.
 var ErrPattern = errcode.Code{
 	Name: "InvalidKinds", Class: errcode.Invalid,
 	Cause: "The kinds of a package are chosen with a pattern that matches nothing, because it is malformed.",
-	Fix:   "Write all, used, or the names of CRDs, such as buckets.s3.aws.upbound.io; * stands for any characters.",
+	Fix:   "Write all, used, policies, or the names of CRDs, such as buckets.s3.aws.upbound.io; * stands for any characters.",
 }
 
 // A Choice is which kinds of a Provider a user wants.
@@ -49,6 +54,7 @@ func ParseChoice(value string) (Choice, error) {
 			out.All = true
 		case Used:
 			out.Used = true
+		case Policies:
 		default:
 			out.Patterns = append(out.Patterns, item)
 		}
@@ -65,7 +71,10 @@ func (c Choice) String() string {
 	if c.Used {
 		items = append(items, Used)
 	}
-	return strings.Join(append(items, c.Patterns...), ",")
+	if items = append(items, c.Patterns...); len(items) == 0 {
+		return Policies
+	}
+	return strings.Join(items, ",")
 }
 
 // ParsePatterns reads a list of patterns with commas, without repetitions. It fails with InvalidKinds for a malformed

@@ -92,6 +92,9 @@ type grammar struct {
 	History    packages.HistoryCmd    `cmd:"" group:"packages" help:"Show the revisions of a package."`
 	Rollback   packages.RollbackCmd   `cmd:"" group:"packages" help:"Return a package to the content of a former revision."`
 	Describe   packages.DescribeCmd   `cmd:"" group:"packages" help:"Show everything about installed packages: version, conditions, objects, permissions, dependencies, revisions and events."`
+	Kinds      packages.KindsCmd      `cmd:"" group:"packages" help:"Show which kinds of providers are active, and why."`
+	Activate   packages.ActivateCmd   `cmd:"" group:"packages" help:"Activate kinds of installed providers."`
+	Deactivate packages.DeactivateCmd `cmd:"" group:"packages" help:"Deactivate kinds that nothing needs and that have no custom resources."`
 	List       packages.ListCmd       `cmd:"" group:"packages" aliases:"ls" help:"List the installed packages."`
 
 	Search indexes.SearchCmd  `cmd:"" group:"indexes" help:"Find kinds and packages in an index, offline after one small download."`

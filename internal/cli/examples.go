@@ -74,6 +74,9 @@ var examples = map[string][]string{
 		"install provider ghcr.io/acme/boats:v1.0.0 boats --wait 2m", "install --lock xpkg.lock --wait 5m",
 		"install --kind Boat.sea.example.org/v1",
 	},
+	"kinds":      {"kinds", "kinds boats --all"},
+	"activate":   {"activate boats.sea.example.org --wait 2m"},
+	"deactivate": {"deactivate boats.sea.example.org --dry-run"},
 	"update": {
 		"update boats v2.0.0 --wait 2m", "update boats rafts@v2.1.0 --atomic", "update --all --wait 5m",
 		"update -l team=ships --wait 5m", "update provider/boats --revision-history-limit 3",

@@ -15,6 +15,7 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/xpkg/v1alpha1"
+	"github.com/xpkg-dev/xpkg/internal/activation"
 	"github.com/xpkg-dev/xpkg/internal/apiserver"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
@@ -283,10 +284,10 @@ func isWanted(live, want v1.Package) bool {
 		maps.Equal(live.GetAnnotations(), want.GetAnnotations())
 }
 
-// consentsOf returns the consents of a wanted package that the installed one does not have.
+// consentsOf returns the consents of a wanted package that the installed one does not have, and its choice of kinds.
 func consentsOf(want, live v1.Package) map[string]string {
 	var out map[string]string
-	for _, key := range consentKeys() {
+	for _, key := range append(consentKeys(), activation.Annotations()...) {
 		if value := want.GetAnnotations()[key]; live != nil && value != live.GetAnnotations()[key] {
 			out = desired.Overlay(out, map[string]string{key: value})
 		}

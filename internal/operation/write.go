@@ -158,6 +158,9 @@ func updatePlanned(ctx context.Context, w writer, live v1.Package, s *Step) erro
 	if len(s.consents) > 0 {
 		live.SetAnnotations(desired.Overlay(live.GetAnnotations(), s.consents))
 	}
+	if p.Kinds != nil {
+		live.SetAnnotations(desired.Overlay(live.GetAnnotations(), p.Kinds.Choices))
+	}
 	graph.SetKindProviders(live, graph.KindProviders(want))
 	if len(p.Adoptions) > 0 {
 		revision.AllowAdoption(live, p.Adoptions)

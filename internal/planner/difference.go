@@ -42,6 +42,8 @@ func Compare(planned, now *Plan) []Difference {
 	d.text(
 		"the list of what the package may break", strings.Join(planned.Accepts, ", "), strings.Join(now.Accepts, ", "),
 	)
+	d.text("the kinds", planned.Kinds.String(), now.Kinds.String())
+	d.text("the choice of kinds", choicesOf(planned.Kinds), choicesOf(now.Kinds))
 	d.content(planned.Content, now.Content)
 	was, is := planned.Preconditions, now.Preconditions
 	d.text("the UID of the package", string(was.UID), string(is.UID))
@@ -109,6 +111,14 @@ func Compare(planned, now *Plan) []Difference {
 		}
 	}
 	return d
+}
+
+// choicesOf returns the changed choices of kinds as text.
+func choicesOf(k *ActiveKinds) string {
+	if k == nil || len(k.Choices) == 0 {
+		return ""
+	}
+	return fmt.Sprint(k.Choices)
 }
 
 // withoutDigests returns custom resources without their digests, which plans of former versions of xpkg do not have.

@@ -7,7 +7,10 @@ import (
 	"slices"
 	"strings"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/activation"
 	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/runtime"
@@ -75,10 +78,11 @@ func (pl *planning) establish(
 	ctx context.Context, s *clusterState, p v1.Package, pkg *xpkg.Package, active v1.PackageRevision,
 	t revision.Transition, out *Plan,
 ) ([]plan.Ref, error) {
-	wanted, err := pl.desired(ctx, p, pkg, active)
+	wanted, kinds, err := pl.desired(ctx, p, pkg, active)
 	if err != nil {
 		return nil, err
 	}
+	out.setKinds(s.live, p, pkg, kinds)
 	live, err := pl.Cluster.Metadata(ctx, wanted.Refs())
 	if err != nil {
 		return nil, err
@@ -98,6 +102,11 @@ func (pl *planning) establish(
 	out.Objects, err = pl.Cluster.Preflight(ctx, established, wanted.Content, apply.Breaks{
 		Accepted: revision.AcceptedBreaks(p, active), Command: out.command(),
 	})
+	if err == nil && kinds != nil && len(kinds.Dropped) > 0 {
+		if err = pl.deactivate(ctx, kinds, revision.Requester(p, active, t.After), out); err != nil {
+			return nil, err
+		}
+	}
 	if !s.hasRuntime(p, pkg) {
 		out.Objects = withoutWebhooks(out.Objects, live, revision.Requester(p, active, t.After))
 		out.LeftOut = s.leftOut(p, wanted.Refs())
@@ -109,16 +118,39 @@ func (pl *planning) establish(
 	return wanted.Refs(), err
 }
 
-// desired returns the objects that a revision installs, as the manager selects them.
+// desired returns the objects that a revision installs, and the kinds among them, as the manager selects them.
 func (pl *planning) desired(
 	ctx context.Context, p v1.Package, pkg *xpkg.Package, rev v1.PackageRevision,
-) (*desired.Objects, error) {
+) (*desired.Objects, *activation.Selection, error) {
 	packages := pl.packages()
 	kinds, err := packages.Kinds.Select(ctx, p, pkg, rev.RevisionStatus().ObjectRefs...)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return packages.Desired(pkg, rev, kinds)
+	objects, err := packages.Desired(pkg, rev, kinds)
+	return objects, kinds, err
+}
+
+// deactivate adds to the plan the deletions of the CRDs of the kinds that a revision deactivates.
+func (pl *planning) deactivate(
+	ctx context.Context, kinds *activation.Selection, who plan.Requester, out *Plan,
+) error {
+	var refs []plan.Ref
+	for _, name := range kinds.Dropped {
+		refs = append(refs, plan.Ref{
+			APIVersion: apiextensionsv1.SchemeGroupVersion.String(), Kind: plan.DefinitionKind, Name: name,
+		})
+	}
+	live, err := pl.Cluster.Metadata(ctx, refs)
+	if err != nil {
+		return err
+	}
+	for _, c := range plan.Uninstall(live, who).Changes {
+		if c.Action == plan.Delete && !live[c.Ref].Deleting {
+			out.Objects.Changes = append(out.Objects.Changes, c)
+		}
+	}
+	return nil
 }
 
 // LeftOut has the objects of a package that are not installed.

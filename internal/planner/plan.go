@@ -63,6 +63,8 @@ type Plan struct {
 	Adoptions []string `json:"adoptions,omitempty"`
 	// Accepts are the rules that the operation newly allows the version to break for custom resources, as "CRD/RULE".
 	Accepts []string `json:"accepts,omitempty"`
+	// Kinds are the managed resources of a Provider with inactive ones, or whose kinds are chosen anew; otherwise nil.
+	Kinds *ActiveKinds `json:"kinds,omitempty"`
 	// Content is the content to install, or nil for an uninstall.
 	Content *Content `json:"content,omitempty"`
 	// Revisions are the writes to revisions, in order.
@@ -310,7 +312,8 @@ type Installed struct {
 
 // WritesPackage reports whether the operation would write the package object.
 func (p *Plan) WritesPackage() bool {
-	consents := len(p.Adoptions)+len(p.Accepts) > 0 || p.Webhooks != nil && p.Webhooks.Consents
+	consents := len(p.Adoptions)+len(p.Accepts) > 0 || p.Webhooks != nil && p.Webhooks.Consents ||
+		p.Kinds != nil && len(p.Kinds.Choices) > 0
 	return p.Operation != Update || p.Adopts || consents || !sameJSON(p.Preconditions.Spec, specIn(p.Package.Object))
 }
 

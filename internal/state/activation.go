@@ -53,9 +53,9 @@ func (k Kinds) With(planned ...activation.Use) Kinds {
 
 // ChoiceOf returns which kinds of a Provider are wanted. It fails with InvalidKinds.
 func (k Kinds) ChoiceOf(p v1.Package) (activation.Choice, error) {
-	value, chosen := p.GetAnnotations()[activation.AnnotationKinds]
+	value := p.GetAnnotations()[activation.AnnotationKinds]
 	switch {
-	case chosen:
+	case value != "":
 	case k.Default != "":
 		value = k.Default
 	case graph.IsAutoInstalled(p):

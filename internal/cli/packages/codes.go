@@ -7,6 +7,8 @@ import (
 // Codes returns the error codes that this package defines, in alphabetical order.
 func Codes() []errcode.Code {
 	return []errcode.Code{
+		ErrKindNeeded,
+		ErrKindNotOffered,
 		ErrNoRevision,
 		ErrPlanRead,
 		ErrPlanWrite,

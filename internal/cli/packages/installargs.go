@@ -37,6 +37,7 @@ type installArgs struct {
 	RuntimeConfig            string   `placeholder:"NAME" help:"DeploymentRuntimeConfig of the package's runtime."`
 	SkipDependencyResolution bool     `help:"Install without dependencies."`
 	requiredKindFlag
+	kindsFlag
 	consents
 	foreseenUpgradesFlag
 }
@@ -85,12 +86,12 @@ func (c *installArgs) object() (v1.Package, error) {
 	p.PackageSpec().Package = image
 	c.configure(p)
 	c.recordKind(p)
-	return p, nil
+	return p, c.choose(p)
 }
 
 // install installs the package.
 func (c *installArgs) install(env *terminal.Env, r review, f planFlags) error {
-	r.one, r.isNew, r.consents, r.needsPlan = true, r.save == nil, c.consents, c.given() || r.save != nil
+	r.one, r.isNew, r.consents, r.needsPlan = true, r.save == nil, c.consents, c.given() || c.KindsOf != nil || r.save != nil
 	if c.RequiredKind == "" {
 		if _, err := c.object(); err != nil {
 			return err
@@ -131,9 +132,12 @@ func (c *installArgs) step(
 	if live != nil {
 		want = live.DeepCopyObject().(v1.Package)
 		graph.Adopt(want)
+		if err := c.choose(want); err != nil {
+			return nil, err
+		}
 	}
 	pl.Provides = provide.KindsIn(want.GetAnnotations()[graph.AnnotationProvides])
-	return &operation.Step{Live: live, Want: want, Adopt: true, Same: live != nil && !c.given() && !isDryRun}, nil
+	return &operation.Step{Live: live, Want: want, Adopt: true, Same: live != nil && !c.given() && c.KindsOf == nil && !isDryRun}, nil
 }
 
 // expandName adds the registry to a reference without one, if the indexes know exactly one package with its path.

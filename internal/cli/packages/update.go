@@ -34,6 +34,7 @@ type updateArgs struct {
 	PackagePullPolicy        string   `enum:",IfNotPresent,Always,Never" default:"" placeholder:"POLICY" help:"When content is downloaded: IfNotPresent, Always or Never."`
 	RuntimeConfig            string   `placeholder:"NAME" help:"DeploymentRuntimeConfig of the package's runtime."`
 	SkipDependencyResolution *bool    `negatable:"" help:"Install without dependencies; --no-skip-dependency-resolution installs them again."`
+	kindsFlag
 	consents
 	foreseenUpgradesFlag
 }
@@ -145,13 +146,13 @@ func (c *updateArgs) configure(p v1.Package) error {
 		}
 		r.RuntimeConfigRef = &v1.RuntimeConfigReference{Name: c.RuntimeConfig}
 	}
-	return nil
+	return c.choose(p)
 }
 
 // configures reports whether the arguments change other fields than the version.
 func (c *updateArgs) configures() bool {
 	return c.ManualActivation != nil || c.RevisionHistoryLimit != nil || c.PackagePullSecrets != nil ||
-		c.PackagePullPolicy != "" || c.RuntimeConfig != "" || c.SkipDependencyResolution != nil
+		c.PackagePullPolicy != "" || c.RuntimeConfig != "" || c.SkipDependencyResolution != nil || c.KindsOf != nil
 }
 
 // updateTo returns the new spec.package: a full reference, or a tag or digest in the current repository.

@@ -44,6 +44,9 @@ func pageOf(p *planner.Plan, most int) *page {
 	}
 	t.version("from", p.Package.From)
 	t.version("to", p.Package.To)
+	if p.Kinds != nil {
+		t.versions = append(t.versions, []string{"kinds", p.Kinds.String()})
+	}
 	t.fields("fields of the package", p.SpecChanges())
 	t.fields("fields of the runtime configuration", p.RuntimeChanges)
 	t.revisions(p.Revisions)

@@ -1,0 +1,86 @@
+package planner
+
+import (
+	"fmt"
+	"time"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/activation"
+	"github.com/xpkg-dev/xpkg/internal/wording"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+)
+
+// ActiveKinds are the managed resources of a Provider after the operation.
+type ActiveKinds struct {
+	// Active is the number of active ones among those that are Offered.
+	Active  int `json:"active"`
+	Offered int `json:"offered"`
+	// Choices are the annotations that choose kinds and that the operation changes, with their new values.
+	Choices map[string]string `json:"choices,omitempty"`
+}
+
+// String describes the numbers.
+func (k *ActiveKinds) String() string {
+	if k == nil {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d active", k.Active, k.Offered)
+}
+
+// choices returns the annotations that choose kinds and that an update of a package changes.
+func choices(live, p v1.Package) map[string]string {
+	var out map[string]string
+	for _, key := range activation.Annotations() {
+		if value := p.GetAnnotations()[key]; live != nil && live.GetAnnotations()[key] != value {
+			if out == nil {
+				out = map[string]string{}
+			}
+			out[key] = value
+		}
+	}
+	return out
+}
+
+// The cost of a kind for an API server: a mean of what was measured with kinds of large providers.
+const (
+	processorTimePerKind = 180 * time.Millisecond
+	megabytesPerKind     = 4.5
+)
+
+// manyKinds is the number of inactive kinds from which their cost matters.
+const manyKinds = 100
+
+// setKinds records the kinds of a Provider, and adds notes about them.
+func (p *Plan) setKinds(live, after v1.Package, pkg *xpkg.Package, kinds *activation.Selection) {
+	if kinds == nil {
+		return
+	}
+	active, offered := kinds.Managed()
+	changed := choices(live, after)
+	if active < offered || len(changed) > 0 {
+		p.Kinds = &ActiveKinds{Active: active, Offered: offered, Choices: changed}
+	}
+	isSafe := pkg.Meta.HasCapability(xpkg.CapabilitySafeStart)
+	switch choice := after.GetAnnotations()[activation.AnnotationKinds]; {
+	case !isSafe && choice != "" && choice != activation.All:
+		p.warn("All kinds are active, because the package does not have the capability " + xpkg.CapabilitySafeStart +
+			": its runtime may need each of them.")
+	case isSafe && active == offered && active >= manyKinds && p.Operation == Install:
+		p.warn(fmt.Sprintf("All %s are activated, which costs the API server about %s. With --kinds used, only those are that "+
+			"Compositions, policies and users need.", wording.Count(active, "kind"), costOf(active)))
+	case active < offered:
+		p.usual = append(p.usual, fmt.Sprintf("%s not activated, because nothing needs them; all would cost the API server about %s more.",
+			wording.Count(offered-active, "kind")+map[bool]string{true: " is", false: " are"}[offered-active == 1],
+			costOf(offered-active)))
+	}
+}
+
+// costOf describes what kinds cost an API server.
+func costOf(kinds int) string {
+	cpu := (time.Duration(kinds) * processorTimePerKind).Round(time.Second)
+	memory := float64(kinds) * megabytesPerKind
+	if memory < 1000 {
+		return fmt.Sprintf("%s of processor time and %.0f MB of memory", cpu, memory)
+	}
+	return fmt.Sprintf("%s of processor time and %.1f GB of memory", cpu, memory/1000)
+}
