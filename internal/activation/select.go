@@ -14,9 +14,9 @@ const (
 	// OfPackage: all kinds of the package are active, by its choice or because it cannot start without one of them.
 	OfPackage Reason = "package"
 	// Configures: the kind is no managed resource, and configures the runtime.
-	Configures Reason = "configures"
-	// Named: the package names the kind.
-	Named Reason = "named"
+	Configures Reason = "runtime"
+	// Named: a user chose the kind in the package.
+	Named Reason = "user"
 	// Kept: the kind was active before. Nothing else needs it.
 	Kept Reason = "kept"
 	// InUse: the kind would be deactivated, and custom resources of it exist.

@@ -158,8 +158,11 @@ func updatePlanned(ctx context.Context, w writer, live v1.Package, s *Step) erro
 	if len(s.consents) > 0 {
 		live.SetAnnotations(desired.Overlay(live.GetAnnotations(), s.consents))
 	}
-	if p.Kinds != nil {
-		live.SetAnnotations(desired.Overlay(live.GetAnnotations(), p.Kinds.Choices))
+	if p.Kinds != nil && len(p.Kinds.Choices) > 0 {
+		// A wait recognizes by the retry that the manager has seen the choice.
+		live.SetAnnotations(desired.Overlay(live.GetAnnotations(), p.Kinds.Choices, map[string]string{
+			v1.AnnotationRetry: newRetry(),
+		}))
 	}
 	graph.SetKindProviders(live, graph.KindProviders(want))
 	if len(p.Adoptions) > 0 {
@@ -188,7 +191,7 @@ func (d *Done) repeat(ctx context.Context, w writer) error {
 		}
 		if hasFailed(p) {
 			d.Word = "retried"
-			annotations[v1.AnnotationRetry] = time.Now().UTC().Format(time.RFC3339Nano)
+			annotations[v1.AnnotationRetry] = newRetry()
 		}
 		if len(annotations) > 0 {
 			metadata["annotations"] = annotations
@@ -196,6 +199,9 @@ func (d *Done) repeat(ctx context.Context, w writer) error {
 		return metadata, nil
 	})
 }
+
+// newRetry returns a new value of [v1.AnnotationRetry].
+func newRetry() string { return time.Now().UTC().Format(time.RFC3339Nano) }
 
 // hasFailed reports whether the last attempt to install the requested version of a package failed, other than that it
 // waits for a decision of a user.
