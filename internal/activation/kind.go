@@ -20,6 +20,8 @@ type Kind struct {
 	Managed bool
 	// Stated reports that the package states that the kind is active, in a ManagedResourceDefinition.
 	Stated bool
+	// Definition are its names, scope and versions.
+	Definition xpkg.Definition
 }
 
 // OfferedBy returns the kinds that a Provider offers, in the order of its content. Other packages offer none.
@@ -47,7 +49,7 @@ func OfferedBy(pkg *xpkg.Package) ([]Kind, error) {
 		for _, d := range definitions {
 			out = append(out, Kind{
 				Name: o.Name, GroupKind: schema.GroupKind{Group: d.Group, Kind: d.Kind}, Managed: d.Managed || isMRD,
-				Stated: stated,
+				Stated: stated, Definition: d,
 			})
 		}
 	}

@@ -56,6 +56,20 @@ func (x *index) match(name string) []Reason {
 	return slices.Compact(out)
 }
 
+// Matching returns the names of CRDs that match one of some patterns, in their order. A malformed pattern matches
+// nothing.
+func Matching(patterns, names []string) []string {
+	x := newIndex()
+	x.add("", patterns...)
+	var out []string
+	for _, name := range names {
+		if len(x.match(name)) > 0 {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
 // Match reports whether a name of a CRD matches one of some patterns, as of a ManagedResourceActivationPolicy: * stands
 // for any characters, dots included. A malformed pattern matches nothing.
 func Match(patterns []string, name string) bool {

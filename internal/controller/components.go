@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -24,6 +25,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/certificates"
 	"github.com/xpkg-dev/xpkg/internal/consent"
 	"github.com/xpkg-dev/xpkg/internal/controller/compositeroles"
+	"github.com/xpkg-dev/xpkg/internal/controller/definitions"
 	"github.com/xpkg-dev/xpkg/internal/controller/establishment"
 	"github.com/xpkg-dev/xpkg/internal/controller/expectations"
 	"github.com/xpkg-dev/xpkg/internal/controller/fences"
@@ -130,6 +132,9 @@ func (c *components) setupControllers(ctx context.Context, ready func()) error {
 	if err := c.setupCompositeRoles(); err != nil {
 		return err
 	}
+	if err := c.setupDefinitions(); err != nil {
+		return err
+	}
 	if err := c.setupPackageAPI(); err != nil {
 		return err
 	}
@@ -214,6 +219,18 @@ func (c *components) setupCompositeRoles() error {
 		CountFailure: c.api.Status.CountFailure,
 	}
 	return r.SetupWithManager(c.manager, c.options.Log)
+}
+
+// setupDefinitions registers the controllers of the definitions of kinds, and of the policies that activate them.
+func (c *components) setupDefinitions() error {
+	cache := c.manager.GetCache()
+	d := &definitions.Reconciler{
+		Cache: cache, Client: c.api.Client, Packages: c.packages, Guard: c.guard.Check, Now: c.api.Time,
+	}
+	p := &definitions.Policies{
+		Cache: cache, Client: c.api.Client, Events: c.api.Status.Events, Guard: c.guard.Check, Now: c.api.Time,
+	}
+	return errors.Join(d.SetupWithManager(c.manager, c.options.Log), p.SetupWithManager(c.manager, c.options.Log))
 }
 
 // setupPackageAPI registers the controller of the CRDs of the package API.

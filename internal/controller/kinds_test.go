@@ -1,6 +1,7 @@
 package controller_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -190,6 +191,105 @@ func TestKindsAreDeactivatedOnRequest(t *testing.T) {
 	untilActive(t, s, group, "kepts unuseds useds")
 	s.Delete(t, policy("dropped"), object)
 	remove(t, s, p)
+}
+
+// definitionsOf returns the states and conditions of the definitions of a group, as "name State Established".
+func definitionsOf(t *testing.T, s *testEnv, group string) string {
+	t.Helper()
+	all := &unstructured.UnstructuredList{}
+	all.SetAPIVersion("apiextensions.crossplane.io/v1alpha1")
+	all.SetKind("ManagedResourceDefinitionList")
+	if err := s.Client.List(t.Context(), all); err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, o := range all.Items {
+		name, ok := strings.CutSuffix(o.GetName(), "."+group)
+		if !ok {
+			continue
+		}
+		state, _, _ := unstructured.NestedString(o.Object, "spec", "state")
+		out = append(out, name+" "+state+" "+conditionOf(&o, "Established"))
+	}
+	slices.Sort(out)
+	return strings.Join(out, ", ")
+}
+
+// conditionOf returns the status and the reason of a condition of an object.
+func conditionOf(o *unstructured.Unstructured, kind string) string {
+	all, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
+	for _, c := range all {
+		if c := c.(map[string]any); c["type"] == kind {
+			return fmt.Sprint(c["status"], " ", c["reason"])
+		}
+	}
+	return ""
+}
+
+// The definitions and the policies show what is active, and a user can activate a kind by the state of its definition.
+func TestDefinitionsShowWhatIsActive(t *testing.T) {
+	s := sharedEnv(t)
+	r := newRegistry(t)
+	const group = "shown.test"
+	p := choosing("shown", pushed(t, r, "shown", safeProvider("shown", managed(group, "Alpha"), managed(group, "Beta"),
+		managed(group, "Gamma"))), "policies")
+	s.CreateTemporary(t, p)
+	untilSettled(t, s, p)
+	untilDefined := func(want string) {
+		t.Helper()
+		got := ""
+		eventually(t, "the definitions are "+want, func() bool {
+			got = definitionsOf(t, s, group)
+			return got == want
+		})
+	}
+	const inactive = " Inactive False InactiveManagedResource"
+	const active = " Active True EstablishedManagedResource"
+	untilDefined("alphas" + inactive + ", betas" + inactive + ", gammas" + inactive)
+	x := policy("shown", "a*."+group, "betas."+group)
+	s.CreateTemporary(t, x)
+	untilDefined("alphas" + active + ", betas" + active + ", gammas" + inactive)
+	untilPolicy := func(kind, want string) {
+		t.Helper()
+		eventually(t, kind+" of the policy is "+want, func() bool {
+			if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(x), x); err != nil {
+				t.Fatal(err)
+			}
+			return conditionOf(x, kind) == want
+		})
+	}
+	untilPolicy("Established", "True EstablishedManagedResource")
+	untilPolicy("Healthy", "True Running")
+	activated, _, _ := unstructured.NestedStringSlice(x.Object, "status", "activated")
+	if !slices.Equal(activated, []string{"alphas." + group, "betas." + group}) {
+		t.Errorf("the policy lists %v", activated)
+	}
+	if err := unstructured.SetNestedStringSlice(x.Object, []string{"alpas." + group, "[a"}, "spec", "activate"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Client.Update(t.Context(), x); err != nil {
+		t.Fatal(err)
+	}
+	untilPolicy("Healthy", "False EncounteredErrors")
+	if text := fmt.Sprint(x.Object["status"]); !strings.Contains(text, "did you mean alphas."+group) ||
+		!strings.Contains(text, "[a\" is malformed") {
+		t.Errorf("the status of the policy is %s", text)
+	}
+	// A user activates a kind, and a deleted definition comes back.
+	d := &unstructured.Unstructured{}
+	d.SetAPIVersion("apiextensions.crossplane.io/v1alpha1")
+	d.SetKind("ManagedResourceDefinition")
+	d.SetName("gammas." + group)
+	if err := s.Client.Patch(t.Context(), d, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"state":"Active"}}`))); err != nil {
+		t.Fatal(err)
+	}
+	untilActive(t, s, group, "alphas betas gammas")
+	s.Delete(t, d)
+	untilDefined("alphas" + active + ", betas" + active + ", gammas" + active)
+	env.Update(t, s.Env, p, func(p *v1.Provider) { p.Annotations[activation.AnnotationDeactivate] = "gammas." + group })
+	untilDefined("alphas" + active + ", betas" + active + ", gammas" + inactive)
+	remove(t, s, p)
+	untilDefined("")
 }
 
 // Of a Provider without the capability, all kinds are active.

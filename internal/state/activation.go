@@ -223,12 +223,12 @@ func OnlyKinds(o any) (any, error) {
 		return o, nil
 	}
 	u.SetManagedFields(nil)
-	delete(u.Object, "status")
 	switch u.GetKind() {
 	case DefinitionGVK.Kind:
 		state, _, _ := unstructured.NestedString(u.Object, "spec", "state")
 		u.Object["spec"] = map[string]any{"state": state}
 	case CompositionGVK.Kind:
+		delete(u.Object, "status")
 		uses := []any{}
 		for _, k := range activation.UsesOf(u.Object["spec"]) {
 			uses = append(uses, map[string]any{"apiVersion": k.Group + "/v1", "kind": k.Kind})

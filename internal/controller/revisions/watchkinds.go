@@ -17,6 +17,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/controller/watch"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/state"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
 // ActivatingKinds returns the objects without Go types that decide which kinds of Providers are active.
@@ -39,6 +40,10 @@ func (r *Reconciler) watchKinds(b *builder.Builder) {
 	}
 	enqueue := enqueueSelecting(r.API.Client)
 	for _, o := range ActivatingKinds() {
+		if o.GetObjectKind().GroupVersionKind() == state.DefinitionGVK {
+			b.Watches(o, enqueueActivated(r.API.Client))
+			continue
+		}
 		b.Watches(o, enqueue, builder.WithPredicates(needsChanged()))
 	}
 	b.Watches(v1.NewPackage(v1.ConfigurationKind).NewRevision(), enqueue, builder.WithPredicates(usesChanged()))
@@ -55,23 +60,31 @@ func enqueueSelecting(c client.Reader) handler.EventHandler {
 	})
 }
 
-// needsChanged admits objects after which other kinds may be needed. The manager writes no state other than that of the
-// kinds that it has activated.
+// enqueueActivated enqueues the Providers that may offer the kind of a definition that a user has activated: no revision
+// lists its CRD.
+func enqueueActivated(c client.Reader) handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
+		if !state.IsActiveDefinition(o.(*unstructured.Unstructured)) ||
+			len(establishedBy(ctx, c, v1.ProviderKind, plan.DefinitionKind, o.GetName())) > 0 {
+			return nil
+		}
+		var out []reconcile.Request
+		for _, rev := range activeProviders(ctx, c) {
+			out = append(out, watch.Request(rev))
+		}
+		return out
+	})
+}
+
+// needsChanged admits policies and Compositions after which other kinds may be needed.
 func needsChanged() predicate.Predicate {
 	return predicate.Funcs{
-		CreateFunc: func(e event.CreateEvent) bool { return !isInactiveDefinition(e.Object) },
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			before, now := e.ObjectOld.(*unstructured.Unstructured), e.ObjectNew.(*unstructured.Unstructured)
 			return !equality.Semantic.DeepEqual(before.Object["spec"], now.Object["spec"]) ||
 				before.GetAnnotations()[v1.AnnotationPaused] != now.GetAnnotations()[v1.AnnotationPaused]
 		},
-		DeleteFunc: func(e event.DeleteEvent) bool { return !isInactiveDefinition(e.Object) },
 	}
-}
-
-func isInactiveDefinition(o client.Object) bool {
-	u := o.(*unstructured.Unstructured)
-	return u.GetKind() == state.DefinitionGVK.Kind && !state.IsActiveDefinition(u)
 }
 
 // usesChanged admits revisions of Configurations whose uses of kinds begin or end to count.

@@ -1,0 +1,293 @@
+// Package definitions maintains the ManagedResourceDefinitions of Providers, which show which kinds are active, and the
+// statuses of the policies that activate them. Users, dashboards and Compositions read them. In a cluster with
+// Crossplane core, core does.
+//
+// A definition has no schema: the CRD of an active kind has it, and an inactive kind has no other object. The
+// definitions of a Provider are written once it is healthy, and not read by what decides about kinds, other than that a
+// user can activate a kind by the state of its definition.
+package definitions
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xpkg-dev/xpkg/apis/apiextensions/v1alpha1"
+	"github.com/xpkg-dev/xpkg/apis/crds"
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/activation"
+	"github.com/xpkg-dev/xpkg/internal/controller/requeue"
+	"github.com/xpkg-dev/xpkg/internal/controller/status"
+	"github.com/xpkg-dev/xpkg/internal/controller/watch"
+	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/internal/state"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+)
+
+// Reconciler maintains the definitions of one Provider.
+type Reconciler struct {
+	// Cache reads definitions, as [state.OnlyKinds] reduces them, and the metadata of CRDs.
+	Cache    client.Reader
+	Client   client.Client
+	Packages state.Packages
+	// Guard fails while Crossplane core would write the same objects.
+	Guard func(context.Context) error
+	Now   func() metav1.Time
+}
+
+// writers bounds the concurrent writes of definitions, which must not delay those of packages.
+const writers = 4
+
+// Reconcile writes the definitions of one Provider that differ from its kinds.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	p := v1.NewPackage(v1.ProviderKind)
+	if err := r.Client.Get(ctx, req.NamespacedName, p); err != nil || p.GetDeletionTimestamp() != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	maintains, err := isMaintained(ctx, r.Cache)
+	if err != nil || !maintains || v1.IsPaused(p) {
+		return ctrl.Result{}, err
+	}
+	if err := r.Guard(ctx); err != nil {
+		return ctrl.Result{RequeueAfter: requeue.Jitter(status.BlockedPause)}, nil //nolint:nilerr // The packages report it.
+	}
+	want, known, err := r.wanted(ctx, p)
+	if err != nil || !known {
+		return ctrl.Result{}, err
+	}
+	live, err := r.live(ctx, p)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(writers)
+	for name, w := range want {
+		group.Go(func() error { return r.write(ctx, w, live[name]) })
+	}
+	for name, l := range live {
+		if want[name] == nil {
+			group.Go(func() error { return client.IgnoreNotFound(r.Client.Delete(ctx, l)) })
+		}
+	}
+	err = group.Wait()
+	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
+		return requeue.Soon(), nil // The cache is behind.
+	}
+	return ctrl.Result{}, err
+}
+
+// isMaintained reports whether the manager maintains definitions: the kind has the definition that it has installed,
+// and not that of Crossplane core.
+func isMaintained(ctx context.Context, c client.Reader) (bool, error) {
+	crd := watch.Definitions()
+	err := c.Get(ctx, client.ObjectKey{Name: "managedresourcedefinitions." + v1alpha1.Group}, crd)
+	return crd.Labels[crds.LabelPermissive] == "true", client.IgnoreNotFound(err)
+}
+
+// wanted returns the definitions that a Provider should have, by name, and false if that is not known yet. A Provider
+// whose kinds are always active has none.
+func (r *Reconciler) wanted(
+	ctx context.Context, p v1.Package,
+) (out map[string]*unstructured.Unstructured, known bool, err error) {
+	revisions, err := state.RevisionsOf(ctx, r.Client, p)
+	if err != nil {
+		return nil, false, err
+	}
+	for _, rev := range revisions {
+		if !revision.IsActive(rev) {
+			continue
+		}
+		if !revision.IsEstablished(rev) || rev.GetCondition(v1.TypeRevisionHealthy).Status != corev1.ConditionTrue {
+			return nil, false, nil
+		}
+		pkg, _, err := r.Packages.ReadRevision(ctx, rev)
+		if err != nil {
+			return nil, false, nil //nolint:nilerr // The revision reports it.
+		}
+		out = map[string]*unstructured.Unstructured{}
+		if !pkg.Meta.HasCapability(xpkg.CapabilitySafeStart) {
+			return out, true, nil
+		}
+		offered, err := activation.OfferedBy(pkg)
+		if err != nil {
+			return nil, false, err
+		}
+		established := map[string]bool{}
+		for _, ref := range rev.RevisionStatus().ObjectRefs {
+			established[ref.Name] = established[ref.Name] || ref.Kind == plan.DefinitionKind && ref.UID != ""
+		}
+		for _, k := range offered {
+			out[k.Name] = definitionOf(p, k, established[k.Name])
+		}
+		return out, true, nil
+	}
+	return nil, false, nil
+}
+
+// live returns the definitions of a Provider.
+func (r *Reconciler) live(ctx context.Context, p v1.Package) (map[string]*unstructured.Unstructured, error) {
+	all, err := list(ctx, r.Cache)
+	out := map[string]*unstructured.Unstructured{}
+	for i := range all {
+		if c := metav1.GetControllerOf(&all[i]); c != nil && c.Kind == v1.ProviderKind && c.Name == p.GetName() {
+			out[all[i].GetName()] = &all[i]
+		}
+	}
+	return out, err
+}
+
+// list lists all definitions in the cache. The caller must not change them.
+func list(ctx context.Context, c client.Reader) ([]unstructured.Unstructured, error) {
+	var all unstructured.UnstructuredList
+	all.SetGroupVersionKind(state.DefinitionGVK.GroupVersion().WithKind(state.DefinitionGVK.Kind + "List"))
+	if err := c.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list definitions: %w", err)
+	}
+	return all.Items, nil
+}
+
+// write writes a definition that differs from the live one, which is nil if there is none, and its status. A state that
+// a user has activated stays until the kind is active.
+func (r *Reconciler) write(ctx context.Context, want, live *unstructured.Unstructured) error {
+	condition := conditionOf(want)
+	switch {
+	case live == nil:
+		live = want.DeepCopy()
+		if err := r.Client.Create(ctx, live, client.FieldOwner(plan.FieldManager)); err != nil {
+			return err
+		}
+	case live.GetDeletionTimestamp() != nil:
+		return nil
+	case live.GetAnnotations()[plan.ContentDigestAnnotation] != want.GetAnnotations()[plan.ContentDigestAnnotation] ||
+		state.IsActiveDefinition(want) != state.IsActiveDefinition(live):
+		next := want.DeepCopy()
+		next.SetUID(live.GetUID())
+		next.SetResourceVersion(live.GetResourceVersion())
+		next.SetLabels(merged(live.GetLabels(), want.GetLabels()))
+		next.SetAnnotations(merged(live.GetAnnotations(), want.GetAnnotations()))
+		if err := r.Client.Update(ctx, next, client.FieldOwner(plan.FieldManager)); err != nil {
+			return err
+		}
+		next.Object["status"] = live.Object["status"]
+		live = next
+	}
+	return setCondition(ctx, r.Client, r.Now(), live, condition)
+}
+
+func merged(a, b map[string]string) map[string]string {
+	out := map[string]string{}
+	for _, m := range []map[string]string{a, b} {
+		for k, v := range m {
+			out[k] = v
+		}
+	}
+	return out
+}
+
+// definitionOf returns the definition of a kind of a Provider.
+func definitionOf(p v1.Package, k activation.Kind, active bool) *unstructured.Unstructured {
+	d := k.Definition
+	names := map[string]any{
+		"kind": d.Kind, "listKind": d.Kind + "List", "plural": d.Plural, "singular": d.Singular,
+	}
+	if len(d.ShortNames) > 0 {
+		names["shortNames"] = anyStrings(d.ShortNames)
+	}
+	versions := []any{}
+	for _, v := range d.Versions {
+		versions = append(versions, map[string]any{"name": v.Name, "served": v.Served, "storage": v.Storage})
+	}
+	spec := map[string]any{"group": d.Group, "names": names, "scope": d.Scope, "versions": versions}
+	raw, err := json.Marshal(spec)
+	if err != nil {
+		panic(err) // Maps of strings always encode.
+	}
+	sum := sha256.Sum256(raw)
+	if spec["state"] = v1alpha1.Inactive; active {
+		spec["state"] = v1alpha1.Active
+	}
+	out := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
+	out.SetGroupVersionKind(state.DefinitionGVK)
+	out.SetName(k.Name)
+	out.SetLabels(map[string]string{v1.LabelPackage: p.GetName()})
+	out.SetAnnotations(map[string]string{plan.ContentDigestAnnotation: "sha256:" + hex.EncodeToString(sum[:])})
+	out.SetOwnerReferences([]metav1.OwnerReference{{
+		APIVersion: v1.GroupVersion.String(), Kind: p.PackageKind(), Name: p.GetName(), UID: p.GetUID(),
+		Controller: new(true), BlockOwnerDeletion: new(true),
+	}})
+	return out
+}
+
+func anyStrings(all []string) []any {
+	out := make([]any, len(all))
+	for i, s := range all {
+		out[i] = s
+	}
+	return out
+}
+
+func conditionOf(definition *unstructured.Unstructured) v1.Condition {
+	if state.IsActiveDefinition(definition) {
+		return v1alpha1.EstablishedManagedResource()
+	}
+	return v1alpha1.InactiveManagedResource()
+}
+
+// setCondition writes conditions that differ from those of an object. Other parts of the status stay.
+func setCondition(
+	ctx context.Context, c client.Client, now metav1.Time, o *unstructured.Unstructured, conditions ...v1.Condition,
+) error {
+	was, is := conditionsOf(o), conditionsOf(o)
+	is.SetConditions(o.GetGeneration(), now, conditions...)
+	if sameConditions(was, is) {
+		return nil
+	}
+	return patchStatus(ctx, c, o, map[string]any{"conditions": is.Conditions})
+}
+
+func patchStatus(ctx context.Context, c client.Client, o *unstructured.Unstructured, status map[string]any) error {
+	raw, err := json.Marshal(map[string]any{"status": status})
+	if err != nil {
+		return err
+	}
+	patched := &unstructured.Unstructured{}
+	patched.SetGroupVersionKind(o.GroupVersionKind())
+	patched.SetName(o.GetName())
+	err = c.Status().Patch(ctx, patched, client.RawPatch(types.MergePatchType, raw), client.FieldOwner(plan.FieldManager))
+	return client.IgnoreNotFound(err)
+}
+
+func conditionsOf(o *unstructured.Unstructured) (out v1.ConditionedStatus) {
+	status, _ := o.Object["status"].(map[string]any)
+	if runtime.DefaultUnstructuredConverter.FromUnstructured(status, &out) != nil {
+		return v1.ConditionedStatus{} // Another client wrote it.
+	}
+	return out
+}
+
+func sameConditions(a, b v1.ConditionedStatus) bool {
+	if len(a.Conditions) != len(b.Conditions) {
+		return false
+	}
+	for i := range a.Conditions {
+		x, y := a.Conditions[i], b.Conditions[i]
+		if x.Type != y.Type || x.Status != y.Status || x.Reason != y.Reason || x.Message != y.Message ||
+			x.ObservedGeneration != y.ObservedGeneration {
+			return false
+		}
+	}
+	return true
+}
