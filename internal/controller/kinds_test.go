@@ -243,12 +243,12 @@ func TestDefinitionsShowWhatIsActive(t *testing.T) {
 			return got == want
 		})
 	}
-	const inactive = " Inactive False InactiveManagedResource"
+	const never, inactive = " Inactive ", " Inactive False InactiveManagedResource"
 	const active = " Active True EstablishedManagedResource"
-	untilDefined("alphas" + inactive + ", betas" + inactive + ", gammas" + inactive)
+	untilDefined("alphas" + never + ", betas" + never + ", gammas" + never)
 	x := policy("shown", "a*."+group, "betas."+group)
 	s.CreateTemporary(t, x)
-	untilDefined("alphas" + active + ", betas" + active + ", gammas" + inactive)
+	untilDefined("alphas" + active + ", betas" + active + ", gammas" + never)
 	untilPolicy := func(kind, want string) {
 		t.Helper()
 		eventually(t, kind+" of the policy is "+want, func() bool {

@@ -2,8 +2,8 @@
 // statuses of the policies that activate them. Users, dashboards and Compositions read them. In a cluster with
 // Crossplane core, core does.
 //
-// A definition has no schema: the CRD of an active kind has it, and an inactive kind has no other object. The
-// definitions of a Provider are written once it is healthy, and not read by what decides about kinds, other than that a
+// A definition has no schema: the CRD of an active kind has it, and an inactive kind has no other object. A kind that was
+// never active has no condition. The definitions of a Provider are written once it is healthy, and not read by what decides about kinds, other than that a
 // user can activate a kind by the state of its definition.
 package definitions
 
@@ -183,6 +183,9 @@ func (r *Reconciler) write(ctx context.Context, want, live *unstructured.Unstruc
 		}
 		next.Object["status"] = live.Object["status"]
 		live = next
+	}
+	if !state.IsActiveDefinition(want) && len(conditionsOf(live).Conditions) == 0 {
+		return nil // It was never active. The write of its status would double the cost of an inactive kind.
 	}
 	return setCondition(ctx, r.Client, r.Now(), live, condition)
 }
