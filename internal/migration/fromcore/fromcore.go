@@ -55,7 +55,8 @@ func (m *Migration) Plan(ctx context.Context) (*migration.Plan, error) {
 	}
 	return &migration.Plan{
 		Steps: []*migration.Step{
-			m.fenceStep(s), m.settingsStep(s), m.managerStep(s, manifests), m.packagesStep(s), m.definitionsStep(s),
+			m.fenceStep(s), m.settingsStep(s), m.kindsStep(s), m.managerStep(s, manifests), m.packagesStep(s),
+			m.definitionsStep(s),
 		},
 		Notes: m.notes(s),
 	}, nil

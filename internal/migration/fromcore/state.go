@@ -234,6 +234,8 @@ var (
 type definitions struct {
 	// created are the definitions that core has created for a package.
 	created []*unstructured.Unstructured
+	// inactive are the numbers of inactive kinds by the names of their Providers.
+	inactive map[string]int
 	// others are the names of definitions that neither a package nor a revision controls.
 	others []string
 }
@@ -245,6 +247,7 @@ func (m *Migration) readDefinitions(ctx context.Context) (definitions, error) {
 	if err != nil {
 		return out, err
 	}
+	var ofCore []metav1.PartialObjectMetadata
 	for _, item := range items {
 		owner := metav1.GetControllerOf(&item)
 		switch {
@@ -255,10 +258,11 @@ func (m *Migration) readDefinitions(ctx context.Context) (definitions, error) {
 			d.SetGroupVersionKind(gvk)
 			d.SetName(item.Name)
 			d.SetUID(item.UID)
-			out.created = append(out.created, d)
+			out.created, ofCore = append(out.created, d), append(ofCore, item)
 		}
 	}
-	return out, nil
+	out.inactive, err = m.inactiveKinds(ctx, ofCore)
+	return out, err
 }
 
 // list returns the metadata of the objects of a kind, and none of a kind that the cluster does not serve.
@@ -291,7 +295,7 @@ func isRevision(owner *metav1.OwnerReference) bool {
 }
 
 // definitionsStep deletes the managed resource definitions of packages. The CRDs belong to their packages then, and
-// core would undo updates with the definitions. The manager owns definitions that a package contains, and keeps them.
+// core would undo updates with the definitions. The manager owns those that it has written, and keeps them.
 func (m *Migration) definitionsStep(s *snapshot) *migration.Step {
 	step := &migration.Step{Title: "Delete the managed resource definitions of Crossplane", Done: s.fenced &&
 		len(s.definitions.created) == 0}
