@@ -12,6 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"pgregory.net/rapid"
+
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
 func TestUsesOf(t *testing.T) {
@@ -62,6 +64,39 @@ func TestUsesOf(t *testing.T) {
 	}
 }
 
+// A Composition is open if a function of it may compose kinds that its input does not name.
+func TestOpenCompositions(t *testing.T) {
+	const input = `"input": {"apiVersion": "x.fn.org/v1", "kind": "Input", `
+	for name, c := range map[string]struct {
+		pipeline string
+		want     bool
+	}{
+		"no functions":       {``, false},
+		"template":           {`{"functionRef": {"name": "function-go-templating"}, ` + input + `"t": "apiVersion: a.b.org/v1\nkind: X"}}`, false},
+		"computed kind":      {`{"functionRef": {"name": "function-go-templating"}, ` + input + `"t": "apiVersion: a.b.org/v1\nkind: X\n---\nkind: {{ .k }}"}}`, true},
+		"template elsewhere": {`{"functionRef": {"name": "function-go-templating"}, ` + input + `"source": "FileSystem"}}`, true},
+		"no input":           {`{"functionRef": {"name": "acme-compose"}}`, true},
+		"composes nothing":   {`{"functionRef": {"name": "crossplane-contrib-function-auto-ready"}}`, false},
+		"both": {
+			`{"functionRef": {"name": "function-auto-ready"}}, {"functionRef": {"name": "acme-compose"}}`, true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pkg, err := xpkg.Read([]byte(`{apiVersion: meta.pkg.crossplane.io/v1, kind: Configuration, metadata: {name: p}}
+---
+{apiVersion: apiextensions.crossplane.io/v1, kind: Composition, metadata: {name: c}, spec: {compositeTypeRef: {apiVersion: a.b.org/v1, kind: XR}, mode: Pipeline, pipeline: [`+
+				c.pipeline+`]}}`), xpkg.ReadOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			uses, err := UsedBy(pkg)
+			if err != nil || uses.Open != c.want {
+				t.Errorf("open %t (%v), want %t", uses.Open, err, c.want)
+			}
+		})
+	}
+}
+
 // Any text is read without a failure, and each kind that it names is found with a group that it names.
 func FuzzUsesOf(f *testing.F) {
 	f.Add("apiVersion: s3.acme.org/v1\nkind: Bucket")
@@ -103,7 +138,7 @@ func TestSelect(t *testing.T) {
 		kind("buckets.s3.acme.org", "Bucket", true), kind("rules.s3.acme.org", "Rule", true),
 		kind("configs.s3.acme.org", "Config", false),
 	}
-	uses := []Use{{ByConfiguration("network"), []schema.GroupKind{bucket, {Group: "s3.acme.org", Kind: "Other"}}}}
+	uses := []Use{{By: ByConfiguration("network"), Kinds: []schema.GroupKind{bucket, {Group: "s3.acme.org", Kind: "Other"}}}}
 	for name, c := range map[string]struct {
 		needs Needs
 		want  map[string][]Reason
@@ -115,12 +150,23 @@ func TestSelect(t *testing.T) {
 		"used": {Needs{Safe: true, Choice: Choice{Used: true}, Uses: uses}, map[string][]Reason{
 			"buckets.s3.acme.org": {ByConfiguration("network")}, "configs.s3.acme.org": {Configures},
 		}},
+		"used and unknown, without a choice": {Needs{
+			Safe: true, Choice: Choice{Used: true, Implied: true}, Uses: append([]Use{{By: "configuration/open", Open: true}}, uses...),
+		}, map[string][]Reason{
+			"buckets.s3.acme.org": {ByConfiguration("network")}, "rules.s3.acme.org": {"configuration/open"},
+			"configs.s3.acme.org": {Configures},
+		}},
+		"used and unknown, with a choice": {Needs{
+			Safe: true, Choice: Choice{Used: true}, Uses: append([]Use{{By: "configuration/open", Open: true}}, uses...),
+		}, map[string][]Reason{
+			"buckets.s3.acme.org": {ByConfiguration("network")}, "configs.s3.acme.org": {Configures},
+		}},
 		"used, without inference": {Needs{Safe: true, Uses: uses}, map[string][]Reason{"configs.s3.acme.org": {Configures}}},
 		"named and policies": {Needs{
 			Safe: true, Choice: Choice{Patterns: []string{"b*.s3.acme.org"}},
 			Policies: []Policy{{"x", []string{"*.s3.acme.org"}}, {"y", []string{"buckets.s3.acme.org", "[a"}}},
 		}, map[string][]Reason{
-			"buckets.s3.acme.org": {Named, ByPolicy("x"), ByPolicy("y")}, "rules.s3.acme.org": {ByPolicy("x")},
+			"buckets.s3.acme.org": {ByPolicy("x"), ByPolicy("y"), Named}, "rules.s3.acme.org": {ByPolicy("x")},
 			"configs.s3.acme.org": {Configures, ByPolicy("x")},
 		}},
 		"kept and dropped": {Needs{
@@ -177,7 +223,7 @@ func TestSelectionsOnlyShrinkOnRequest(t *testing.T) {
 			Safe: rapid.Bool().Draw(t, "safe"), Before: map[string]bool{}, Deactivate: names.Draw(t, "deactivate"),
 			Choice:   Choice{Used: rapid.Bool().Draw(t, "used"), Patterns: names.Draw(t, "named")},
 			Policies: []Policy{{"p", names.Draw(t, "policy")}},
-			Uses:     []Use{{ByComposition("c"), []schema.GroupKind{{Group: "x.org", Kind: "e"}}}},
+			Uses:     []Use{{By: ByComposition("c"), Kinds: []schema.GroupKind{{Group: "x.org", Kind: "e"}}}},
 		}
 		for _, k := range rapid.SliceOf(rapid.SampledFrom(offered)).Draw(t, "before") {
 			n.Before[k.Name] = true

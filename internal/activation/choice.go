@@ -42,6 +42,8 @@ type Choice struct {
 	Used bool
 	// Patterns activate the kinds whose CRDs match.
 	Patterns []string
+	// Implied reports that the package has no choice. Then uses that are not known activate all kinds.
+	Implied bool
 }
 
 // ParseChoice reads a value of AnnotationKinds. It fails with InvalidKinds.

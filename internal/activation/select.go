@@ -42,6 +42,8 @@ type Policy struct {
 type Use struct {
 	By    Reason
 	Kinds []schema.GroupKind
+	// Open reports that it may use any kind of the Provider.
+	Open bool
 }
 
 // Needs is what decides about the kinds of a Provider.
@@ -110,8 +112,12 @@ func (n Needs) Select(offered []Kind) *Selection {
 	}
 	dropped.add(Kept, n.Deactivate...)
 	uses := map[schema.GroupKind][]Reason{}
+	var open []Reason
 	if n.Choice.Used {
 		for _, u := range n.Uses {
+			if u.Open && n.Choice.Implied && !slices.Contains(open, u.By) {
+				open = append(open, u.By)
+			}
 			for _, k := range u.Kinds {
 				if !slices.Contains(uses[k], u.By) {
 					uses[k] = append(uses[k], u.By)
@@ -129,6 +135,9 @@ func (n Needs) Select(offered []Kind) *Selection {
 		}
 		why = append(why, chosen.match(k.Name)...)
 		why = append(why, uses[k.GroupKind]...)
+		if len(why) == 0 {
+			why = append(why, open...)
+		}
 		if len(why) == 0 && n.Before[k.Name] {
 			switch {
 			case len(dropped.match(k.Name)) == 0:

@@ -87,29 +87,103 @@ func useText(text string, found map[schema.GroupKind]bool) {
 	}
 }
 
+// Uses are the kinds that something uses.
+type Uses struct {
+	// Kinds are ordered.
+	Kinds []schema.GroupKind
+	// Open reports that it may use others: a program decides that no reader of its input can see.
+	Open bool
+}
+
 // composing are the kinds of the objects of a Configuration that use other kinds.
 var composing = []string{"Composition", "Operation", "CronOperation", "WatchOperation"}
 
-// UsedBy returns the kinds that the Compositions and Operations of a Configuration use, ordered. Other packages use
-// none.
-func UsedBy(pkg *xpkg.Package) ([]schema.GroupKind, error) {
+// UsedBy returns the kinds that the Compositions and Operations of a Configuration use. Other packages use none.
+func UsedBy(pkg *xpkg.Package) (Uses, error) {
 	if pkg.Meta.Kind != xpkg.Configuration {
-		return nil, nil
+		return Uses{}, nil
 	}
 	found := map[schema.GroupKind]bool{}
+	open := false
 	for _, o := range pkg.Objects {
 		if !slices.Contains(composing, o.GVK.Kind) {
 			continue
 		}
 		raw, err := o.JSON()
 		if err != nil {
-			return nil, err
+			return Uses{}, err
 		}
 		var object map[string]any
 		if err := json.Unmarshal(raw, &object); err != nil {
-			return nil, err
+			return Uses{}, err
 		}
 		use(object["spec"], found)
+		open = open || isOpen(object["spec"])
 	}
-	return ordered(found), nil
+	return Uses{ordered(found), open}, nil
+}
+
+// composesNothing are the ends of the names of functions that compose no resources of kinds other than those in their
+// input and those of the steps before them.
+var composesNothing = []string{
+	"function-auto-ready", "function-environment-configs", "function-sequencer", "function-tag-manager",
+	"function-status-transformer", "function-cel-filter", "function-deletion-protection", "function-extra-resources",
+	"function-patch-and-transform", "function-context-patcher",
+}
+
+// isOpen reports whether the pipeline in a spec, at any depth, has a step with a function that may compose resources of
+// kinds that its input does not name.
+func isOpen(value any) bool {
+	switch value := value.(type) {
+	case map[string]any:
+		if ref, ok := value["functionRef"].(map[string]any); ok {
+			return isOpaque(ref, value["input"])
+		}
+		for _, v := range value {
+			if isOpen(v) {
+				return true
+			}
+		}
+	case []any:
+		return slices.ContainsFunc(value, isOpen)
+	}
+	return false
+}
+
+func isOpaque(function map[string]any, input any) bool {
+	name, _ := function["name"].(string)
+	if slices.ContainsFunc(composesNothing, func(end string) bool { return strings.HasSuffix(name, end) }) {
+		return false
+	}
+	fields, ok := input.(map[string]any)
+	if !ok {
+		return true
+	}
+	found := map[schema.GroupKind]bool{}
+	for key, v := range fields {
+		if key != "apiVersion" && key != "kind" {
+			use(v, found)
+		}
+	}
+	return len(found) == 0 || computes(fields)
+}
+
+// computed matches the field "kind" with a value that a template computes.
+var computed = regexp.MustCompile(`\bkind\b["'\]]*\s*[:=]\s*["']?(?:\{\{|\$\{|\$\()`)
+
+// computes reports whether a text in a value computes a kind.
+func computes(value any) bool {
+	switch value := value.(type) {
+	case map[string]any:
+		for _, v := range value {
+			if computes(v) {
+				return true
+			}
+		}
+	case []any:
+		return slices.ContainsFunc(value, computes)
+	case string:
+		return computed.MatchString(value)
+	}
+	return false
 }

@@ -1,6 +1,7 @@
 package controller_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -288,6 +289,24 @@ func TestDefinitionsShowWhatIsActive(t *testing.T) {
 	untilDefined("alphas" + active + ", betas" + active + ", gammas" + active)
 	env.Update(t, s.Env, p, func(p *v1.Provider) { p.Annotations[activation.AnnotationDeactivate] = "gammas." + group })
 	untilDefined("alphas" + active + ", betas" + active + ", gammas" + inactive)
+	// Crossplane core, which replaces the CRD of definitions, creates its own.
+	label := func(value string) {
+		t.Helper()
+		d := newCRD()
+		d.Name = "managedresourcedefinitions.apiextensions.crossplane.io"
+		patch := []byte(`{"metadata":{"labels":{"xpkg.dev/permissive":` + value + `}}}`)
+		if err := s.Client.Patch(context.Background(), d, client.RawPatch("application/merge-patch+json", patch)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() { label(`"true"`) })
+	label("null")
+	untilDefined("")
+	if got := activeKinds(t, s, group); got != "alphas betas" {
+		t.Errorf("the kinds %s are active without definitions", got)
+	}
+	label(`"true"`)
+	untilDefined("alphas" + active + ", betas" + active + ", gammas" + never)
 	remove(t, s, p)
 	untilDefined("")
 }
@@ -378,4 +397,27 @@ func TestADependencyHasTheUsedKinds(t *testing.T) {
 	}
 	untilActive(t, w.testEnv, group, "alphas betas")
 	untilSettled(t, w.testEnv, p)
+}
+
+// A Configuration whose functions may compose kinds that its Compositions do not name has a dependency with all kinds.
+func TestADependencyOfAnOpenConfigurationHasAllKinds(t *testing.T) {
+	w := newDependencyEnv(t, graph.None)
+	const group = "opendependency.test"
+	w.registry.push(t, "dep/offering:v1.0.0", safeProvider("offering", managed(group, "Alpha"), managed(group, "Beta")))
+	composition := usingComposition("open", group, "Alpha")
+	steps, _, _ := unstructured.NestedSlice(composition.Object, "spec", "pipeline")
+	steps = append(steps, map[string]any{"step": "own", "functionRef": map[string]any{"name": "acme-compose"}})
+	if err := unstructured.SetNestedSlice(composition.Object, steps, "spec", "pipeline"); err != nil {
+		t.Fatal(err)
+	}
+	raw, err := composition.MarshalJSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ref, _ := w.registry.push(t, "dep/open:v1.0.0", meta("Configuration", "open", "spec:\n  dependsOn: [{provider: "+
+		w.registry.address+"/dep/offering, version: '>=v1.0.0'}]\n")+"---\n"+string(raw)+"\n")
+	p := newConfiguration("open", ref)
+	w.CreateTemporary(t, p)
+	untilSettled(t, w.testEnv, p)
+	untilActive(t, w.testEnv, group, "alphas betas")
 }

@@ -52,9 +52,9 @@ func (o Operation) Plan(ctx context.Context, steps []*Step) (refused []*Step, er
 		if s.Remove {
 			options.RemovedTogether = append(options.RemovedTogether, s.Live)
 		}
-		if len(s.uses) > 0 {
+		if len(s.uses.Kinds) > 0 {
 			by := activation.ByConfiguration(s.Want.GetName())
-			options.Uses = append(options.Uses, activation.Use{By: by, Kinds: s.uses})
+			options.Uses = append(options.Uses, activation.Use{By: by, Kinds: s.uses.Kinds})
 		}
 	}
 	releases := released{}

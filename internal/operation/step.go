@@ -6,10 +6,10 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/activation"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/planner"
@@ -53,7 +53,7 @@ type Step struct {
 	// requiredBy are the repositories of the packages of the lock file that require this one, if it is no root.
 	requiredBy []string
 	// uses are the kinds that the wanted package uses, of an operation with several steps.
-	uses []schema.GroupKind
+	uses activation.Uses
 	// after are the steps that release objects which this step takes over.
 	after []*Step
 	// consents are the annotations that a transaction adds to an installed package.

@@ -139,10 +139,12 @@ func (pl *planning) transition(
 	p v1.Package, pkg *xpkg.Package, digest string, revisions []v1.PackageRevision,
 ) (revision.Transition, error) {
 	uses, err := state.UsesOf(pkg, revisions, revision.Name(p, digest, revisions))
-	if len(uses) > 0 {
-		pl.Uses = append(slices.Clone(pl.Uses), activation.Use{By: activation.ByConfiguration(p.GetName()), Kinds: uses})
+	if len(uses.Kinds) > 0 || uses.Open {
+		pl.Uses = append(slices.Clone(pl.Uses), activation.Use{
+			By: activation.ByConfiguration(p.GetName()), Kinds: uses.Kinds, Open: uses.Open,
+		})
 	}
-	return revision.Next(p, pkg.Meta, digest, revisions, uses...), err
+	return revision.Next(p, pkg.Meta, digest, revisions, uses), err
 }
 
 // Content returns the content that would be installed for a package.

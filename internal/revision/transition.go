@@ -5,9 +5,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/activation"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
@@ -52,7 +52,7 @@ type Transition struct {
 // Next returns the transition of a package whose content has the given digest and metadata, and uses the given kinds of
 // other packages.
 func Next(
-	p v1.Package, meta xpkg.Meta, digest string, existing []v1.PackageRevision, uses ...schema.GroupKind,
+	p v1.Package, meta xpkg.Meta, digest string, existing []v1.PackageRevision, uses ...activation.Uses,
 ) Transition {
 	name := Name(p, digest, existing)
 	policy := PolicyOf(p)
@@ -106,10 +106,12 @@ func (t *Transition) own(p v1.Package, current string) {
 
 // ensureCurrent adds the step that creates, activates or updates the revision of the package's
 // content, if one is needed.
-func (t *Transition) ensureCurrent(p v1.Package, meta xpkg.Meta, digest, name string, uses []schema.GroupKind) {
+func (t *Transition) ensureCurrent(p v1.Package, meta xpkg.Meta, digest, name string, uses []activation.Uses) {
 	existing := t.find(name)
 	t.Current = Current(p, meta, digest, name, existing, t.Decision)
-	recordUses(t.Current, uses)
+	for _, u := range uses {
+		recordUses(t.Current, u)
+	}
 	switch {
 	case existing == nil:
 		t.add(Create, t.Current)

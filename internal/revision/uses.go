@@ -7,23 +7,30 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/activation"
 )
 
 // AnnotationUses on a revision of a Configuration records the kinds that its Compositions use, as KIND.GROUP with
-// commas, for the selection of the kinds of Providers.
+// commas, and * if they may use others, for the selection of the kinds of Providers.
 const AnnotationUses = "xpkg.dev/uses"
 
-// UsedKinds returns the kinds that a revision records.
-func UsedKinds(rev v1.PackageRevision) []schema.GroupKind {
+// others stands for kinds that are not known.
+const others = "*"
+
+// UsesOf returns the kinds that a revision records, and false if it records none.
+func UsesOf(rev v1.PackageRevision) (uses activation.Uses, recorded bool) {
 	value := rev.GetAnnotations()[AnnotationUses]
 	if value == "" {
-		return nil
+		return activation.Uses{}, false
 	}
-	var out []schema.GroupKind
 	for item := range strings.SplitSeq(value, ",") {
-		out = append(out, schema.ParseGroupKind(item))
+		if item == others {
+			uses.Open = true
+			continue
+		}
+		uses.Kinds = append(uses.Kinds, schema.ParseGroupKind(item))
 	}
-	return out
+	return uses, true
 }
 
 // maxUses limits the length of AnnotationUses: an API server accepts 256 KiB of annotations.
@@ -31,10 +38,13 @@ const maxUses = 128 << 10
 
 // recordUses records the kinds that a revision uses. It records none if there are too many: their Compositions name them
 // once they are installed.
-func recordUses(rev v1.PackageRevision, kinds []schema.GroupKind) {
-	items := make([]string, len(kinds))
-	for i, k := range kinds {
+func recordUses(rev v1.PackageRevision, uses activation.Uses) {
+	items := make([]string, len(uses.Kinds))
+	for i, k := range uses.Kinds {
 		items[i] = k.String()
+	}
+	if uses.Open {
+		items = append(items, others)
 	}
 	if value := strings.Join(items, ","); value != "" && len(value) <= maxUses {
 		setAnnotation(rev, AnnotationUses, value)

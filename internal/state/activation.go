@@ -15,9 +15,11 @@ import (
 
 	"github.com/xpkg-dev/xpkg/apis/apiextensions/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/activation"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
@@ -63,7 +65,9 @@ func (k Kinds) ChoiceOf(p v1.Package) (activation.Choice, error) {
 	default:
 		value = activation.All
 	}
-	return activation.ParseChoice(value)
+	choice, err := activation.ParseChoice(value)
+	choice.Implied = p.GetAnnotations()[activation.AnnotationKinds] == ""
+	return choice, err
 }
 
 // Select returns the active kinds of a package, or nil if it is no Provider. Recorded are the objects that its active
@@ -93,7 +97,7 @@ func (k Kinds) Select(
 		return nil, err
 	}
 	if needs.Choice.Used {
-		if needs.Uses, err = k.uses(ctx); err != nil {
+		if needs.Uses, err = k.uses(ctx, p); err != nil {
 			return nil, err
 		}
 	}
@@ -145,16 +149,24 @@ func PolicyOf(o *unstructured.Unstructured) activation.Policy {
 
 // uses returns the kinds that Compositions use: those of active Configurations, as their revisions record them also
 // before they are installed, and the others in the cluster.
-func (k Kinds) uses(ctx context.Context) ([]activation.Use, error) {
+func (k Kinds) uses(ctx context.Context, p v1.Package) ([]activation.Use, error) {
 	out := slices.Clone(k.Planned)
+	var lock v1beta1.Lock
+	if err := k.Reader.Get(ctx, client.ObjectKey{Name: v1beta1.LockName}, &lock); client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("read the Lock: %w", err)
+	}
+	dependents := dependentsOf(p, lock.Packages)
 	revisions := v1.NewPackage(v1.ConfigurationKind).NewRevisionList()
 	if err := k.Reader.List(ctx, revisions, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list revisions: %w", err)
 	}
 	for _, rev := range revisions.Revisions() {
 		if revision.IsActive(rev) {
-			name := rev.GetLabels()[v1.LabelPackage]
-			out = append(out, activation.Use{By: activation.ByConfiguration(name), Kinds: revision.UsedKinds(rev)})
+			uses, _ := revision.UsesOf(rev)
+			out = append(out, activation.Use{
+				By: activation.ByConfiguration(rev.GetLabels()[v1.LabelPackage]), Kinds: uses.Kinds,
+				Open: uses.Open && dependents[oci.RepositoryName(rev.RevisionSpec().Image)],
+			})
 		}
 	}
 	compositions, err := k.list(ctx, CompositionGVK)
@@ -168,12 +180,35 @@ func (k Kinds) uses(ctx context.Context) ([]activation.Use, error) {
 	return out, err
 }
 
+// dependentsOf returns the repositories of the packages that require a package, directly or indirectly: according to the
+// Lock, and to the package itself, which the Lock may not list yet.
+func dependentsOf(p v1.Package, locked []v1beta1.LockPackage) map[string]bool {
+	out := map[string]bool{}
+	next := append(graph.RequiredBy(p), oci.RepositoryName(p.PackageSpec().Package))
+	own := next[len(next)-1]
+	for len(next) > 0 {
+		repository := next[0]
+		next = next[1:]
+		if out[repository] {
+			continue
+		}
+		out[repository] = true
+		for _, l := range locked {
+			if slices.ContainsFunc(l.Dependencies, func(d v1beta1.Dependency) bool { return d.Package == repository }) {
+				next = append(next, l.Source)
+			}
+		}
+	}
+	delete(out, own)
+	return out
+}
+
 // UsesOf returns the kinds that the Compositions of a package use: those that its revision with a name records, or those
 // of its content.
-func UsesOf(pkg *xpkg.Package, revisions []v1.PackageRevision, name string) ([]schema.GroupKind, error) {
+func UsesOf(pkg *xpkg.Package, revisions []v1.PackageRevision, name string) (activation.Uses, error) {
 	for _, rev := range revisions {
-		if kinds := revision.UsedKinds(rev); rev.GetName() == name && len(kinds) > 0 {
-			return kinds, nil
+		if uses, recorded := revision.UsesOf(rev); recorded && rev.GetName() == name {
+			return uses, nil
 		}
 	}
 	return activation.UsedBy(pkg)

@@ -57,20 +57,26 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := r.Client.Get(ctx, req.NamespacedName, p); err != nil || p.GetDeletionTimestamp() != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	maintains, err := isMaintained(ctx, r.Cache)
-	if err != nil || !maintains || v1.IsPaused(p) {
-		return ctrl.Result{}, err
+	if v1.IsPaused(p) {
+		return ctrl.Result{}, nil
 	}
 	if err := r.Guard(ctx); err != nil {
 		return ctrl.Result{RequeueAfter: requeue.Jitter(status.BlockedPause)}, nil //nolint:nilerr // The packages report it.
 	}
-	want, known, err := r.wanted(ctx, p)
-	if err != nil || !known {
-		return ctrl.Result{}, err
-	}
 	live, err := r.live(ctx, p)
 	if err != nil {
 		return ctrl.Result{}, err
+	}
+	maintains, err := isMaintained(ctx, r.Cache)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	// Crossplane core would create CRDs without schemas from the definitions of the manager.
+	want := map[string]*unstructured.Unstructured{}
+	if known := false; maintains {
+		if want, known, err = r.wanted(ctx, p); err != nil || !known {
+			return ctrl.Result{}, err
+		}
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(writers)
@@ -93,9 +99,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 // and not that of Crossplane core.
 func isMaintained(ctx context.Context, c client.Reader) (bool, error) {
 	crd := watch.Definitions()
-	err := c.Get(ctx, client.ObjectKey{Name: "managedresourcedefinitions." + v1alpha1.Group}, crd)
+	err := c.Get(ctx, client.ObjectKey{Name: definitionOfDefinitions}, crd)
 	return crd.Labels[crds.LabelPermissive] == "true", client.IgnoreNotFound(err)
 }
+
+// definitionOfDefinitions is the CRD of definitions.
+const definitionOfDefinitions = "managedresourcedefinitions." + v1alpha1.Group
 
 // wanted returns the definitions that a Provider should have, by name, and false if that is not known yet. A Provider
 // whose kinds are always active has none.
@@ -137,12 +146,14 @@ func (r *Reconciler) wanted(
 	return nil, false, nil
 }
 
-// live returns the definitions of a Provider.
+// live returns the definitions that the manager has written for a Provider.
 func (r *Reconciler) live(ctx context.Context, p v1.Package) (map[string]*unstructured.Unstructured, error) {
 	all, err := list(ctx, r.Cache)
 	out := map[string]*unstructured.Unstructured{}
 	for i := range all {
-		if c := metav1.GetControllerOf(&all[i]); c != nil && c.Kind == v1.ProviderKind && c.Name == p.GetName() {
+		c := metav1.GetControllerOf(&all[i])
+		if c != nil && c.Kind == v1.ProviderKind && c.Name == p.GetName() &&
+			all[i].GetAnnotations()[plan.ContentDigestAnnotation] != "" {
 			out[all[i].GetName()] = &all[i]
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/xpkg-dev/xpkg/apis/crds"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/controller/requeue"
 	"github.com/xpkg-dev/xpkg/internal/controller/watch"
@@ -35,12 +36,32 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, log *slog.Logger) error 
 		Named("definitions").
 		Watches(revisions, enqueueProvider(), builder.WithPredicates(establishmentChanged())).
 		Watches(object(state.DefinitionGVK), enqueueOwner()).
+		WatchesMetadata(watch.Definitions(), r.enqueueProviders(), builder.WithPredicates(isReplaced())).
 		WithOptions(requeue.Options(log)).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("controller of definitions: %w", err)
 	}
 	return nil
+}
+
+// enqueueProviders enqueues all Providers.
+func (r *Reconciler) enqueueProviders() handler.EventHandler {
+	return watch.EnqueuePackages(
+		r.Client, v1.ProviderKind, func(context.Context, client.Object, v1.Package) bool { return true },
+	)
+}
+
+// isReplaced admits the CRD of definitions when Crossplane core replaces it.
+func isReplaced() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return e.ObjectNew.GetName() == definitionOfDefinitions &&
+				e.ObjectNew.GetLabels()[crds.LabelPermissive] != e.ObjectOld.GetLabels()[crds.LabelPermissive]
+		},
+		DeleteFunc: func(event.DeleteEvent) bool { return false },
+	}
 }
 
 // SetupWithManager registers the controller of policies.

@@ -122,7 +122,7 @@ func (r *Reconciler) reconcile(ctx context.Context, p v1.Package) (ctrl.Result, 
 	if err != nil {
 		return ctrl.Result{}, revision.Summary{}, err
 	}
-	transition := revision.Next(p, pkg.Meta, resolved.Digest.String(), revisions, uses...)
+	transition := revision.Next(p, pkg.Meta, resolved.Digest.String(), revisions, uses)
 	if err := r.applyTransition(ctx, p, transition); err != nil {
 		return ctrl.Result{}, revision.Summary{}, err
 	}

@@ -26,8 +26,10 @@ import (
 // not show yet.
 func (r *Reconciler) packagesFor(in *reconciliation) state.Packages {
 	out := r.Packages
-	if used := revision.UsedKinds(in.Revision); len(used) > 0 {
-		out.Kinds = out.Kinds.With(activation.Use{By: activation.ByConfiguration(in.Package.GetName()), Kinds: used})
+	if uses, recorded := revision.UsesOf(in.Revision); recorded {
+		out.Kinds = out.Kinds.With(activation.Use{
+			By: activation.ByConfiguration(in.Package.GetName()), Kinds: uses.Kinds, Open: uses.Open,
+		})
 	}
 	return out
 }
@@ -35,7 +37,7 @@ func (r *Reconciler) packagesFor(in *reconciliation) state.Packages {
 // awaitKinds waits until the kinds that a revision uses are active, before it installs the Compositions that use them.
 // A revision whose objects are established does not wait.
 func (r *Reconciler) awaitKinds(ctx context.Context, in *reconciliation) error {
-	if len(revision.UsedKinds(in.Revision)) == 0 || revision.IsEstablished(in.Revision) {
+	if _, uses := revision.UsesOf(in.Revision); !uses || revision.IsEstablished(in.Revision) {
 		return nil
 	}
 	var missing []string
