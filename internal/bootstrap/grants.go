@@ -136,13 +136,20 @@ func Grants() []Grant {
 			Reason: "Install the objects of Configurations for a composition engine, correct drift, and delete the definitions of a deleted package when its custom resources are gone or kept. Grant it and users the permissions for the resources of every XRD.",
 			Rules: []rbacv1.PolicyRule{
 				rule(composition, words("compositeresourcedefinitions", "compositions"), slices.Concat(read, write)),
-				rule(
-					composition, words("managedresourcedefinitions", "managedresourceactivationpolicies"),
-					slices.Concat(words("get", "list"), write),
-				),
-				rule(composition, words("compositeresourcedefinitions", "managedresourcedefinitions"), words("delete")),
+				rule(composition, words("compositeresourcedefinitions"), words("delete")),
 				rule(
 					operations, words("operations", "cronoperations", "watchoperations"), slices.Concat(words("get", "list"), write),
+				),
+			},
+		},
+		{
+			Name: "kinds", Scope: Everywhere,
+			Reason: "Activate the kinds of Providers that policies select, and show in definitions which kinds are active.",
+			Rules: []rbacv1.PolicyRule{
+				rule(composition, words("managedresourcedefinitions"), slices.Concat(words("create", "update", "delete"), follow)),
+				rule(composition, words("managedresourceactivationpolicies"), slices.Concat(read, write)),
+				rule(
+					composition, words("managedresourcedefinitions/status", "managedresourceactivationpolicies/status"), words("patch"),
 				),
 			},
 		},

@@ -65,6 +65,9 @@ var sometimes = map[string]string{
 	"get clusterrolebindings":    "an object is read again if the response to its write was lost",
 	"get rolebindings":           "an object is read again if the response to its write was lost",
 
+	"update managedresourcedefinitions": "a kind is activated after its definition was written",
+	"delete managedresourcedefinitions": "a new version of a Provider does not offer a kind",
+
 	"get validatingwebhookconfigurations": "a single configuration is read if its watch does not show it as written",
 	"get mutatingwebhookconfigurations":   "a single configuration is read if its watch does not show it as written",
 }

@@ -13,7 +13,7 @@ import (
 // readingCommands are the commands that print something and change nothing. The scripts, and for the ones that need a
 // cluster the tests of the program, check that their lines fit on a terminal.
 var readingCommands = map[string]bool{
-	"list": true, "describe": true, "history": true, "tree": true, "why": true, "outdated": true, "versions": true,
+	"list": true, "kinds": true, "describe": true, "history": true, "tree": true, "why": true, "outdated": true, "versions": true,
 	"search": true, "show": true,
 	"index show": true, "index verify": true, "inspect": true, "diff": true, "status": true, "doctor": true,
 	"cache ls": true, "cache verify": true,
@@ -28,7 +28,8 @@ var otherCommands = []string{
 	"registry export",
 	"registry token create", "registry token revoke", "registry mirror", "registry prune", "registry yank",
 	"registry unyank",
-	"registry deprecate", "registry delete", "install", "update", "sync", "uninstall", "autoremove", "approve", "apply",
+	"registry deprecate", "registry delete", "install", "update", "sync", "uninstall", "autoremove", "approve", "activate",
+	"deactivate", "apply",
 	"rollback", "index build", "index update", "deps vendor", "deps push", "cache add", "cache prune", "up", "down", "dev",
 	"logs", "manager",
 	"bootstrap", "migrate from-core", "migrate to-core", "migrate first-generation", "completion", "man",

@@ -1,11 +1,13 @@
 package planner
 
 import (
+	"context"
 	"fmt"
 	"time"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/activation"
+	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
@@ -83,4 +85,47 @@ func costOf(kinds int) string {
 		return fmt.Sprintf("%s of processor time and %.0f MB of memory", cpu, memory)
 	}
 	return fmt.Sprintf("%s of processor time and %.1f GB of memory", cpu, memory/1000)
+}
+
+// Choice returns which kinds of a Provider are wanted.
+func (pl *Planner) Choice(p v1.Package) (activation.Choice, error) {
+	return pl.start(Options{}).packages().Kinds.ChoiceOf(p)
+}
+
+// KindsOf returns the kinds that an installed Provider offers, and which of them would be active with its current
+// annotations. It returns nil for a package without an active revision, and for other packages.
+func (pl *Planner) KindsOf(ctx context.Context, p v1.Package) (*activation.Selection, error) {
+	if p.PackageKind() != v1.ProviderKind {
+		return nil, nil
+	}
+	revisions, err := pl.start(Options{}).listRevisions(ctx, p.PackageKind(), p.GetName())
+	if err != nil {
+		return nil, err
+	}
+	packages := pl.start(Options{}).packages()
+	for _, rev := range revisions {
+		if !revision.IsActive(rev) {
+			continue
+		}
+		pkg, _, err := packages.ReadRevision(ctx, rev)
+		if err != nil {
+			return nil, err
+		}
+		return packages.Kinds.Select(ctx, p, pkg, rev.RevisionStatus().ObjectRefs...)
+	}
+	return nil, nil
+}
+
+// InUse returns a function that returns which of some CRDs have custom resources, or may have some.
+func InUse(counter interface {
+	CustomResources(ctx context.Context, crds []string, identify bool) ([]CustomResources, error)
+}) func(context.Context, []string) (map[string]bool, error) {
+	return func(ctx context.Context, crds []string) (map[string]bool, error) {
+		counts, err := counter.CustomResources(ctx, crds, false)
+		out := map[string]bool{}
+		for _, c := range counts {
+			out[c.CRD] = true
+		}
+		return out, err
+	}
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
@@ -179,4 +180,17 @@ func (pl *Planner) CrossplaneConstraints(ctx context.Context) (func(constraint s
 
 func (pl *Planner) crossplane() *crossplane.Checker {
 	return &crossplane.Checker{Reader: pl.Reader, Namespace: pl.Namespace, Now: time.Now}
+}
+
+// Codes returns the error codes that this package defines, in alphabetical order.
+func Codes() []errcode.Code {
+	return []errcode.Code{
+		ErrCustomResources,
+		ErrDependentsBroken,
+		ErrMaintained,
+		ErrNotInstalled,
+		ErrPlanDamaged,
+		ErrPlanInvalid,
+		ErrPlanMoved,
+	}
 }

@@ -49,7 +49,7 @@ func TestLinesFitTheTerminal(t *testing.T) {
 	p.xpkg(t, "resolve", ref, "--lock", lock)
 	of := "configuration/" + name
 	for _, line := range []string{
-		"list ", "tree ", "tree " + of, "describe " + of, "describe provider/missing-with-a-name-that-fills-lines",
+		"list ", "kinds ", "kinds --all", "tree ", "tree " + of, "describe " + of, "describe provider/missing-with-a-name-that-fills-lines",
 		"history " + of, "outdated --all",
 		"why " + strings.TrimSuffix(refs[0], ":v1.0.0"), "versions " + refs[0], "doctor ", "status --data-dir " + p.DataDir,
 		"resolve " + ref,

@@ -22,7 +22,7 @@ var (
 	ErrKindNotOffered = errcode.Code{
 		Name: "KindNotOffered", Class: errcode.NotFound,
 		Cause: "No installed provider offers the kind.",
-		Fix:   "List the kinds of a provider with `xpkg kinds NAME --all`, or install the provider of the kind.",
+		Fix:   "List the kinds of all providers with `xpkg kinds --all`, or install the provider of the kind.",
 	}
 	ErrKindNeeded = errcode.Code{
 		Name: "KindNeeded", Class: errcode.Conflict,
@@ -199,7 +199,7 @@ func (c *kindArgs) offers(env *terminal.Env, pl *clusterPlanner, all *inventory.
 func notOffered(word string, names []string) error {
 	err := ErrKindNotOffered.New(nil, "no installed provider offers %s", terminal.Safe(word))
 	if alike := spelling.Alike(word, names); len(alike) > 0 {
-		return err.WithDo("Did you mean %s? `xpkg kinds NAME --all` lists the kinds of a provider.", wording.Few(alike, len(alike), " or "))
+		return err.WithDo("Did you mean %s? `xpkg kinds --all` lists the kinds of all providers.", wording.Few(alike, len(alike), " or "))
 	}
 	return err
 }

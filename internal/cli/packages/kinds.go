@@ -17,8 +17,8 @@ import (
 
 // KindsCmd implements `xpkg kinds`.
 type KindsCmd struct {
-	Names []inventory.Name `arg:"" optional:"" name:"name" complete:"package" help:"Providers whose kinds are shown, each as NAME, KIND/NAME or KIND NAME. Default is a line for each Provider."`
-	All   bool             `help:"Show inactive kinds too."`
+	Names []inventory.Name `arg:"" optional:"" name:"name" complete:"package" help:"Providers whose active kinds are shown, each as NAME, KIND/NAME or KIND NAME. Default is a line for each Provider."`
+	All   bool             `help:"Show inactive kinds too, of all Providers if none is named."`
 	connection.ClusterFlags
 	planFlags
 	view.ListOutputFlag
@@ -89,6 +89,9 @@ func (c *KindsCmd) Run(env *terminal.Env) (err error) {
 	return c.Print(env.Stdout, c.list(views))
 }
 
+// listsKinds reports whether the command lists kinds, and not Providers.
+func (c *KindsCmd) listsKinds() bool { return c.All || len(c.Names) > 0 }
+
 // view returns the kinds of a Provider, or nil if it has no active revision.
 func (c *KindsCmd) view(env *terminal.Env, pl *clusterPlanner, p v1.Package) (*providerKinds, error) {
 	kinds, err := pl.KindsOf(env.Context, p)
@@ -108,7 +111,7 @@ func (c *KindsCmd) view(env *terminal.Env, pl *clusterPlanner, p v1.Package) (*p
 		}
 	}
 	counts := map[string]int64{}
-	if len(c.Names) > 0 {
+	if c.listsKinds() {
 		found, err := pl.Cluster.CustomResources(env.Context, active, false)
 		if err != nil {
 			return nil, err
@@ -132,7 +135,7 @@ func (c *KindsCmd) view(env *terminal.Env, pl *clusterPlanner, p v1.Package) (*p
 // list returns the list that is printed: of Providers, or of the kinds of named ones.
 func (c *KindsCmd) list(views []providerKinds) view.List {
 	out := view.List{Value: views}
-	if len(c.Names) == 0 {
+	if !c.listsKinds() {
 		out.Table = view.Table{
 			Header: []string{"PROVIDER", "ACTIVE", "OFFERED", "CHOICE"}, Empty: "No provider is installed.",
 		}
