@@ -179,10 +179,31 @@ func TestSelect(t *testing.T) {
 		}, map[string][]Reason{"buckets.s3.acme.org": {ByConfiguration("network")}, "configs.s3.acme.org": {Configures}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if d := cmp.Diff(c.want, c.needs.Select(offered).Reasons); d != "" {
+			s := c.needs.Select(offered)
+			for crd := range s.Missed {
+				if s.IsActive(crd) {
+					t.Errorf("%s is active, and missed", crd)
+				}
+			}
+			if d := cmp.Diff(c.want, s.Reasons); d != "" {
 				t.Errorf("-want +got:\n%s", d)
 			}
 		})
+	}
+}
+
+// A use of a kind that it does not activate is missed.
+func TestMissedKinds(t *testing.T) {
+	n := Needs{Safe: true, Uses: []Use{
+		{By: ByComposition("a"), Kinds: []schema.GroupKind{{Group: "x.org", Kind: "A"}, {Group: "x.org", Kind: "B"}}},
+		{By: ByComposition("b"), Kinds: []schema.GroupKind{{Group: "x.org", Kind: "A"}}},
+	}, Policies: []Policy{{"p", []string{"bs.x.org"}}}}
+	got := n.Select([]Kind{
+		{Name: "as.x.org", GroupKind: schema.GroupKind{Group: "x.org", Kind: "A"}, Managed: true},
+		{Name: "bs.x.org", GroupKind: schema.GroupKind{Group: "x.org", Kind: "B"}, Managed: true},
+	}).MissedKinds()
+	if want := []string{"as.x.org (composition/a, composition/b)"}; !slices.Equal(got, want) {
+		t.Errorf("missed %v, want %v", got, want)
 	}
 }
 

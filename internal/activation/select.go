@@ -1,7 +1,9 @@
 package activation
 
 import (
+	"maps"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -52,7 +54,7 @@ type Needs struct {
 	Safe     bool
 	Choice   Choice
 	Policies []Policy
-	// Uses count only with [Choice.Used].
+	// Uses activate kinds only with [Choice.Used].
 	Uses []Use
 	// Before are the CRDs of the kinds that are active now.
 	Before map[string]bool
@@ -70,10 +72,28 @@ type Selection struct {
 	Reasons map[string][]Reason
 	// Dropped are the CRDs of the kinds that were active and are deactivated.
 	Dropped []string
+	// Missed are the uses of inactive kinds, by the names of their CRDs.
+	Missed map[string][]Reason
 }
 
 // IsActive reports whether the kind of a CRD is active.
 func (s *Selection) IsActive(crd string) bool { return s == nil || len(s.Reasons[crd]) > 0 }
+
+// MissedKinds describes the inactive kinds that something uses, each as "CRD (REASON, ...)", ordered.
+func (s *Selection) MissedKinds() []string {
+	if s == nil {
+		return nil
+	}
+	var out []string
+	for _, crd := range slices.Sorted(maps.Keys(s.Missed)) {
+		users := make([]string, len(s.Missed[crd]))
+		for i, r := range s.Missed[crd] {
+			users[i] = string(r)
+		}
+		out = append(out, crd+" ("+strings.Join(users, ", ")+")")
+	}
+	return out
+}
 
 // Inactive returns the CRDs of the inactive kinds, in the order of the package.
 func (s *Selection) Inactive() []string {
@@ -104,7 +124,7 @@ func (s *Selection) Managed() (active, offered int) {
 
 // Select returns which of the offered kinds are active, and why.
 func (n Needs) Select(offered []Kind) *Selection {
-	out := &Selection{Offered: offered, Reasons: make(map[string][]Reason, len(offered))}
+	out := &Selection{Offered: offered, Reasons: make(map[string][]Reason, len(offered)), Missed: map[string][]Reason{}}
 	chosen, dropped := newIndex(), newIndex()
 	chosen.add(Named, n.Choice.Patterns...)
 	for _, p := range n.Policies {
@@ -113,15 +133,13 @@ func (n Needs) Select(offered []Kind) *Selection {
 	dropped.add(Kept, n.Deactivate...)
 	uses := map[schema.GroupKind][]Reason{}
 	var open []Reason
-	if n.Choice.Used {
-		for _, u := range n.Uses {
-			if u.Open && n.Choice.Implied && !slices.Contains(open, u.By) {
-				open = append(open, u.By)
-			}
-			for _, k := range u.Kinds {
-				if !slices.Contains(uses[k], u.By) {
-					uses[k] = append(uses[k], u.By)
-				}
+	for _, u := range n.Uses {
+		if u.Open && n.Choice.Used && n.Choice.Implied && !slices.Contains(open, u.By) {
+			open = append(open, u.By)
+		}
+		for _, k := range u.Kinds {
+			if !slices.Contains(uses[k], u.By) {
+				uses[k] = append(uses[k], u.By)
 			}
 		}
 	}
@@ -134,7 +152,9 @@ func (n Needs) Select(offered []Kind) *Selection {
 			why = append(why, Configures)
 		}
 		why = append(why, chosen.match(k.Name)...)
-		why = append(why, uses[k.GroupKind]...)
+		if n.Choice.Used {
+			why = append(why, uses[k.GroupKind]...)
+		}
 		if len(why) == 0 {
 			why = append(why, open...)
 		}
@@ -150,6 +170,8 @@ func (n Needs) Select(offered []Kind) *Selection {
 		}
 		if len(why) > 0 {
 			out.Reasons[k.Name] = why
+		} else if used := uses[k.GroupKind]; len(used) > 0 {
+			out.Missed[k.Name] = used
 		}
 	}
 	return out

@@ -21,6 +21,7 @@ import (
 	crmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/activation"
 	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/certificates"
 	"github.com/xpkg-dev/xpkg/internal/consent"
@@ -107,6 +108,7 @@ func newComponents(
 			Content: o.Content, Origins: origin.Finder{Reader: c, Secrets: live, Namespace: namespace}, Namespace: namespace,
 			Kinds: state.Kinds{
 				Reader: mgr.GetCache(), Metadata: watch.LiveDefinitions(c), InUse: planner.InUse(counter),
+				Default: &o.Kinds,
 			},
 		},
 		known: &state.Dependencies{Content: o.Content},
@@ -375,6 +377,9 @@ func announcements(o Options) map[string]string {
 	}
 	out := lock.Announcements(upgrades, removal, o.Permissions != nil && o.Permissions.Namespaced, o.Permissions != nil &&
 		o.Permissions.Increase == ApproveIncrease, o.Runtimes, o.RuntimePrivileges)
+	if o.Kinds != "" {
+		out[activation.AnnotationKinds] = o.Kinds
+	}
 	if o.LeaderElection != nil {
 		// The claim survives a deletion of the Lock.
 		out[leader.AnnotationNamespace] = o.namespace()

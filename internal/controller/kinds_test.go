@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -341,6 +342,30 @@ func TestManagedResourceDefinitionsBecomeCRDs(t *testing.T) {
 	untilActive(t, s, group, "betas")
 	s.CreateTemporary(t, policy("mrd", "*."+group))
 	untilActive(t, s, group, "alphas betas")
+}
+
+// A Composition that uses an inactive kind is reported with the command that activates it.
+func TestAnInactiveKindThatIsUsedIsReported(t *testing.T) {
+	s := sharedEnv(t)
+	r := newRegistry(t)
+	const group = "missed.test"
+	p := choosing("missed", pushed(t, r, "missed", safeProvider("missed", managed(group, "Alpha"), managed(group, "Beta"))), "policies")
+	s.CreateTemporary(t, p)
+	untilSettled(t, s, p)
+	s.CreateTemporary(t, usingComposition("missed", group, "Alpha"))
+	eventually(t, "an event reports the kind", func() bool {
+		var all eventsv1.EventList
+		if err := s.Client.List(t.Context(), &all); err != nil {
+			t.Fatal(err)
+		}
+		return slices.ContainsFunc(all.Items, func(e eventsv1.Event) bool {
+			return e.Reason == "KindInactive" && strings.Contains(e.Note, "alphas."+group+" (composition/missed)") &&
+				strings.Contains(e.Note, "`xpkg activate alphas."+group+"`")
+		})
+	})
+	if got := activeKinds(t, s, group); got != "" {
+		t.Errorf("the kinds %s are active", got)
+	}
 }
 
 // A choice that cannot be read is reported, and changes nothing.

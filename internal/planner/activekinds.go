@@ -3,6 +3,7 @@ package planner
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
@@ -52,8 +53,10 @@ const (
 // manyKinds is the number of inactive kinds from which their cost matters.
 const manyKinds = 100
 
-// setKinds records the kinds of a Provider, and adds notes about them.
-func (p *Plan) setKinds(live, after v1.Package, pkg *xpkg.Package, kinds *activation.Selection) {
+// setKinds records the kinds of a Provider, and adds notes about them. Before are its revisions in the cluster.
+func (p *Plan) setKinds(
+	live, after v1.Package, pkg *xpkg.Package, kinds *activation.Selection, before []v1.PackageRevision,
+) {
 	if kinds == nil {
 		return
 	}
@@ -62,8 +65,16 @@ func (p *Plan) setKinds(live, after v1.Package, pkg *xpkg.Package, kinds *activa
 	if active < offered || len(changed) > 0 {
 		p.Kinds = &ActiveKinds{Active: active, Offered: offered, Choices: changed}
 	}
+	if missed := kinds.MissedKinds(); len(missed) > 0 {
+		p.warn(fmt.Sprintf("Compositions use kinds that are not activated: %s. `xpkg activate` activates them.",
+			wording.Few(missed, maxConcerns, "; ")))
+	}
 	isSafe := pkg.Meta.HasCapability(xpkg.CapabilitySafeStart)
 	switch choice := after.GetAnnotations()[activation.AnnotationKinds]; {
+	case !isSafe && slices.ContainsFunc(before, wasSafe):
+		p.warn(fmt.Sprintf("The new version does not have the capability %s, which the former one has: all %s are activated. "+
+			"If its runtime did not change, its build tools lost it; report it to the maintainer of the package.",
+			xpkg.CapabilitySafeStart, wording.Count(offered, "kind")))
 	case !isSafe && choice != "" && choice != activation.All:
 		p.warn("All kinds are active, because the package does not have the capability " + xpkg.CapabilitySafeStart +
 			": its runtime may need each of them.")
@@ -71,10 +82,19 @@ func (p *Plan) setKinds(live, after v1.Package, pkg *xpkg.Package, kinds *activa
 		p.warn(fmt.Sprintf("All %s are activated, which costs the API server about %s. With --kinds used, only those are that "+
 			"Compositions, policies and users need.", wording.Count(active, "kind"), costOf(active)))
 	case active < offered:
-		p.usual = append(p.usual, fmt.Sprintf("%s not activated, because nothing needs them; all would cost the API server about %s more.",
-			wording.Count(offered-active, "kind")+map[bool]string{true: " is", false: " are"}[offered-active == 1],
-			costOf(offered-active)))
+		text := "1 kind is not activated, because nothing needs it."
+		if n := offered - active; n > 1 {
+			text = fmt.Sprintf("%d kinds are not activated, because nothing needs them; they would cost the API server about %s.",
+				n, costOf(n))
+		}
+		p.usual = append(p.usual, text)
 	}
+}
+
+// wasSafe reports whether a revision is active and its content has the capability safe-start.
+func wasSafe(rev v1.PackageRevision) bool {
+	return revision.IsActive(rev) &&
+		xpkg.Meta{Capabilities: rev.RevisionStatus().Capabilities}.HasCapability(xpkg.CapabilitySafeStart)
 }
 
 // costOf describes what kinds cost an API server.
@@ -88,8 +108,8 @@ func costOf(kinds int) string {
 }
 
 // Choice returns which kinds of a Provider are wanted.
-func (pl *Planner) Choice(p v1.Package) (activation.Choice, error) {
-	return pl.start(Options{}).packages().Kinds.ChoiceOf(p)
+func (pl *Planner) Choice(ctx context.Context, p v1.Package) (activation.Choice, error) {
+	return pl.start(Options{}).packages().Kinds.ChoiceOf(ctx, p)
 }
 
 // KindsOf returns the kinds that an installed Provider offers, and which of them would be active with its current
@@ -111,7 +131,7 @@ func (pl *Planner) KindsOf(ctx context.Context, p v1.Package) (*activation.Selec
 		if err != nil {
 			return nil, err
 		}
-		return packages.Kinds.Select(ctx, p, pkg, rev.RevisionStatus().ObjectRefs...)
+		return packages.Kinds.Select(ctx, p, pkg, revision.CurrentObjects(rev)...)
 	}
 	return nil, nil
 }

@@ -21,7 +21,7 @@ import (
 func (pl *planning) check(
 	ctx context.Context, s *clusterState, p v1.Package, pkg *xpkg.Package, t revision.Transition, out *Plan,
 ) error {
-	objects, _, err := pl.desired(ctx, p, pkg, t.Current)
+	objects, _, err := pl.desired(ctx, p, pkg, t.Current, t.Before)
 	if err != nil {
 		return err
 	}

@@ -78,11 +78,11 @@ func (pl *planning) establish(
 	ctx context.Context, s *clusterState, p v1.Package, pkg *xpkg.Package, active v1.PackageRevision,
 	t revision.Transition, out *Plan,
 ) ([]plan.Ref, error) {
-	wanted, kinds, err := pl.desired(ctx, p, pkg, active)
+	wanted, kinds, err := pl.desired(ctx, p, pkg, active, t.Before)
 	if err != nil {
 		return nil, err
 	}
-	out.setKinds(s.live, p, pkg, kinds)
+	out.setKinds(s.live, p, pkg, kinds, t.Before)
 	live, err := pl.Cluster.Metadata(ctx, wanted.Refs())
 	if err != nil {
 		return nil, err
@@ -118,12 +118,17 @@ func (pl *planning) establish(
 	return wanted.Refs(), err
 }
 
-// desired returns the objects that a revision installs, and the kinds among them, as the manager selects them.
+// desired returns the objects that a revision installs, and the kinds among them, as the manager selects them. Before are
+// the revisions of the package in the cluster.
 func (pl *planning) desired(
-	ctx context.Context, p v1.Package, pkg *xpkg.Package, rev v1.PackageRevision,
+	ctx context.Context, p v1.Package, pkg *xpkg.Package, rev v1.PackageRevision, before []v1.PackageRevision,
 ) (*desired.Objects, *activation.Selection, error) {
 	packages := pl.packages()
-	kinds, err := packages.Kinds.Select(ctx, p, pkg, rev.RevisionStatus().ObjectRefs...)
+	var recorded []v1.TypedReference
+	if live := find(before, rev.GetName()); live != nil {
+		recorded = revision.CurrentObjects(live)
+	}
+	kinds, err := packages.Kinds.Select(ctx, p, pkg, recorded...)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -326,4 +331,14 @@ func (p *Plan) CountKindChanges() map[crddiff.Class]int {
 		}
 	}
 	return out
+}
+
+// find returns the revision with a name, or nil.
+func find(revisions []v1.PackageRevision, name string) v1.PackageRevision {
+	for _, rev := range revisions {
+		if rev.GetName() == name {
+			return rev
+		}
+	}
+	return nil
 }

@@ -51,6 +51,16 @@ func recordUses(rev v1.PackageRevision, uses activation.Uses) {
 	}
 }
 
+// CurrentObjects returns the objects that the status of a revision lists, if it was written since the revision is
+// active. The status of a revision that was inactive lists what existed before.
+func CurrentObjects(rev v1.PackageRevision) []v1.TypedReference {
+	status := rev.RevisionStatus()
+	if !IsActive(rev) || status.ObservedGeneration != rev.GetGeneration() {
+		return nil
+	}
+	return status.ObjectRefs
+}
+
 // annotationDeactivated on a revision records when kinds of its Provider were last deactivated.
 const annotationDeactivated = "xpkg.dev/deactivated"
 

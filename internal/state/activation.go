@@ -40,9 +40,10 @@ type Kinds struct {
 	Metadata func(context.Context, []plan.Ref) (map[plan.Ref]plan.Live, error)
 	// InUse returns which of some CRDs have custom resources, or may have some.
 	InUse func(ctx context.Context, crds []string) (map[string]bool, error)
-	// Default is the choice for packages without one: a value of [activation.AnnotationKinds]. Empty means all kinds of a
-	// Provider that a user installed, and the kinds that are used of one that was installed as a dependency.
-	Default string
+	// Default is the choice for packages without one, a value of [activation.AnnotationKinds]; nil means the one that the
+	// manager announces in the Lock. Empty means all kinds of a Provider that a user installed, and the kinds that are used
+	// of one that was installed as a dependency.
+	Default *string
 	// Planned are uses of packages that are not installed yet.
 	Planned []activation.Use
 }
@@ -54,20 +55,42 @@ func (k Kinds) With(planned ...activation.Use) Kinds {
 }
 
 // ChoiceOf returns which kinds of a Provider are wanted. It fails with InvalidKinds.
-func (k Kinds) ChoiceOf(p v1.Package) (activation.Choice, error) {
+func (k Kinds) ChoiceOf(ctx context.Context, p v1.Package) (activation.Choice, error) {
 	value := p.GetAnnotations()[activation.AnnotationKinds]
+	isImplied := value == ""
+	if isImplied {
+		var err error
+		if value, err = k.defaultChoice(ctx); err != nil {
+			return activation.Choice{}, err
+		}
+	}
 	switch {
 	case value != "":
-	case k.Default != "":
-		value = k.Default
 	case graph.IsAutoInstalled(p):
 		value = activation.Used
 	default:
 		value = activation.All
 	}
 	choice, err := activation.ParseChoice(value)
-	choice.Implied = p.GetAnnotations()[activation.AnnotationKinds] == ""
+	choice.Implied = isImplied
 	return choice, err
+}
+
+// defaultChoice returns the choice for packages without one.
+func (k Kinds) defaultChoice(ctx context.Context) (string, error) {
+	if k.Default != nil {
+		return *k.Default, nil
+	}
+	lock, err := k.lock(ctx)
+	return lock.Annotations[activation.AnnotationKinds], err
+}
+
+func (k Kinds) lock(ctx context.Context) (v1beta1.Lock, error) {
+	var lock v1beta1.Lock
+	if err := k.Reader.Get(ctx, client.ObjectKey{Name: v1beta1.LockName}, &lock); client.IgnoreNotFound(err) != nil {
+		return lock, fmt.Errorf("read the Lock: %w", err)
+	}
+	return lock, nil
 }
 
 // Select returns the active kinds of a package, or nil if it is no Provider. Recorded are the objects that its active
@@ -84,7 +107,7 @@ func (k Kinds) Select(
 		return nil, err
 	}
 	needs := activation.Needs{Safe: pkg.Meta.HasCapability(xpkg.CapabilitySafeStart)}
-	if needs.Choice, err = k.ChoiceOf(p); err != nil {
+	if needs.Choice, err = k.ChoiceOf(ctx, p); err != nil {
 		return nil, err
 	}
 	if !needs.Safe || needs.Choice.All {
@@ -96,10 +119,8 @@ func (k Kinds) Select(
 	if needs.Policies, err = k.policies(ctx); err != nil {
 		return nil, err
 	}
-	if needs.Choice.Used {
-		if needs.Uses, err = k.uses(ctx, p); err != nil {
-			return nil, err
-		}
+	if needs.Uses, err = k.uses(ctx, p); err != nil {
+		return nil, err
 	}
 	if needs.Before, err = k.before(ctx, p, needs.Select(offered).Inactive()); err != nil {
 		return nil, err
@@ -151,9 +172,9 @@ func PolicyOf(o *unstructured.Unstructured) activation.Policy {
 // before they are installed, and the others in the cluster.
 func (k Kinds) uses(ctx context.Context, p v1.Package) ([]activation.Use, error) {
 	out := slices.Clone(k.Planned)
-	var lock v1beta1.Lock
-	if err := k.Reader.Get(ctx, client.ObjectKey{Name: v1beta1.LockName}, &lock); client.IgnoreNotFound(err) != nil {
-		return nil, fmt.Errorf("read the Lock: %w", err)
+	lock, err := k.lock(ctx)
+	if err != nil {
+		return nil, err
 	}
 	dependents := dependentsOf(p, lock.Packages)
 	revisions := v1.NewPackage(v1.ConfigurationKind).NewRevisionList()

@@ -71,6 +71,14 @@ func sharedGuides(t testing.TB, registry, dependencies string) []*guide.Guide {
 			Exits:    map[string]int{"xpkg install --kind Queue": 9},
 		},
 		{
+			Name: "kinds",
+			Replaced: map[string]string{
+				"ghcr.io": registry + "/guide-clouds", "--wait 2m": "--wait 2m --yes", "--wait 1m": "--wait 1m --yes",
+				"'*.clouds.example.com'": "'*.clouds.example.com' --yes",
+			},
+			Loose: []string{"xpkg install", "xpkg activate", "xpkg deactivate", "xpkg kinds"},
+		},
+		{
 			Name:     "install-packages",
 			Replaced: map[string]string{"xpkg.crossplane.io": registry},
 			Skipped: map[string]string{

@@ -40,8 +40,9 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
-// DependencyFlags configures the management of dependencies.
+// DependencyFlags configures the management of dependencies, and of the kinds of providers.
 type DependencyFlags struct {
+	Kinds              string              `enum:",all,used,policies" default:"" placeholder:"all|used|policies" help:"Active kinds of providers with the capability safe-start that choose none: all; used, which are those that Compositions, policies and users need; or policies, those that policies activate. Default is all for a provider that a user installed, and used for a dependency."`
 	DependencyUpgrades graph.Policy        `enum:"None,Upgrade,UpgradeOrDowngrade" default:"None" help:"Policy for changing the version of dependencies when a package requires another one: None, Upgrade or UpgradeOrDowngrade."`
 	DependencyRemoval  graph.RemovalPolicy `enum:"None,Orphans" default:"None" help:"Garbage-collect unneeded dependencies: None keeps them, Orphans removes them unless they have custom resources."`
 }
@@ -241,7 +242,7 @@ func RunManager(ctx context.Context, o ManagerOptions) (err error) {
 	opts.Dependencies = &controller.Dependencies{
 		Registry: source, Upgrades: o.Dependencies.DependencyUpgrades, Removal: o.Dependencies.DependencyRemoval,
 	}
-	opts.InUse, opts.Log = packages.Use, o.Log
+	opts.Kinds, opts.InUse, opts.Log = o.Dependencies.Kinds, packages.Use, o.Log
 	if opts.Runtimes.Uses(programs.Process) || o.Core != nil {
 		processes, roots, all, err := startSupervisor(o.ProgramsDir, source, o.Log)
 		if err != nil {

@@ -64,7 +64,7 @@ func (c *ActivateCmd) Run(env *terminal.Env) error {
 		}
 		var steps []*operation.Step
 		for _, o := range offers {
-			choice, err := pl.Choice(o.provider)
+			choice, err := pl.Choice(env.Context, o.provider)
 			if err != nil {
 				return nil, err
 			}
@@ -114,7 +114,7 @@ func (c *DeactivateCmd) Run(env *terminal.Env) error {
 // deactivated returns a Provider with kinds to deactivate. It fails with KindNeeded for a kind that is named and stays
 // active.
 func (c *DeactivateCmd) deactivated(env *terminal.Env, pl *clusterPlanner, o offer) (v1.Package, error) {
-	choice, err := pl.Choice(o.provider)
+	choice, err := pl.Choice(env.Context, o.provider)
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +122,9 @@ func (c *DeactivateCmd) deactivated(env *terminal.Env, pl *clusterPlanner, o off
 	if choice.All {
 		choice = activation.Choice{Used: true}
 	}
-	choice.Patterns = slices.DeleteFunc(choice.Patterns, func(p string) bool { return slices.Contains(o.chosen, p) })
+	choice.Patterns = slices.DeleteFunc(choice.Patterns, func(p string) bool {
+		return slices.Contains(o.chosen, p) || activation.Match(o.chosen, p)
+	})
 	setChoice(want, activation.AnnotationKinds, choice.String())
 	dropped, err := activation.ParsePatterns(
 		want.GetAnnotations()[activation.AnnotationDeactivate] + "," + strings.Join(o.chosen, ","),

@@ -48,6 +48,8 @@ type kindView struct {
 	// CustomResources is their number; -1 if it is not known.
 	CustomResources int64               `json:"customResources"`
 	NeededBy        []activation.Reason `json:"neededBy,omitempty"`
+	// UsedBy is what uses an inactive kind.
+	UsedBy []activation.Reason `json:"usedBy,omitempty"`
 }
 
 // Run prints which kinds of Providers are active, and why.
@@ -98,7 +100,7 @@ func (c *KindsCmd) view(env *terminal.Env, pl *clusterPlanner, p v1.Package) (*p
 	if err != nil || kinds == nil {
 		return nil, err
 	}
-	choice, err := pl.Choice(p)
+	choice, err := pl.Choice(env.Context, p)
 	if err != nil {
 		return nil, err
 	}
@@ -126,7 +128,7 @@ func (c *KindsCmd) view(env *terminal.Env, pl *clusterPlanner, p v1.Package) (*p
 	for _, k := range kinds.Offered {
 		out.Kinds = append(out.Kinds, kindView{
 			Name: k.Name, Kind: k.Kind, Group: k.Group, Active: kinds.IsActive(k.Name), CustomResources: counts[k.Name],
-			NeededBy: kinds.Reasons[k.Name],
+			NeededBy: kinds.Reasons[k.Name], UsedBy: kinds.Missed[k.Name],
 		})
 	}
 	return out, nil
@@ -152,11 +154,11 @@ func (c *KindsCmd) list(views []providerKinds) view.List {
 	}
 	for _, v := range views {
 		for _, k := range v.Kinds {
-			if !k.Active && !c.All {
+			if !k.Active && !c.All && len(k.UsedBy) == 0 {
 				continue
 			}
 			out.Names = append(out.Names, k.Name)
-			out.Table.Rows = append(out.Table.Rows, []string{k.Name, stateOf(k.Active), countOf(k), reasons(k.NeededBy)})
+			out.Table.Rows = append(out.Table.Rows, []string{k.Name, stateOf(k.Active), countOf(k), whyOf(k)})
 		}
 	}
 	return out
@@ -174,6 +176,14 @@ func countOf(k kindView) string {
 		return "?"
 	}
 	return strconv.FormatInt(k.CustomResources, 10)
+}
+
+// whyOf returns why a kind is active, or what uses an inactive one.
+func whyOf(k kindView) string {
+	if len(k.UsedBy) > 0 {
+		return reasons(k.UsedBy) + ", which activates no kind"
+	}
+	return reasons(k.NeededBy)
 }
 
 // maxReasons limits the reasons of a kind in a table.

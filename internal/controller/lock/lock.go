@@ -31,6 +31,7 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
+	"github.com/xpkg-dev/xpkg/internal/activation"
 	"github.com/xpkg-dev/xpkg/internal/controller/contention"
 	"github.com/xpkg-dev/xpkg/internal/controller/expectations"
 	"github.com/xpkg-dev/xpkg/internal/controller/logging"
@@ -211,6 +212,7 @@ func (r *Reconciler) announce(lock *v1beta1.Lock) (changed bool) {
 	for _, key := range []string{
 		graph.AnnotationUpgrades, graph.AnnotationRemovalPolicy, permission.AnnotationScope, permission.AnnotationIncrease,
 		runtime.AnnotationChoice, runtime.AnnotationPrivileges, runtime.AnnotationPlatform, version.AnnotationManager,
+		activation.AnnotationKinds,
 	} {
 		delete(annotations, key)
 	}

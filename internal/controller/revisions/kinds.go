@@ -3,16 +3,22 @@ package revisions
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/xpkg-dev/xpkg/apis/apiextensions/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/activation"
 	"github.com/xpkg-dev/xpkg/internal/controller/logging"
 	"github.com/xpkg-dev/xpkg/internal/controller/requeue"
+	"github.com/xpkg-dev/xpkg/internal/controller/status"
 	"github.com/xpkg-dev/xpkg/internal/controller/watch"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/revision"
@@ -89,7 +95,7 @@ func (r *Reconciler) inactiveKinds(
 	if err != nil {
 		return nil, nil //nolint:nilerr // The Provider reports it.
 	}
-	selection, err := packages.Kinds.Select(ctx, p, content)
+	selection, err := packages.Kinds.Select(ctx, p, content, revision.CurrentObjects(rev)...)
 	if err != nil {
 		return nil, nil //nolint:nilerr // The Provider reports it.
 	}
@@ -116,9 +122,28 @@ func awaitsActivation(in *reconciliation) bool {
 	return active == 0 && offered > 0
 }
 
+// reportMissedKinds records an event about the inactive kinds that Compositions use, when they change: a composite
+// resource would fail with "no matches for kind".
+func (r *Reconciler) reportMissedKinds(in *reconciliation) {
+	missed := in.kinds.MissedKinds()
+	text := strings.Join(missed, "; ")
+	if before, _ := r.Objects.missed.Get(in.Revision.GetUID()); before == text {
+		return
+	}
+	r.Objects.missed.Set(in.Revision.GetUID(), text)
+	if text == "" {
+		return
+	}
+	r.API.Status.Events.Eventf(in.Revision, nil, corev1.EventTypeWarning, "KindInactive", "Activate", "%s", status.Clip(fmt.Sprintf(
+		"Compositions use kinds that are inactive: %s. Activate them with `xpkg activate %s`, or with a ManagedResourceActivationPolicy.",
+		wording.Few(missed, maxNamed, "; "), strings.Join(slices.Sorted(maps.Keys(in.kinds.Missed)), " "),
+	)))
+}
+
 // deactivateKinds deletes the CRDs of the kinds that nothing needs any more. It counts their custom resources once more
 // before. A runtime that runs is started again, because its informers of a kind that is gone would fail for ever.
 func (r *Reconciler) deactivateKinds(ctx context.Context, in *reconciliation) error {
+	r.reportMissedKinds(in)
 	if in.kinds == nil || len(in.kinds.Dropped) == 0 {
 		return nil
 	}
@@ -146,11 +171,29 @@ func (r *Reconciler) deactivateKinds(ctx context.Context, in *reconciliation) er
 	if len(used) > 0 {
 		return requeue.ErrStale
 	}
+	if err := r.deactivateDefinitions(ctx, in.kinds.Dropped); err != nil {
+		return err
+	}
 	if err := r.API.Cluster.DeleteAll(ctx, changes); err != nil {
 		return err
 	}
 	r.Objects.CountWrites(plan.Plan{Changes: changes}, nil)
 	logging.FromContext(ctx).InfoContext(ctx, "kinds deactivated", "kinds", in.kinds.Dropped)
+	return nil
+}
+
+// deactivateDefinitions sets the state of the definitions of kinds, before their CRDs are deleted: an active one would
+// activate its kind again.
+func (r *Reconciler) deactivateDefinitions(ctx context.Context, names []string) error {
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"state":"`+v1alpha1.Inactive+`"}}`))
+	for _, name := range names {
+		d := &unstructured.Unstructured{}
+		d.SetGroupVersionKind(state.DefinitionGVK)
+		d.SetName(name)
+		if err := r.API.Client.Patch(ctx, d, patch); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("deactivate the definition %s: %w", name, err)
+		}
+	}
 	return nil
 }
 

@@ -37,6 +37,8 @@ type Objects struct {
 	Establishment *establishment.Tracker
 	// written holds the written objects that the statuses do not record yet.
 	written expectations.Cache[types.UID, map[plan.Ref]plan.Written]
+	// missed are the inactive kinds that the last events reported.
+	missed expectations.Cache[types.UID, string]
 }
 
 // reserveObjects reserves the objects of a revision against other packages that are being installed, and the CRDs that

@@ -54,6 +54,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		p.GetDeletionTimestamp() != nil && !revision.IsTerminating(p) {
 		// The garbage collector deletes a revision whose package does not exist.
 		r.Objects.written.Forget(rev.GetUID())
+		r.Objects.missed.Forget(rev.GetUID())
 		return ctrl.Result{}, cmp.Or(err, r.releaseDeleted(ctx, rev))
 	}
 	siblings, err := state.RevisionsOf(ctx, r.API.Client, p)
