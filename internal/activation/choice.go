@@ -12,8 +12,8 @@ import (
 // with commas of "used", for those that Compositions use, and of the names of CRDs, or patterns of names.
 const AnnotationKinds = "xpkg.dev/kinds"
 
-// AnnotationDeactivate on a Provider lists the kinds that are deactivated once nothing needs them and no custom resource
-// of them exists: names of CRDs, or patterns of names, with commas.
+// AnnotationDeactivate on a Provider lists the kinds that are deactivated once nothing needs them and no custom
+// resource of them exists: names of CRDs, or patterns of names, with commas.
 const AnnotationDeactivate = "xpkg.dev/deactivate"
 
 // Annotations returns the annotations that choose the kinds of a Provider.

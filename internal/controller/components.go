@@ -99,7 +99,8 @@ func newComponents(
 		Blocked: func(ctx context.Context, kind string) error { return cmp.Or(overwritten.Of(kind), guard.Check(ctx)) },
 	}
 	return &components{
-		held: transactions.NewHeld(), counter: counter, options: o, manager: mgr, guard: guard, runtimes: set, installed: installed,
+		held: transactions.NewHeld(), counter: counter, options: o, manager: mgr, guard: guard, runtimes: set,
+		installed: installed,
 		overwritten: overwritten, metrics: metrics,
 		api: kube.API{
 			Client: c, Live: live, Cluster: cluster, Revisions: &state.LiveRevisions{Reader: live}, Status: reporter,

@@ -80,8 +80,8 @@ type Options struct {
 	TakeOver bool
 	// Dependencies make the manager install dependencies. They may be nil.
 	Dependencies *Dependencies
-	// Kinds is the choice of kinds of Providers without one, a value of activation.AnnotationKinds. Empty means all kinds of
-	// a Provider that a user installed, and the used ones of a dependency.
+	// Kinds is the choice of kinds of Providers without one, a value of activation.AnnotationKinds. Empty means all kinds
+	// of a Provider that a user installed, and the used ones of a dependency.
 	Kinds string
 	// Permissions make the manager grant permissions to runtimes. They may be nil.
 	Permissions *Permissions

@@ -72,7 +72,8 @@ func All() []errcode.Code {
 	all := slices.Concat(
 		[]errcode.Code{errcode.Unknown},
 		archive.Codes(), image.Codes(), remote.Codes(), store.Codes(), unpack.Codes(),
-		access.Codes(), activation.Codes(), registry.Codes(), mirror.Codes(), tokens.Codes(), apply.Codes(), bootstrap.Codes(), cache.Codes(),
+		access.Codes(), activation.Codes(), registry.Codes(), mirror.Codes(), tokens.Codes(), apply.Codes(),
+		bootstrap.Codes(), cache.Codes(),
 		certificates.Codes(), child.Codes(), contention.Codes(),
 		cloudidentity.Codes(), credentials.Codes(), crossplane.Codes(), deployment.Codes(), doctor.Codes(), fetch.Codes(),
 		graph.Codes(), imageconfig.Codes(),

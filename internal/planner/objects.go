@@ -118,8 +118,8 @@ func (pl *planning) establish(
 	return wanted.Refs(), err
 }
 
-// desired returns the objects that a revision installs, and the kinds among them, as the manager selects them. Before are
-// the revisions of the package in the cluster.
+// desired returns the objects that a revision installs, and the kinds among them, as the manager selects them. Before
+// are the revisions of the package in the cluster.
 func (pl *planning) desired(
 	ctx context.Context, p v1.Package, pkg *xpkg.Package, rev v1.PackageRevision, before []v1.PackageRevision,
 ) (*desired.Objects, *activation.Selection, error) {

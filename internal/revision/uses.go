@@ -36,8 +36,8 @@ func UsesOf(rev v1.PackageRevision) (uses activation.Uses, recorded bool) {
 // maxUses limits the length of AnnotationUses: an API server accepts 256 KiB of annotations.
 const maxUses = 128 << 10
 
-// recordUses records the kinds that a revision uses. It records none if there are too many: their Compositions name them
-// once they are installed.
+// recordUses records the kinds that a revision uses. It records none if there are too many: their Compositions name
+// them once they are installed.
 func recordUses(rev v1.PackageRevision, uses activation.Uses) {
 	items := make([]string, len(uses.Kinds))
 	for i, k := range uses.Kinds {

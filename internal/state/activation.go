@@ -41,8 +41,8 @@ type Kinds struct {
 	// InUse returns which of some CRDs have custom resources, or may have some.
 	InUse func(ctx context.Context, crds []string) (map[string]bool, error)
 	// Default is the choice for packages without one, a value of [activation.AnnotationKinds]; nil means the one that the
-	// manager announces in the Lock. Empty means all kinds of a Provider that a user installed, and the kinds that are used
-	// of one that was installed as a dependency.
+	// manager announces in the Lock. Empty means all kinds of a Provider that a user installed, and the kinds that are
+	// used of one that was installed as a dependency.
 	Default *string
 	// Planned are uses of packages that are not installed yet.
 	Planned []activation.Use
@@ -146,7 +146,9 @@ func (k Kinds) list(ctx context.Context, gvk schema.GroupVersionKind) ([]unstruc
 	if err != nil && !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("list objects of the kind %s: %w", gvk.Kind, err)
 	}
-	slices.SortFunc(all.Items, func(a, b unstructured.Unstructured) int { return strings.Compare(a.GetName(), b.GetName()) })
+	slices.SortFunc(all.Items, func(a, b unstructured.Unstructured) int {
+		return strings.Compare(a.GetName(), b.GetName())
+	})
 	return all.Items, nil
 }
 
@@ -201,8 +203,8 @@ func (k Kinds) uses(ctx context.Context, p v1.Package) ([]activation.Use, error)
 	return out, err
 }
 
-// dependentsOf returns the repositories of the packages that require a package, directly or indirectly: according to the
-// Lock, and to the package itself, which the Lock may not list yet.
+// dependentsOf returns the repositories of the packages that require a package, directly or indirectly: according to
+// the Lock, and to the package itself, which the Lock may not list yet.
 func dependentsOf(p v1.Package, locked []v1beta1.LockPackage) map[string]bool {
 	out := map[string]bool{}
 	next := append(graph.RequiredBy(p), oci.RepositoryName(p.PackageSpec().Package))
@@ -224,8 +226,8 @@ func dependentsOf(p v1.Package, locked []v1beta1.LockPackage) map[string]bool {
 	return out
 }
 
-// UsesOf returns the kinds that the Compositions of a package use: those that its revision with a name records, or those
-// of its content.
+// UsesOf returns the kinds that the Compositions of a package use: those that its revision with a name records, or
+// those of its content.
 func UsesOf(pkg *xpkg.Package, revisions []v1.PackageRevision, name string) (activation.Uses, error) {
 	for _, rev := range revisions {
 		if uses, recorded := revision.UsesOf(rev); recorded && rev.GetName() == name {
@@ -271,8 +273,8 @@ func IsActiveDefinition(o *unstructured.Unstructured) bool {
 	return state == v1alpha1.Active
 }
 
-// OnlyKinds reduces an object that decides about kinds to what Kinds reads, so that a cache does not hold its schemas and
-// templates.
+// OnlyKinds reduces an object that decides about kinds to what Kinds reads, so that a cache does not hold its schemas
+// and templates.
 func OnlyKinds(o any) (any, error) {
 	u, ok := o.(*unstructured.Unstructured)
 	if !ok {

@@ -91,7 +91,8 @@ func (c *installArgs) object() (v1.Package, error) {
 
 // install installs the package.
 func (c *installArgs) install(env *terminal.Env, r review, f planFlags) error {
-	r.one, r.isNew, r.consents, r.needsPlan = true, r.save == nil, c.consents, c.given() || c.KindsOf != nil || r.save != nil
+	r.one, r.isNew, r.consents = true, r.save == nil, c.consents
+	r.needsPlan = c.given() || c.KindsOf != nil || r.save != nil
 	if c.RequiredKind == "" {
 		if _, err := c.object(); err != nil {
 			return err
@@ -137,7 +138,9 @@ func (c *installArgs) step(
 		}
 	}
 	pl.Provides = provide.KindsIn(want.GetAnnotations()[graph.AnnotationProvides])
-	return &operation.Step{Live: live, Want: want, Adopt: true, Same: live != nil && !c.given() && c.KindsOf == nil && !isDryRun}, nil
+	return &operation.Step{
+		Live: live, Want: want, Adopt: true, Same: live != nil && !c.given() && c.KindsOf == nil && !isDryRun,
+	}, nil
 }
 
 // expandName adds the registry to a reference without one, if the indexes know exactly one package with its path.

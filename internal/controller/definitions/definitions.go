@@ -2,9 +2,9 @@
 // statuses of the policies that activate them. Users, dashboards and Compositions read them. In a cluster with
 // Crossplane core, core does.
 //
-// A definition has no schema: the CRD of an active kind has it, and an inactive kind has no other object. A kind that was
-// never active has no condition. The definitions of a Provider are written once it is healthy, and not read by what decides about kinds, other than that a
-// user can activate a kind by the state of its definition.
+// A definition has no schema: the CRD of an active kind has it, and an inactive kind has no other object. A kind that
+// was never active has no condition. The definitions of a Provider are written once it is healthy, and not read by what
+// decides about kinds, other than that a user can activate a kind by the state of its definition.
 package definitions
 
 import (

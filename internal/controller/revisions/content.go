@@ -33,7 +33,8 @@ func (r *Reconciler) readContent(ctx context.Context, in *reconciliation) (err e
 
 // selectObjects sets the objects that the revision installs: those of its package, without the CRDs of inactive kinds.
 func (r *Reconciler) selectObjects(ctx context.Context, in *reconciliation) (err error) {
-	if in.kinds, err = r.Packages.Kinds.Select(ctx, in.Package, in.pkg, revision.CurrentObjects(in.Revision)...); err != nil {
+	recorded := revision.CurrentObjects(in.Revision)
+	if in.kinds, err = r.Packages.Kinds.Select(ctx, in.Package, in.pkg, recorded...); err != nil {
 		return err
 	}
 	in.objects, err = r.Packages.Desired(in.pkg, in.Revision, in.kinds)

@@ -28,8 +28,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
-// packagesFor returns the reader of packages that selects the kinds of Providers for a revision too, which the cache may
-// not show yet.
+// packagesFor returns the reader of packages that selects the kinds of Providers for a revision too, which the cache
+// may not show yet.
 func (r *Reconciler) packagesFor(in *reconciliation) state.Packages {
 	out := r.Packages
 	if uses, recorded := revision.UsesOf(in.Revision); recorded {
@@ -204,7 +204,8 @@ var definitionVersion = apiextensionsv1.SchemeGroupVersion.String()
 func (r *Reconciler) recordDeactivation(ctx context.Context, in *reconciliation) error {
 	rev := in.Revision.DeepCopyObject().(v1.PackageRevision)
 	revision.SetDeactivated(rev, r.API.Now())
-	patch := client.MergeFromWithOptions(in.Revision.DeepCopyObject().(client.Object), client.MergeFromWithOptimisticLock{})
+	before := in.Revision.DeepCopyObject().(client.Object)
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	if err := r.API.Client.Patch(ctx, rev, patch); err != nil {
 		return fmt.Errorf("record the deactivation of kinds: %w", err)
 	}

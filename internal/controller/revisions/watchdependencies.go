@@ -185,8 +185,8 @@ func enqueueSelecting(c client.Reader) handler.EventHandler {
 	})
 }
 
-// enqueueActivated enqueues the Providers that may offer the kind of a definition that a user has activated: no revision
-// lists its CRD.
+// enqueueActivated enqueues the Providers that may offer the kind of a definition that a user has activated: no
+// revision lists its CRD.
 func enqueueActivated(c client.Reader) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
 		if !state.IsActiveDefinition(o.(*unstructured.Unstructured)) ||

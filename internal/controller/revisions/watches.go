@@ -106,9 +106,9 @@ func enqueueForImageConfig(c client.Reader, origins state.Origins, kind string) 
 	})
 }
 
-// enqueueForConsent enqueues the active revision of a package whose kinds, or whose consent to webhooks, to the adoption
-// of objects or to broken custom resources changes, or that starts or stops to share its CRDs with namespaces, and all revisions that
-// another client contends with when the spec of their package changes.
+// enqueueForConsent enqueues the active revision of a package whose kinds, or whose consent to webhooks, to the
+// adoption of objects or to broken custom resources changes, or that starts or stops to share its CRDs with namespaces,
+// and all revisions that another client contends with when the spec of their package changes.
 func enqueueForConsent(c client.Reader, kind string) handler.Funcs {
 	return handler.Funcs{UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q watch.Queue) {
 		old, now := e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations()

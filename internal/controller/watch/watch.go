@@ -131,8 +131,8 @@ func SpecOrMetadataChanged() predicate.Predicate {
 		predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{})
 }
 
-// LiveDefinitions returns a function that returns the metadata of the CRDs that exist, without managed fields, from their
-// watch.
+// LiveDefinitions returns a function that returns the metadata of the CRDs that exist, without managed fields, from
+// their watch.
 func LiveDefinitions(c client.Reader) func(context.Context, []plan.Ref) (map[plan.Ref]plan.Live, error) {
 	return func(ctx context.Context, refs []plan.Ref) (map[plan.Ref]plan.Live, error) {
 		out := map[plan.Ref]plan.Live{}

@@ -103,7 +103,8 @@ func (s Spec) checkFiles(refuse func(string, ...any) error) error {
 
 // same reports whether a change to the other spec needs no restart.
 func (s Spec) same(o Spec) bool {
-	return s.Digest == o.Digest && s.Restart == o.Restart && slices.Equal(s.Command, o.Command) && slices.Equal(s.Args, o.Args) &&
+	return s.Digest == o.Digest && s.Restart == o.Restart &&
+		slices.Equal(s.Command, o.Command) && slices.Equal(s.Args, o.Args) &&
 		slices.Equal(s.MoreArgs, o.MoreArgs) &&
 		maps.Equal(s.Env, o.Env) && s.memory() == o.memory() && s.processes() == o.processes() &&
 		slices.Equal(s.paths(), o.paths()) && maps.Equal(s.Ports, o.Ports)

@@ -96,6 +96,7 @@ func sameDefinitions(a, b []xpkg.Definition, version int) bool {
 	return slices.EqualFunc(a, b, func(a, b xpkg.Definition) bool {
 		return a.Group == b.Group && a.Kind == b.Kind && a.Plural == b.Plural && a.Singular == b.Singular &&
 			a.Scope == b.Scope &&
-			a.Claim == b.Claim && (version < withManaged || a.Managed == b.Managed) && slices.Equal(a.ShortNames, b.ShortNames) && slices.Equal(a.Versions, b.Versions)
+			a.Claim == b.Claim && (version < withManaged || a.Managed == b.Managed) &&
+			slices.Equal(a.ShortNames, b.ShortNames) && slices.Equal(a.Versions, b.Versions)
 	})
 }
