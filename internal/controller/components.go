@@ -100,7 +100,7 @@ func newComponents(
 	}
 	return &components{
 		held: transactions.NewHeld(), counter: counter, options: o, manager: mgr, guard: guard, runtimes: set,
-		installed: installed,
+		installed:   installed,
 		overwritten: overwritten, metrics: metrics,
 		api: kube.API{
 			Client: c, Live: live, Cluster: cluster, Revisions: &state.LiveRevisions{Reader: live}, Status: reporter,

@@ -276,11 +276,13 @@ func IsActiveDefinition(o *unstructured.Unstructured) bool {
 // OnlyKinds reduces an object that decides about kinds to what Kinds reads, so that a cache does not hold its schemas
 // and templates.
 func OnlyKinds(o any) (any, error) {
+	if m, ok := o.(metav1.Object); ok {
+		m.SetManagedFields(nil)
+	}
 	u, ok := o.(*unstructured.Unstructured)
 	if !ok {
-		return o, nil
+		return o, nil // Of some kinds, the metadata is cached too.
 	}
-	u.SetManagedFields(nil)
 	switch u.GetKind() {
 	case DefinitionGVK.Kind:
 		state, _, _ := unstructured.NestedString(u.Object, "spec", "state")

@@ -41,7 +41,8 @@ func (r *Reconciler) packagesFor(in *reconciliation) state.Packages {
 }
 
 // awaitKinds waits until the kinds that a revision uses are active, before it installs the Compositions that use them.
-// A revision whose objects are established does not wait.
+// A revision whose objects are established does not wait, and none waits for a Provider that is not healthy: its
+// dependencies are.
 func (r *Reconciler) awaitKinds(ctx context.Context, in *reconciliation) error {
 	if _, uses := revision.UsesOf(in.Revision); !uses || revision.IsEstablished(in.Revision) {
 		return nil
@@ -49,6 +50,9 @@ func (r *Reconciler) awaitKinds(ctx context.Context, in *reconciliation) error {
 	var missing []string
 	packages := r.packagesFor(in)
 	for _, rev := range activeProviders(ctx, r.API.Client) {
+		if rev.GetCondition(v1.TypeRevisionHealthy).Status != corev1.ConditionTrue || v1.IsPaused(rev) {
+			continue
+		}
 		inactive, err := r.inactiveKinds(ctx, packages, rev)
 		if err != nil {
 			return err
@@ -88,7 +92,7 @@ func (r *Reconciler) inactiveKinds(
 ) ([]string, error) {
 	p := v1.NewPackage(v1.ProviderKind)
 	err := r.API.Client.Get(ctx, client.ObjectKey{Name: rev.GetLabels()[v1.LabelPackage]}, p)
-	if err != nil {
+	if err != nil || v1.IsPaused(p) {
 		return nil, client.IgnoreNotFound(err)
 	}
 	content, _, err := packages.ReadRevision(ctx, rev)
