@@ -207,6 +207,27 @@ func TestMissedKinds(t *testing.T) {
 	}
 }
 
+// The errors of client-go name the kinds that a program misses.
+func TestNeededBy(t *testing.T) {
+	s := Needs{Safe: true, Choice: Choice{Patterns: []string{"cs.x.org"}}}.Select([]Kind{
+		{Name: "as.x.org", GroupKind: schema.GroupKind{Group: "x.org", Kind: "A"}, Managed: true},
+		{Name: "bs.x.org", GroupKind: schema.GroupKind{Group: "x.org", Kind: "B"}, Managed: true},
+		{Name: "cs.x.org", GroupKind: schema.GroupKind{Group: "x.org", Kind: "C"}, Managed: true},
+	})
+	for log, want := range map[string][]string{
+		`no matches for kind "A" in version "x.org/v1"`:                                            {"as.x.org"},
+		`{"error":"no matches for kind \"B\" in version \"x.org/v1beta1\""}`:                       {"bs.x.org"},
+		"the server could not find the requested resource (get as.x.org)\nand (list bs.x.org)":     {"as.x.org"},
+		"the server could not find the requested resource (list bs.x.org)":                         {"bs.x.org"},
+		`no matches for kind "C" in version "x.org/v1", "A" in "x.org/v1", kind "A" of "y.org/v1"`: nil,
+		"panic: nil pointer": nil,
+	} {
+		if got := s.NeededBy(log); !slices.Equal(got, want) {
+			t.Errorf("%q: %v, want %v", log, got, want)
+		}
+	}
+}
+
 // The index agrees with filepath.Match, which defines the patterns of policies.
 func TestIndexMatchesAsPoliciesDo(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -2,6 +2,7 @@ package activation
 
 import (
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -21,6 +22,8 @@ const (
 	Named Reason = "user"
 	// Kept: the kind was active before. Nothing else needs it.
 	Kept Reason = "kept"
+	// Crash: the runtime exited because it needs the kind.
+	Crash Reason = "crash"
 	// InUse: the kind would be deactivated, and custom resources of it exist.
 	InUse Reason = "custom resources"
 )
@@ -56,6 +59,8 @@ type Needs struct {
 	Policies []Policy
 	// Uses activate kinds only with [Choice.Used].
 	Uses []Use
+	// Crashed are the CRDs of the kinds without which the runtime exited.
+	Crashed []string
 	// Before are the CRDs of the kinds that are active now.
 	Before map[string]bool
 	// Deactivate are patterns of the kinds that are not kept.
@@ -72,6 +77,8 @@ type Selection struct {
 	Reasons map[string][]Reason
 	// Dropped are the CRDs of the kinds that were active and are deactivated.
 	Dropped []string
+	// Selective reports that kinds can be inactive.
+	Selective bool
 	// Missed are the uses of inactive kinds, by the names of their CRDs.
 	Missed map[string][]Reason
 }
@@ -94,6 +101,35 @@ func (s *Selection) MissedKinds() []string {
 	}
 	return out
 }
+
+// NeededBy returns the CRDs of the inactive kinds that a program misses, according to what it wrote before it exited,
+// ordered.
+func (s *Selection) NeededBy(log string) []string {
+	if s == nil || !s.Selective {
+		return nil
+	}
+	missing := map[string]bool{}
+	for _, m := range noMatches.FindAllStringSubmatch(log, -1) {
+		missing[schema.GroupKind{Group: m[2], Kind: m[1]}.String()] = true
+	}
+	for _, m := range notFound.FindAllStringSubmatch(log, -1) {
+		missing[m[1]] = true
+	}
+	var out []string
+	for _, k := range s.Offered {
+		if !s.IsActive(k.Name) && (missing[k.Name] || missing[k.GroupKind.String()]) {
+			out = append(out, k.Name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// The errors of client-go for a kind that is not served: of its discovery, and of a request.
+var (
+	noMatches = regexp.MustCompile(`no matches for kind \\?"([A-Za-z0-9]+)\\?" in version \\?"([a-z0-9.-]+)/`)
+	notFound  = regexp.MustCompile(`could not find the requested resource \((?:get|list|watch) ([a-z0-9.-]+)\)`)
+)
 
 // Inactive returns the CRDs of the inactive kinds, in the order of the package.
 func (s *Selection) Inactive() []string {
@@ -125,11 +161,13 @@ func (s *Selection) Managed() (active, offered int) {
 // Select returns which of the offered kinds are active, and why.
 func (n Needs) Select(offered []Kind) *Selection {
 	out := &Selection{Offered: offered, Reasons: make(map[string][]Reason, len(offered)), Missed: map[string][]Reason{}}
+	out.Selective = n.Safe && !n.Choice.All
 	chosen, dropped := newIndex(), newIndex()
 	chosen.add(Named, n.Choice.Patterns...)
 	for _, p := range n.Policies {
 		chosen.add(ByPolicy(p.Name), p.Patterns...)
 	}
+	chosen.add(Crash, n.Crashed...)
 	dropped.add(Kept, n.Deactivate...)
 	uses := map[schema.GroupKind][]Reason{}
 	var open []Reason

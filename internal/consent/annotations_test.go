@@ -26,6 +26,7 @@ var decisions = map[string]string{
 	"kinds":                  "selects kinds of the package, whose content the same user selects",
 	"deactivate":             "deletes only the CRDs of kinds without custom resources that nothing needs",
 	"deactivated":            "on revisions, and on the Pods of runtimes: a record",
+	"crash-kinds":            "on revisions: a record; a kind of the package is activated",
 	"uses":                   "on revisions: a record",
 	"namespaced-installs":    "grants namespaces the types of the package alone, whose content the same user selects",
 	"follow-dependents":      "lets dependents select a version, as they do for dependencies",

@@ -6,8 +6,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -342,6 +344,32 @@ func TestManagedResourceDefinitionsBecomeCRDs(t *testing.T) {
 	untilActive(t, s, group, "betas")
 	s.CreateTemporary(t, policy("mrd", "*."+group))
 	untilActive(t, s, group, "alphas betas")
+}
+
+// A runtime that exits because a kind is inactive, although its package has the capability, gets the kind.
+func TestAKindThatTheRuntimeNeedsIsActivated(t *testing.T) {
+	s, k, r := newDeploymentEnv(t)
+	s.options.ActivationDeadline = time.Minute
+	const group = "crashes.test"
+	ref, digest := r.push(t, "kinds/crashes:v1", safeProvider("crashes", managed(group, "Alpha"), managed(group, "Beta"),
+		managed(group, "Gamma")))
+	k.FailWith(digest.String(), "I1130 started\nerror: failed to start metrics recorder: no matches for kind \"Beta\" in version \""+group+"/v1\"\n")
+	p := choosing("crashes", ref, "alphas."+group)
+	s.CreateTemporary(t, p)
+	untilActive(t, s, group, "alphas betas")
+	k.Fail(digest.String(), false)
+	pods := &corev1.Pod{}
+	err := s.Client.DeleteAllOf(t.Context(), pods, client.InNamespace(controller.DefaultNamespace), client.MatchingLabels{
+		v1.LabelRevision: activeOf(t, s, p),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	untilSettled(t, s, p)
+	if got := activeKinds(t, s, group); got != "alphas betas" {
+		t.Errorf("the kinds %s are active", got)
+	}
+	remove(t, s, p)
 }
 
 // A Composition that uses an inactive kind is reported with the command that activates it.

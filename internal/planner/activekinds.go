@@ -131,7 +131,7 @@ func (pl *Planner) KindsOf(ctx context.Context, p v1.Package) (*activation.Selec
 		if err != nil {
 			return nil, err
 		}
-		return packages.Kinds.Select(ctx, p, pkg, revision.CurrentObjects(rev)...)
+		return packages.Kinds.Select(ctx, p, pkg, rev)
 	}
 	return nil, nil
 }

@@ -124,11 +124,7 @@ func (pl *planning) desired(
 	ctx context.Context, p v1.Package, pkg *xpkg.Package, rev v1.PackageRevision, before []v1.PackageRevision,
 ) (*desired.Objects, *activation.Selection, error) {
 	packages := pl.packages()
-	var recorded []v1.TypedReference
-	if live := find(before, rev.GetName()); live != nil {
-		recorded = revision.CurrentObjects(live)
-	}
-	kinds, err := packages.Kinds.Select(ctx, p, pkg, recorded...)
+	kinds, err := packages.Kinds.Select(ctx, p, pkg, find(before, rev.GetName()))
 	if err != nil {
 		return nil, nil, err
 	}

@@ -1,6 +1,7 @@
 package revision
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -54,11 +55,32 @@ func recordUses(rev v1.PackageRevision, uses activation.Uses) {
 // CurrentObjects returns the objects that the status of a revision lists, if it was written since the revision is
 // active. The status of a revision that was inactive lists what existed before.
 func CurrentObjects(rev v1.PackageRevision) []v1.TypedReference {
+	if rev == nil {
+		return nil
+	}
 	status := rev.RevisionStatus()
 	if !IsActive(rev) || status.ObservedGeneration != rev.GetGeneration() {
 		return nil
 	}
 	return status.ObjectRefs
+}
+
+// annotationCrashKinds on a revision lists the CRDs, with commas, of the kinds without which its runtime exited.
+const annotationCrashKinds = "xpkg.dev/crash-kinds"
+
+// CrashKinds returns the CRDs of the kinds without which the runtime of a revision exited.
+func CrashKinds(rev v1.PackageRevision) []string {
+	if value := rev.GetAnnotations()[annotationCrashKinds]; value != "" {
+		return strings.Split(value, ",")
+	}
+	return nil
+}
+
+// AddCrashKinds records further ones.
+func AddCrashKinds(rev v1.PackageRevision, crds []string) {
+	all := append(CrashKinds(rev), crds...)
+	slices.Sort(all)
+	setAnnotation(rev, annotationCrashKinds, strings.Join(slices.Compact(all), ","))
 }
 
 // annotationDeactivated on a revision records when kinds of its Provider were last deactivated.

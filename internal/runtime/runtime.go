@@ -44,6 +44,8 @@ type Workload struct {
 	Certificates string
 	// Restart identifies an event after which the runtime must start again; empty if there was none.
 	Restart string
+	// ExplainsExit makes the state of a program that exited contain what it wrote last.
+	ExplainsExit bool
 	// Settle is the time for which the program must run without a restart before it is available.
 	// Zero means the default of the runtime. The configuration overrides it with minReadySeconds.
 	Settle time.Duration
@@ -64,6 +66,8 @@ type State struct {
 	// Reason is a CamelCase word for the reason why the runtime is not available, and Message
 	// describes it for users. Neither changes with every restart.
 	Reason, Message string
+	// Log is what a program that exited wrote last, if [Workload.ExplainsExit] is set.
+	Log string
 	// Endpoint is the gRPC target of a function that is available.
 	Endpoint string
 	// RollingOut reports that pods of an earlier specification still run. Such a Deployment

@@ -93,11 +93,11 @@ func (k Kinds) lock(ctx context.Context) (v1beta1.Lock, error) {
 	return lock, nil
 }
 
-// Select returns the active kinds of a package, or nil if it is no Provider. Recorded are the objects that its active
-// revision has written, which a cache may not show yet. It fails with InvalidKinds for malformed annotations of the
-// package.
+// Select returns the active kinds of a package, or nil if it is no Provider. The revision of the content records what it
+// has written, which a cache may not show yet, and which kinds its runtime needs; it can be nil. Select fails with
+// InvalidKinds for malformed annotations of the package.
 func (k Kinds) Select(
-	ctx context.Context, p v1.Package, pkg *xpkg.Package, recorded ...v1.TypedReference,
+	ctx context.Context, p v1.Package, pkg *xpkg.Package, rev v1.PackageRevision,
 ) (*activation.Selection, error) {
 	if k.Reader == nil || pkg.Meta.Kind != xpkg.Provider {
 		return nil, nil
@@ -122,10 +122,13 @@ func (k Kinds) Select(
 	if needs.Uses, err = k.uses(ctx, p); err != nil {
 		return nil, err
 	}
+	if rev != nil {
+		needs.Crashed = revision.CrashKinds(rev)
+	}
 	if needs.Before, err = k.before(ctx, p, needs.Select(offered).Inactive()); err != nil {
 		return nil, err
 	}
-	for _, ref := range recorded {
+	for _, ref := range revision.CurrentObjects(rev) {
 		if ref.UID != "" && ref.Kind == plan.DefinitionKind {
 			needs.Before[ref.Name] = true
 		}

@@ -54,7 +54,7 @@ func (r AdditionReader) ReadAll(ctx context.Context, parent v1.Package, changes 
 			p, pkg, err := r.readChange(ctx, parent, c)
 			var kinds *activation.Selection
 			if err == nil {
-				kinds, err = r.Kinds.Select(ctx, p, pkg)
+				kinds, err = r.Kinds.Select(ctx, p, pkg, nil)
 			}
 			if err != nil {
 				out[i].Err = fmt.Errorf("read %s, which %s needs: %w", c.To.Repository, parent.GetName(), err)

@@ -33,8 +33,7 @@ func (r *Reconciler) readContent(ctx context.Context, in *reconciliation) (err e
 
 // selectObjects sets the objects that the revision installs: those of its package, without the CRDs of inactive kinds.
 func (r *Reconciler) selectObjects(ctx context.Context, in *reconciliation) (err error) {
-	recorded := revision.CurrentObjects(in.Revision)
-	if in.kinds, err = r.Packages.Kinds.Select(ctx, in.Package, in.pkg, recorded...); err != nil {
+	if in.kinds, err = r.Packages.Kinds.Select(ctx, in.Package, in.pkg, in.Revision); err != nil {
 		return err
 	}
 	in.objects, err = r.Packages.Desired(in.pkg, in.Revision, in.kinds)

@@ -22,6 +22,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/controller/watch"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
@@ -99,7 +100,7 @@ func (r *Reconciler) inactiveKinds(
 	if err != nil {
 		return nil, nil //nolint:nilerr // The Provider reports it.
 	}
-	selection, err := packages.Kinds.Select(ctx, p, content, revision.CurrentObjects(rev)...)
+	selection, err := packages.Kinds.Select(ctx, p, content, rev)
 	if err != nil {
 		return nil, nil //nolint:nilerr // The Provider reports it.
 	}
@@ -206,18 +207,40 @@ var definitionVersion = apiextensionsv1.SchemeGroupVersion.String()
 // recordDeactivation records the time of a deactivation on the revision, before its first write: a runtime that was
 // started before is started again, also if the manager ends now.
 func (r *Reconciler) recordDeactivation(ctx context.Context, in *reconciliation) error {
+	err := r.record(ctx, in, func(rev v1.PackageRevision) { revision.SetDeactivated(rev, r.API.Now()) })
+	if in.workload != nil {
+		in.workload.spec.Restart = revision.Deactivated(in.Revision)
+	}
+	return err
+}
+
+// activateNeeded records the inactive kinds without which the runtime exited, so that the next reconciliation activates
+// them: the capability of the package is not true for these.
+func (r *Reconciler) activateNeeded(ctx context.Context, in *reconciliation, state runtime.State) error {
+	needed := in.kinds.NeededBy(state.Log)
+	if len(needed) == 0 {
+		return nil
+	}
+	if err := r.record(ctx, in, func(rev v1.PackageRevision) { revision.AddCrashKinds(rev, needed) }); err != nil {
+		return err
+	}
+	r.API.Status.Events.Eventf(in.Revision, nil, corev1.EventTypeWarning, "KindNeededByRuntime", "Activate", "%s",
+		status.Clip("The runtime exited because these kinds are inactive, and they are activated: "+strings.Join(needed, ", ")+
+			". Report it to the maintainer of the package, whose capability "+xpkg.CapabilitySafeStart+" is not true."))
+	return requeue.ErrStale
+}
+
+// record changes the annotations of the revision in the API server.
+func (r *Reconciler) record(ctx context.Context, in *reconciliation, change func(v1.PackageRevision)) error {
 	rev := in.Revision.DeepCopyObject().(v1.PackageRevision)
-	revision.SetDeactivated(rev, r.API.Now())
+	change(rev)
 	before := in.Revision.DeepCopyObject().(client.Object)
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	if err := r.API.Client.Patch(ctx, rev, patch); err != nil {
-		return fmt.Errorf("record the deactivation of kinds: %w", err)
+		return fmt.Errorf("annotate %s: %w", rev.GetName(), err)
 	}
 	in.Revision.SetAnnotations(rev.GetAnnotations())
 	in.Revision.SetResourceVersion(rev.GetResourceVersion())
 	r.API.Status.Writes.Wrote(in.Revision)
-	if in.workload != nil {
-		in.workload.spec.Restart = revision.Deactivated(rev)
-	}
 	return nil
 }

@@ -47,6 +47,9 @@ func (r *Reconciler) ensureRuntime(ctx context.Context, in *reconciliation) erro
 		return err
 	}
 	state, err := r.rollOver(ctx, in)
+	if err == nil {
+		err = r.activateNeeded(ctx, in, state)
+	}
 	if err != nil {
 		return asRuntimeError(err)
 	}

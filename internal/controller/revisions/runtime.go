@@ -81,6 +81,7 @@ func (r *Reconciler) prepareRuntime(ctx context.Context, in *reconciliation) err
 		return asRuntimeError(err)
 	}
 	p.AwaitingActivation, p.Restart = awaitsActivation(in), revision.Deactivated(in.Revision)
+	p.ExplainsExit = in.kinds != nil && in.kinds.Selective
 	if err := r.obtainImage(ctx, in.Revision, by, p); err != nil {
 		return asRuntimeError(r.Runtimes.Choice.AdviseWithoutRuntime(err, r.Kind, in.Package.GetName()))
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -51,7 +52,7 @@ func (r *Runtime) explain(ctx context.Context, o manifests.Objects, s runtime.St
 		if s.Available {
 			s.Available, s.Message = false, fmt.Sprintf("Deployment %s rolls out a change", o.Deployment.Name)
 		}
-		s.Reason = reason
+		s.Reason, s.Log = reason, lastWords(&pods[i])
 		s.Message += fmt.Sprintf("; pod %s: %s", pods[i].Name, message)
 		return s, nil
 	}
@@ -158,6 +159,19 @@ func crash(restarts int32, t *corev1.ContainerStateTerminated) (reason, message 
 	return runtime.CrashReason(int(restarts)), exited(t)
 }
 
+// lastWords returns what the containers of a pod that exited wrote last.
+func lastWords(p *corev1.Pod) string {
+	var out []string
+	for _, c := range p.Status.ContainerStatuses {
+		for _, t := range []*corev1.ContainerStateTerminated{c.State.Terminated, c.LastTerminationState.Terminated} {
+			if t != nil && t.Message != "" {
+				out = append(out, t.Message)
+			}
+		}
+	}
+	return strings.Join(out, "\n")
+}
+
 // exited returns a description of how a container ended.
 func exited(t *corev1.ContainerStateTerminated) string {
 	switch {
@@ -167,7 +181,7 @@ func exited(t *corev1.ContainerStateTerminated) string {
 		return "it was killed because it used more memory than its limit"
 	case t.Signal != 0:
 		return fmt.Sprintf("it was ended by signal %d", t.Signal)
-	case t.Message != "":
+	case t.Message != "" && !strings.Contains(t.Message, "\n"): // Several lines are the end of the log.
 		return fmt.Sprintf("it exited with code %d: %s", t.ExitCode, t.Message)
 	}
 	return fmt.Sprintf("it exited with code %d", t.ExitCode)

@@ -37,6 +37,8 @@ type Input struct {
 	TLSServerSecret, TLSClientSecret string
 	// Certificates identifies the content of the server secret, or is empty.
 	Certificates string
+	// ExplainsExit makes the status of a pod contain what a container that exited wrote last.
+	ExplainsExit bool
 	// Restart identifies an event after which the pods must start again, or is empty.
 	Restart string
 	// AwaitingActivation reports that no resource needs the runtime yet. It then has no

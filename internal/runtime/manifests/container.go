@@ -23,6 +23,9 @@ func (in Input) container(c *corev1.Container) {
 			Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 		}
 	}
+	if in.ExplainsExit && c.TerminationMessagePolicy == "" {
+		c.TerminationMessagePolicy = corev1.TerminationMessageFallbackToLogsOnError
+	}
 	addPort(c, metricsPort, MetricsNumber)
 	if in.kind() == v1.FunctionKind {
 		addPort(c, GRPCPort, ServiceNumber)

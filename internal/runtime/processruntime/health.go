@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"strconv"
@@ -28,7 +29,9 @@ const (
 func (p *Runtime) state(ctx context.Context, program runtime.Workload, l layout) runtime.State {
 	status, known := p.opts.Supervisor.Status(runtime.ProcessName(program.Owner.Revision))
 	if !known || !status.Running {
-		return runtime.State{Reason: runtime.CrashReason(status.Restarts), Message: crash(status)}
+		return runtime.State{
+			Reason: runtime.CrashReason(status.Restarts), Message: crash(status), Log: p.lastWords(ctx, program, status),
+		}
 	}
 	ran := p.opts.Now().Sub(status.Since)
 	if ran < l.settle {
@@ -39,6 +42,7 @@ func (p *Runtime) state(ctx context.Context, program runtime.Workload, l layout)
 		if status.LastExit != nil {
 			// The message does not change with each restart.
 			s.Reason, s.Message = runtime.CrashReason(status.Restarts), crash(status)
+			s.Log = p.lastWords(ctx, program, status)
 		}
 		return s
 	}
@@ -54,6 +58,23 @@ func (p *Runtime) state(ctx context.Context, program runtime.Workload, l layout)
 		s.Endpoint = "dns:///localhost:" + strconv.Itoa(l.ports.serving)
 	}
 	return s
+}
+
+// lastLines is the number of lines of the log of a program that exited.
+const lastLines = 100
+
+// lastWords returns the end of the log of a program that has exited.
+func (p *Runtime) lastWords(ctx context.Context, program runtime.Workload, status sandbox.Status) string {
+	if !program.ExplainsExit || status.LastExit == nil {
+		return ""
+	}
+	r, err := p.opts.Supervisor.Logs(ctx, runtime.ProcessName(program.Owner.Revision), false, lastLines)
+	if err != nil {
+		return "" // The reason of the exit does not depend on it.
+	}
+	defer r.Close()
+	text, _ := io.ReadAll(r)
+	return string(text)
 }
 
 // crash describes why a runtime does not run.

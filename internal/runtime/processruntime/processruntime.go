@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io"
 	"slices"
 	"sync"
 	"time"
@@ -24,6 +25,7 @@ type Supervisor interface {
 	Ensure(ctx context.Context, spec sandbox.Spec) error
 	Stop(ctx context.Context, name string) error
 	Status(name string) (sandbox.Status, bool)
+	Logs(ctx context.Context, name string, follow bool, tail int) (io.ReadCloser, error)
 }
 
 // Options configure a Runtime.

@@ -51,6 +51,7 @@ import (
 type supervisor struct {
 	specs  []sandbox.Spec
 	status sandbox.Status
+	log    string
 }
 
 func (s *supervisor) Ensure(_ context.Context, spec sandbox.Spec) error {
@@ -61,6 +62,10 @@ func (s *supervisor) Ensure(_ context.Context, spec sandbox.Spec) error {
 func (s *supervisor) Stop(context.Context, string) error { return nil }
 
 func (s *supervisor) Status(string) (sandbox.Status, bool) { return s.status, true }
+
+func (s *supervisor) Logs(context.Context, string, bool, int) (io.ReadCloser, error) {
+	return io.NopCloser(strings.NewReader(s.log)), nil
+}
 
 func (s *supervisor) last() sandbox.Spec { return s.specs[len(s.specs)-1] }
 

@@ -19,6 +19,8 @@ type Kubelet struct {
 	mu sync.Mutex
 	// fails contains the digests of images whose runtimes exit at once.
 	fails map[string]bool
+	// logs contains what these write before, by digest.
+	logs map[string]string
 	// alive contains the revision of each pod, by package and pod.
 	alive map[string]map[string]string
 	// together contains the revisions that had pods at the same time, by package.
@@ -30,7 +32,7 @@ type Kubelet struct {
 func (e *Env) StartKubelet(t testing.TB, namespace string) *Kubelet {
 	t.Helper()
 	e.EnsureCreated(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
-	k := &Kubelet{fails: map[string]bool{}, alive: map[string]map[string]string{}, together: map[string]string{}}
+	k := &Kubelet{fails: map[string]bool{}, logs: map[string]string{}, alive: map[string]map[string]string{}, together: map[string]string{}}
 	ctx, cancel := context.WithCancel(context.Background())
 	w, err := e.Client.Watch(ctx, &corev1.PodList{}, client.InNamespace(namespace))
 	if err != nil {
@@ -64,6 +66,14 @@ func (k *Kubelet) Fail(digest string, fails bool) {
 	k.fails[digest] = fails
 }
 
+// FailWith makes new pods of an image exit at once, after they have written a log.
+func (k *Kubelet) FailWith(digest, log string) {
+	k.Fail(digest, true)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.logs[digest] = log
+}
+
 func (k *Kubelet) observe(p *corev1.Pod, gone bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -93,13 +103,17 @@ func (k *Kubelet) Overlapped(pkg string) string {
 func (k *Kubelet) report(ctx context.Context, c client.Client, p *corev1.Pod) {
 	image := p.Spec.Containers[0].Image
 	k.mu.Lock()
-	fails := k.fails[image[strings.Index(image, "@")+1:]]
+	digest := image[strings.Index(image, "@")+1:]
+	fails, log := k.fails[digest], k.logs[digest]
 	k.mu.Unlock()
 	p.Status = corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{
 		PodReady(corev1.ConditionTrue),
 	}}
 	if fails {
 		p.Status = CrashingPod(p, 3)
+		if p.Spec.Containers[0].TerminationMessagePolicy == corev1.TerminationMessageFallbackToLogsOnError {
+			p.Status.ContainerStatuses[0].LastTerminationState.Terminated.Message = log
+		}
 	}
 	// An error is ignored: a test that needs the status waits for it.
 	_ = c.Status().Update(ctx, p)
