@@ -146,10 +146,10 @@ func Grants() []Grant {
 			Name: "kinds", Scope: Everywhere,
 			Reason: "Activate the kinds of Providers that policies select, and show in definitions which kinds are active.",
 			Rules: []rbacv1.PolicyRule{
-				rule(composition, words("managedresourcedefinitions"), slices.Concat(words("create", "update", "patch", "delete"), follow)),
+				rule(composition, words("managedresourcedefinitions"), slices.Concat(words("create", "update", "delete"), follow)),
 				rule(composition, words("managedresourceactivationpolicies"), slices.Concat(read, write)),
 				rule(
-					composition, words("managedresourcedefinitions/status", "managedresourceactivationpolicies/status"), words("patch"),
+					composition, words("managedresourcedefinitions/status", "managedresourceactivationpolicies/status"), words("update"),
 				),
 			},
 		},

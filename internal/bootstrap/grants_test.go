@@ -66,7 +66,6 @@ var sometimes = map[string]string{
 	"get rolebindings":           "an object is read again if the response to its write was lost",
 
 	"update managedresourcedefinitions": "a kind is activated after its definition was written",
-	"patch managedresourcedefinitions":  "a kind is deactivated",
 	"delete managedresourcedefinitions": "a new version of a Provider does not offer a kind",
 
 	"get validatingwebhookconfigurations": "a single configuration is read if its watch does not show it as written",

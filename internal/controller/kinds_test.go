@@ -21,6 +21,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/testing/env"
+	"github.com/xpkg-dev/xpkg/internal/testing/lane"
 )
 
 // managed returns the CRD of a managed resource.
@@ -344,6 +345,44 @@ func TestManagedResourceDefinitionsBecomeCRDs(t *testing.T) {
 	untilActive(t, s, group, "betas")
 	s.CreateTemporary(t, policy("mrd", "*."+group))
 	untilActive(t, s, group, "alphas betas")
+}
+
+// Once a policy is established, its kinds can be created, each time.
+func TestAKindOfAnEstablishedPolicyCanBeCreated(t *testing.T) {
+	s := sharedEnv(t)
+	r := newRegistry(t)
+	const group = "established.test"
+	rounds := 5
+	if lane.IsFull() {
+		rounds = 1000
+	}
+	p := choosing("established", pushed(t, r, "established", safeProvider("established", managed(group, "Alpha"), managed(group, "Beta"))), "policies")
+	p.Annotations[activation.AnnotationDeactivate] = "*"
+	s.CreateTemporary(t, p)
+	untilSettled(t, s, p)
+	for i := range rounds {
+		kind := []string{"Alpha", "Beta"}[i%2]
+		crd := strings.ToLower(kind) + "s." + group
+		x := policy(fmt.Sprint("established-", i), crd)
+		s.Create(t, x)
+		eventually(t, "the policy is established", func() bool {
+			if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(x), x); err != nil {
+				t.Fatal(err)
+			}
+			return strings.HasPrefix(conditionOf(x, "Established"), "True ")
+		})
+		o := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": group + "/v1", "kind": kind, "metadata": map[string]any{"name": "one"},
+		}}
+		if err := s.Client.Create(t.Context(), o); err != nil {
+			t.Fatalf("round %d: %v", i, err)
+		}
+		s.Delete(t, o, x)
+		// Nothing needs the kind any more.
+		env.Update(t, s.Env, p, func(p *v1.Provider) { p.Annotations[v1.AnnotationRetry] = fmt.Sprint(i) })
+		untilActive(t, s, group, "")
+	}
+	remove(t, s, p)
 }
 
 // A runtime that exits because a kind is inactive, although its package has the capability, gets the kind.

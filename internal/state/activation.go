@@ -263,12 +263,27 @@ func (k Kinds) before(ctx context.Context, p v1.Package, crds []string) (map[str
 	}
 	definitions, err := k.list(ctx, DefinitionGVK)
 	for _, o := range definitions {
-		if IsActiveDefinition(&o) && o.GetDeletionTimestamp() == nil {
+		if IsActivated(&o) && o.GetDeletionTimestamp() == nil {
 			out[o.GetName()] = true
 		}
 	}
 	return out, err
 }
+
+// IsActivated reports whether a user, or another client, has set the state of a definition to Active. The manager sets it
+// when the kind is active, which is no reason for that.
+func IsActivated(o *unstructured.Unstructured) bool {
+	if by, reduced, _ := unstructured.NestedBool(o.Object, "spec", byOther); reduced {
+		return by
+	}
+	return IsActiveDefinition(o) && !slices.ContainsFunc(o.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool {
+		return f.Manager == plan.FieldManager && f.FieldsV1 != nil &&
+			strings.Contains(f.FieldsV1.GetRawString(), `"f:state":{}`)
+	})
+}
+
+// byOther is the field in which OnlyKinds keeps the result of IsActivated.
+const byOther = "activatedByOther"
 
 // IsActiveDefinition reports whether the state of a ManagedResourceDefinition is Active.
 func IsActiveDefinition(o *unstructured.Unstructured) bool {
@@ -279,17 +294,19 @@ func IsActiveDefinition(o *unstructured.Unstructured) bool {
 // OnlyKinds reduces an object that decides about kinds to what Kinds reads, so that a cache does not hold its schemas
 // and templates.
 func OnlyKinds(o any) (any, error) {
-	if m, ok := o.(metav1.Object); ok {
-		m.SetManagedFields(nil)
-	}
 	u, ok := o.(*unstructured.Unstructured)
-	if !ok {
-		return o, nil // Of some kinds, the metadata is cached too.
+	if !ok { // Of some kinds, the metadata is cached too.
+		if m, ok := o.(metav1.Object); ok {
+			m.SetManagedFields(nil)
+		}
+		return o, nil
 	}
+	activated := IsActivated(u)
+	u.SetManagedFields(nil)
 	switch u.GetKind() {
 	case DefinitionGVK.Kind:
 		state, _, _ := unstructured.NestedString(u.Object, "spec", "state")
-		u.Object["spec"] = map[string]any{"state": state}
+		u.Object["spec"] = map[string]any{"state": state, byOther: activated}
 	case CompositionGVK.Kind:
 		delete(u.Object, "status")
 		uses := []any{}

@@ -13,14 +13,13 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -88,11 +87,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 			group.Go(func() error { return client.IgnoreNotFound(r.Client.Delete(ctx, l)) })
 		}
 	}
-	err = group.Wait()
-	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
-		return requeue.Soon(), nil // The cache is behind.
-	}
-	return ctrl.Result{}, err
+	return stale(group.Wait())
 }
 
 // isMaintained reports whether the manager maintains definitions: the kind has the definition that it has installed,
@@ -269,19 +264,22 @@ func setCondition(
 	if sameConditions(was, is) {
 		return nil
 	}
-	return patchStatus(ctx, c, o, map[string]any{"conditions": is.Conditions})
+	return writeStatus(ctx, c, o, is, nil)
 }
 
-func patchStatus(ctx context.Context, c client.Client, o *unstructured.Unstructured, status map[string]any) error {
-	raw, err := json.Marshal(map[string]any{"status": status})
+// writeStatus writes the conditions of an object, and further fields of its status.
+func writeStatus(
+	ctx context.Context, c client.Client, o *unstructured.Unstructured, conditions v1.ConditionedStatus,
+	fields map[string]any,
+) error {
+	status, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&conditions)
 	if err != nil {
 		return err
 	}
-	patched := &unstructured.Unstructured{}
-	patched.SetGroupVersionKind(o.GroupVersionKind())
-	patched.SetName(o.GetName())
-	err = c.Status().Patch(ctx, patched, client.RawPatch(types.MergePatchType, raw), client.FieldOwner(plan.FieldManager))
-	return client.IgnoreNotFound(err)
+	maps.Copy(status, fields)
+	written := o.DeepCopy()
+	written.Object["status"] = status
+	return client.IgnoreNotFound(c.Status().Update(ctx, written, client.FieldOwner(plan.FieldManager)))
 }
 
 func conditionsOf(o *unstructured.Unstructured) (out v1.ConditionedStatus) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/tools/events"
@@ -17,6 +18,7 @@ import (
 	"github.com/xpkg-dev/xpkg/apis/apiextensions/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/activation"
+	"github.com/xpkg-dev/xpkg/internal/controller/requeue"
 	"github.com/xpkg-dev/xpkg/internal/spelling"
 	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/internal/wording"
@@ -56,8 +58,9 @@ func (r *Policies) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 		// Both are written at once: a client that waits for the condition reads the list then.
 		c := conditionsOf(o)
 		c.SetConditions(o.GetGeneration(), r.Now(), conditions...)
-		if err := patchStatus(ctx, r.Client, o, map[string]any{"activated": activated, "conditions": c.Conditions}); err != nil {
-			return ctrl.Result{}, err
+		fields := map[string]any{"activated": anyStrings(activated)}
+		if err := writeStatus(ctx, r.Client, o, c, fields); err != nil {
+			return stale(err)
 		}
 		for _, name := range activated {
 			if !slices.Contains(before, name) {
@@ -67,7 +70,15 @@ func (r *Policies) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 		}
 		return ctrl.Result{}, nil
 	}
-	return ctrl.Result{}, setCondition(ctx, r.Client, r.Now(), o, conditions...)
+	return stale(setCondition(ctx, r.Client, r.Now(), o, conditions...))
+}
+
+// stale returns the result of a reconciliation: one that has failed because the cache is behind is repeated soon.
+func stale(err error) (ctrl.Result, error) {
+	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
+		return requeue.Soon(), nil
+	}
+	return ctrl.Result{}, err
 }
 
 // matching returns the names of the definitions that a policy activates, ordered, and those of them that are not

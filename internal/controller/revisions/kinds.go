@@ -9,11 +9,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/xpkg-dev/xpkg/apis/apiextensions/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/activation"
 	"github.com/xpkg-dev/xpkg/internal/controller/logging"
@@ -139,10 +136,10 @@ func (r *Reconciler) reportMissedKinds(in *reconciliation) {
 	if text == "" {
 		return
 	}
-	r.API.Status.Events.Eventf(in.Revision, nil, corev1.EventTypeWarning, "KindInactive", "Activate", "%s", status.Clip(fmt.Sprintf(
-		"Compositions use kinds that are inactive: %s. Activate them with `xpkg activate %s`, or with a ManagedResourceActivationPolicy.",
-		wording.Few(missed, maxNamed, "; "), strings.Join(slices.Sorted(maps.Keys(in.kinds.Missed)), " "),
-	)))
+	command := "xpkg activate " + strings.Join(slices.Sorted(maps.Keys(in.kinds.Missed)), " ")
+	r.API.Status.Events.Eventf(in.Revision, nil, corev1.EventTypeWarning, "KindInactive", "Activate", "%s",
+		status.Clip("Compositions use kinds that are inactive: "+wording.Few(missed, maxNamed, "; ")+
+			". Activate them with `"+command+"`, or with a ManagedResourceActivationPolicy."))
 }
 
 // deactivateKinds deletes the CRDs of the kinds that nothing needs any more. It counts their custom resources once more
@@ -176,29 +173,11 @@ func (r *Reconciler) deactivateKinds(ctx context.Context, in *reconciliation) er
 	if len(used) > 0 {
 		return requeue.ErrStale
 	}
-	if err := r.deactivateDefinitions(ctx, in.kinds.Dropped); err != nil {
-		return err
-	}
 	if err := r.API.Cluster.DeleteAll(ctx, changes); err != nil {
 		return err
 	}
 	r.Objects.CountWrites(plan.Plan{Changes: changes}, nil)
 	logging.FromContext(ctx).InfoContext(ctx, "kinds deactivated", "kinds", in.kinds.Dropped)
-	return nil
-}
-
-// deactivateDefinitions sets the state of the definitions of kinds, before their CRDs are deleted: an active one would
-// activate its kind again.
-func (r *Reconciler) deactivateDefinitions(ctx context.Context, names []string) error {
-	patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"state":"`+v1alpha1.Inactive+`"}}`))
-	for _, name := range names {
-		d := &unstructured.Unstructured{}
-		d.SetGroupVersionKind(state.DefinitionGVK)
-		d.SetName(name)
-		if err := r.API.Client.Patch(ctx, d, patch); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("deactivate the definition %s: %w", name, err)
-		}
-	}
 	return nil
 }
 

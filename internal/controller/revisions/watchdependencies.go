@@ -189,7 +189,7 @@ func enqueueSelecting(c client.Reader) handler.EventHandler {
 // revision lists its CRD.
 func enqueueActivated(c client.Reader) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
-		if !state.IsActiveDefinition(o.(*unstructured.Unstructured)) ||
+		if !state.IsActivated(o.(*unstructured.Unstructured)) ||
 			len(establishedBy(ctx, c, v1.ProviderKind, plan.DefinitionKind, o.GetName())) > 0 {
 			return nil
 		}
