@@ -85,3 +85,40 @@ func TestIndexWithWrongWebhookInformationIsRefused(t *testing.T) {
 		t.Errorf("two ways to write an index: %v", err)
 	}
 }
+
+// An index tells which kinds are managed resources, and one that tells it wrong is refused.
+func TestIndexHasManagedResources(t *testing.T) {
+	for managed, categories := range map[bool]string{true: "[crossplane, managed]", false: "[crossplane, provider]"} {
+		pkg, err := xpkg.Read([]byte(meta("Provider")+`---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: as.b.org}
+spec: {group: b.org, scope: Cluster, names: {kind: A, plural: as, categories: `+categories+`}, versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]}
+`), xpkg.ReadOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		index, err := New(pkg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		decoded, err := Decode(Encode(index))
+		if err != nil {
+			t.Fatal(err)
+		}
+		warm, err := decoded.Package(nil, xpkg.Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := warm.Objects[0].Definitions(); err != nil || got[0].Managed != managed {
+			t.Errorf("%+v (%v), want managed %t", got, err, managed)
+		}
+		decoded.Objects[0].Defines[0].Managed = !managed
+		if err := decoded.Matches(pkg); !errors.Is(err, ErrDamaged) {
+			t.Errorf("a wrong category: %v", err)
+		}
+		if decoded.Version = withDefinitions; decoded.Matches(pkg) != nil {
+			t.Error("an index of the version before does not match")
+		}
+	}
+}
