@@ -7,7 +7,8 @@ func Manifests(p Workload) (manifests.Objects, error) {
 	return manifests.Build(manifests.Input{
 		Owner: p.Owner, Namespace: p.Namespace, Image: p.Image(), External: p.External, PullPolicy: p.PullPolicy,
 		PullSecrets:     p.PullSecrets,
-		TLSServerSecret: p.ServerSecret, TLSClientSecret: p.ClientSecret, Certificates: p.Certificates, Restart: p.Restart, ExplainsExit: p.ExplainsExit,
+		TLSServerSecret: p.ServerSecret, TLSClientSecret: p.ClientSecret, Certificates: p.Certificates,
+		Restart: p.Restart, ExplainsExit: p.ExplainsExit,
 		AwaitingActivation: p.AwaitingActivation, Settle: p.Settle, Config: p.Config,
 	})
 }

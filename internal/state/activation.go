@@ -93,8 +93,8 @@ func (k Kinds) lock(ctx context.Context) (v1beta1.Lock, error) {
 	return lock, nil
 }
 
-// Select returns the active kinds of a package, or nil if it is no Provider. The revision of the content records what it
-// has written, which a cache may not show yet, and which kinds its runtime needs; it can be nil. Select fails with
+// Select returns the active kinds of a package, or nil if it is no Provider. The revision of the content records what
+// it has written, which a cache may not show yet, and which kinds its runtime needs; it can be nil. Select fails with
 // InvalidKinds for malformed annotations of the package.
 func (k Kinds) Select(
 	ctx context.Context, p v1.Package, pkg *xpkg.Package, rev v1.PackageRevision,
@@ -270,8 +270,8 @@ func (k Kinds) before(ctx context.Context, p v1.Package, crds []string) (map[str
 	return out, err
 }
 
-// IsActivated reports whether a user, or another client, has set the state of a definition to Active. The manager sets it
-// when the kind is active, which is no reason for that.
+// IsActivated reports whether a user, or another client, has set the state of a definition to Active. The manager sets
+// it when the kind is active, which is no reason for that.
 func IsActivated(o *unstructured.Unstructured) bool {
 	if by, reduced, _ := unstructured.NestedBool(o.Object, "spec", byOther); reduced {
 		return by
