@@ -249,6 +249,13 @@ func TestIndexMatchesAsPoliciesDo(t *testing.T) {
 	})
 }
 
+func TestUnmatched(t *testing.T) {
+	got := Unmatched([]string{"*.x.org", "bs.x.org", "cs.x.org", "d*", "[a"}, []string{"as.x.org", "cs.x.org"})
+	if want := []string{"bs.x.org", "d*", "[a"}; !slices.Equal(got, want) {
+		t.Errorf("%q match nothing, want %q", got, want)
+	}
+}
+
 // A kind that is needed is active whatever else is asked for, and a kind with a custom resource is never lost: only a
 // kind that is to be deactivated and that nothing needs becomes inactive.
 func TestSelectionsOnlyShrinkOnRequest(t *testing.T) {

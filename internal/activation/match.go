@@ -44,7 +44,7 @@ func (x *index) add(reason Reason, patterns ...string) {
 // match returns the reasons whose patterns match a name, ordered.
 func (x *index) match(name string) []Reason {
 	out := slices.Clone(x.names[name])
-	for i := range len(name) + 1 {
+	for i := 0; i <= len(name) && len(x.suffixes)+len(x.prefixes) > 0; i++ {
 		out = append(append(out, x.suffixes[name[i:]]...), x.prefixes[name[:i]]...)
 	}
 	for _, r := range x.rest {
@@ -68,6 +68,21 @@ func Matching(patterns, names []string) []string {
 		}
 	}
 	return out
+}
+
+// Unmatched returns the patterns that match none of some names of CRDs, in their order.
+func Unmatched(patterns, names []string) []string {
+	x := newIndex()
+	for _, p := range patterns {
+		x.add(Reason(p), p)
+	}
+	matched := map[Reason]bool{}
+	for _, name := range names {
+		for _, p := range x.match(name) {
+			matched[p] = true
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(patterns), func(p string) bool { return matched[Reason(p)] })
 }
 
 // Match reports whether a name of a CRD matches one of some patterns, as of a ManagedResourceActivationPolicy: * stands

@@ -86,6 +86,9 @@ type Selection struct {
 // IsActive reports whether the kind of a CRD is active.
 func (s *Selection) IsActive(crd string) bool { return s == nil || len(s.Reasons[crd]) > 0 }
 
+// Omits reports whether the CRD of a kind is left out, because the kind is inactive.
+func (s *Selection) Omits(crd string) bool { return !s.IsActive(crd) }
+
 // MissedKinds describes the inactive kinds that something uses, each as "CRD (REASON, ...)", ordered.
 func (s *Selection) MissedKinds() []string {
 	if s == nil {

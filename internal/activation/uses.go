@@ -13,7 +13,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
-// UsesOf returns the kinds that an object uses, in canonical JSON or as any other decoded object: each object with an
+// UsesOf returns the kinds that a decoded object uses: each object with an
 // apiVersion and a kind in it, as in the base of a resource or in the resources that a function requires, and the kinds
 // that texts name, as in the template of a function. In a text, a kind may belong to the API version before or after
 // it. So some of the kinds may not exist, and kinds that a program computes are missing. The kinds are ordered.

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/activation"
 	"github.com/xpkg-dev/xpkg/internal/apply"
@@ -136,22 +134,9 @@ func (pl *planning) desired(
 func (pl *planning) deactivate(
 	ctx context.Context, kinds *activation.Selection, who plan.Requester, out *Plan,
 ) error {
-	var refs []plan.Ref
-	for _, name := range kinds.Dropped {
-		refs = append(refs, plan.Ref{
-			APIVersion: apiextensionsv1.SchemeGroupVersion.String(), Kind: plan.DefinitionKind, Name: name,
-		})
-	}
-	live, err := pl.Cluster.Metadata(ctx, refs)
-	if err != nil {
-		return err
-	}
-	for _, c := range plan.Uninstall(live, who).Changes {
-		if c.Action == plan.Delete && !live[c.Ref].Deleting {
-			out.Objects.Changes = append(out.Objects.Changes, c)
-		}
-	}
-	return nil
+	live, err := pl.Cluster.Metadata(ctx, kinds.DroppedRefs())
+	out.Objects.Changes = append(out.Objects.Changes, activation.Deactivations(live, who)...)
+	return err
 }
 
 // LeftOut has the objects of a package that are not installed.

@@ -9,6 +9,7 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/activation"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
 // AnnotationUses on a revision of a Configuration records the kinds that its Compositions use, as KIND.GROUP with
@@ -63,6 +64,17 @@ func CurrentObjects(rev v1.PackageRevision) []v1.TypedReference {
 		return nil
 	}
 	return status.ObjectRefs
+}
+
+// WrittenDefinitions returns the names of the CRDs among the objects in the status of a revision that exist.
+func WrittenDefinitions(refs []v1.TypedReference) map[string]bool {
+	out := map[string]bool{}
+	for _, ref := range refs {
+		if ref.Kind == plan.DefinitionKind && ref.UID != "" {
+			out[ref.Name] = true
+		}
+	}
+	return out
 }
 
 // annotationCrashKinds on a revision lists the CRDs, with commas, of the kinds without which its runtime exited.

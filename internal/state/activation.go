@@ -3,6 +3,7 @@ package state
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -128,11 +129,7 @@ func (k Kinds) Select(
 	if needs.Before, err = k.before(ctx, p, needs.Select(offered).Inactive()); err != nil {
 		return nil, err
 	}
-	for _, ref := range revision.CurrentObjects(rev) {
-		if ref.UID != "" && ref.Kind == plan.DefinitionKind {
-			needs.Before[ref.Name] = true
-		}
-	}
+	maps.Copy(needs.Before, revision.WrittenDefinitions(revision.CurrentObjects(rev)))
 	if dropped := needs.Select(offered).Dropped; len(dropped) > 0 {
 		if needs.InUse, err = k.InUse(ctx, dropped); err != nil {
 			return nil, err

@@ -60,9 +60,7 @@ func (r AdditionReader) ReadAll(ctx context.Context, parent v1.Package, changes 
 				out[i].Err = fmt.Errorf("read %s, which %s needs: %w", c.To.Repository, parent.GetName(), err)
 				return nil
 			}
-			objects, err := desired.Of(pkg, desired.Options{
-				Package: c.Names()[0], Omit: func(crd string) bool { return !kinds.IsActive(crd) },
-			})
+			objects, err := desired.Of(pkg, desired.Options{Package: c.Names()[0], Omit: kinds.Omits})
 			if err != nil {
 				out[i].Err = err
 				return nil

@@ -92,7 +92,7 @@ func (p Packages) Desired(
 	pkg *xpkg.Package, rev v1.PackageRevision, kinds *activation.Selection,
 ) (*desired.Objects, error) {
 	options := revision.Additions(rev, p.Namespace)
-	options.Omit = func(crd string) bool { return !kinds.IsActive(crd) }
+	options.Omit = kinds.Omits
 	return desired.Of(pkg, options)
 }
 

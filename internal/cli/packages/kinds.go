@@ -13,6 +13,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/view"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/wording"
+	"github.com/xpkg-dev/xpkg/pkg/desired"
 )
 
 // KindsCmd implements `xpkg kinds`.
@@ -219,10 +220,5 @@ func (f kindsFlag) choose(p v1.Package) error {
 }
 
 func setChoice(p v1.Package, key, value string) {
-	annotations := map[string]string{}
-	for k, v := range p.GetAnnotations() {
-		annotations[k] = v
-	}
-	annotations[key] = value
-	p.SetAnnotations(annotations)
+	p.SetAnnotations(desired.Overlay(p.GetAnnotations(), map[string]string{key: value}))
 }

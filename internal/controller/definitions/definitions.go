@@ -32,6 +32,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/controller/watch"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/state"
+	"github.com/xpkg-dev/xpkg/pkg/desired"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
@@ -129,10 +130,7 @@ func (r *Reconciler) wanted(
 		if err != nil {
 			return nil, false, err
 		}
-		established := map[string]bool{}
-		for _, ref := range rev.RevisionStatus().ObjectRefs {
-			established[ref.Name] = established[ref.Name] || ref.Kind == plan.DefinitionKind && ref.UID != ""
-		}
+		established := revision.WrittenDefinitions(rev.RevisionStatus().ObjectRefs)
 		for _, k := range offered {
 			out[k.Name] = definitionOf(p, k, established[k.Name])
 		}
@@ -182,8 +180,8 @@ func (r *Reconciler) write(ctx context.Context, want, live *unstructured.Unstruc
 		next := want.DeepCopy()
 		next.SetUID(live.GetUID())
 		next.SetResourceVersion(live.GetResourceVersion())
-		next.SetLabels(merged(live.GetLabels(), want.GetLabels()))
-		next.SetAnnotations(merged(live.GetAnnotations(), want.GetAnnotations()))
+		next.SetLabels(desired.Overlay(live.GetLabels(), want.GetLabels()))
+		next.SetAnnotations(desired.Overlay(live.GetAnnotations(), want.GetAnnotations()))
 		if err := r.Client.Update(ctx, next, client.FieldOwner(plan.FieldManager)); err != nil {
 			return err
 		}
@@ -194,16 +192,6 @@ func (r *Reconciler) write(ctx context.Context, want, live *unstructured.Unstruc
 		return nil // It was never active. The write of its status would double the cost of an inactive kind.
 	}
 	return setCondition(ctx, r.Client, r.Now(), live, condition)
-}
-
-func merged(a, b map[string]string) map[string]string {
-	out := map[string]string{}
-	for _, m := range []map[string]string{a, b} {
-		for k, v := range m {
-			out[k] = v
-		}
-	}
-	return out
 }
 
 // definitionOf returns the definition of a kind of a Provider.

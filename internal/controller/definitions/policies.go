@@ -2,7 +2,6 @@ package definitions
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -113,21 +112,20 @@ func healthOf(p activation.Policy, all []unstructured.Unstructured) v1.Condition
 		names = append(names, all[i].GetName())
 	}
 	var problems []string
-	var malformed error
-	for _, pattern := range p.Patterns {
-		switch err := activation.CheckPattern(pattern); {
-		case err != nil:
-			malformed = errors.Join(malformed, err)
+	isMalformed := false
+	for _, pattern := range activation.Unmatched(p.Patterns, names) {
+		if activation.CheckPattern(pattern) != nil {
+			isMalformed = true
 			problems = append(problems, fmt.Sprintf("%q is malformed, and matches nothing", pattern))
-		case len(activation.Matching([]string{pattern}, names)) == 0:
-			text := fmt.Sprintf("%q matches no kind that can be inactive", pattern)
-			if alike := spelling.Alike(pattern, names); len(alike) > 0 {
-				text += ", did you mean " + wording.Few(alike, len(alike), " or ") + "?"
-			}
-			problems = append(problems, text)
+			continue
 		}
+		text := fmt.Sprintf("%q matches no kind that can be inactive", pattern)
+		if alike := spelling.Alike(pattern, names); len(alike) > 0 {
+			text += ", did you mean " + wording.Few(alike, len(alike), " or ") + "?"
+		}
+		problems = append(problems, text)
 	}
-	if malformed != nil {
+	if isMalformed {
 		return v1alpha1.FailedPolicy(strings.Join(problems, "; "))
 	}
 	out := v1alpha1.RunningPolicy()

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
@@ -101,10 +100,7 @@ func (r *Reconciler) inactiveKinds(
 	if err != nil {
 		return nil, nil //nolint:nilerr // The Provider reports it.
 	}
-	written := map[string]bool{}
-	for _, ref := range rev.RevisionStatus().ObjectRefs {
-		written[ref.Name] = written[ref.Name] || ref.Kind == plan.DefinitionKind && ref.UID != ""
-	}
+	written := revision.WrittenDefinitions(rev.RevisionStatus().ObjectRefs)
 	var out []string
 	for _, k := range selection.Offered {
 		if selection.IsActive(k.Name) && !written[k.Name] {
@@ -149,17 +145,11 @@ func (r *Reconciler) deactivateKinds(ctx context.Context, in *reconciliation) er
 	if in.kinds == nil || len(in.kinds.Dropped) == 0 {
 		return nil
 	}
-	refs := make([]plan.Ref, len(in.kinds.Dropped))
-	for i, name := range in.kinds.Dropped {
-		refs[i] = plan.Ref{APIVersion: definitionVersion, Kind: plan.DefinitionKind, Name: name}
-	}
-	live, err := r.API.Cluster.Metadata(ctx, refs)
+	live, err := r.API.Cluster.Metadata(ctx, in.kinds.DroppedRefs())
 	if err != nil {
 		return err
 	}
-	changes := slices.DeleteFunc(plan.Uninstall(live, in.Requester()).Changes, func(c plan.Change) bool {
-		return c.Action != plan.Delete || live[c.Ref].Deleting
-	})
+	changes := activation.Deactivations(live, in.Requester())
 	if len(changes) == 0 {
 		return nil
 	}
@@ -180,8 +170,6 @@ func (r *Reconciler) deactivateKinds(ctx context.Context, in *reconciliation) er
 	logging.FromContext(ctx).InfoContext(ctx, "kinds deactivated", "kinds", in.kinds.Dropped)
 	return nil
 }
-
-var definitionVersion = apiextensionsv1.SchemeGroupVersion.String()
 
 // recordDeactivation records the time of a deactivation on the revision, before its first write: a runtime that was
 // started before is started again, also if the manager ends now.

@@ -177,11 +177,7 @@ func (r *Reconciler) watchKinds(b *builder.Builder) {
 // enqueueSelecting enqueues the active revisions of Providers that can have inactive kinds.
 func enqueueSelecting(c client.Reader) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []reconcile.Request {
-		var out []reconcile.Request
-		for _, rev := range activeProviders(ctx, c) {
-			out = append(out, watch.Request(rev))
-		}
-		return out
+		return activeRevisions(ctx, c, v1.ProviderKind, isSafe)
 	})
 }
 
@@ -193,11 +189,7 @@ func enqueueActivated(c client.Reader) handler.EventHandler {
 			len(establishedBy(ctx, c, v1.ProviderKind, plan.DefinitionKind, o.GetName())) > 0 {
 			return nil
 		}
-		var out []reconcile.Request
-		for _, rev := range activeProviders(ctx, c) {
-			out = append(out, watch.Request(rev))
-		}
-		return out
+		return activeRevisions(ctx, c, v1.ProviderKind, isSafe)
 	})
 }
 
