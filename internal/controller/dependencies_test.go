@@ -273,11 +273,9 @@ func TestVersionConflictsAreExplained(t *testing.T) {
 	t.Run("and resolved by a new version", func(t *testing.T) {
 		w.push(t, "Configuration", "old:v1.1.0", "queue")
 		// It is retried after a pause, or when the revision changes.
-		rev := w.Revisions(t, both)[0]
-		rev.SetAnnotations(map[string]string{"touched": "by a user"})
-		if err := w.Client.Update(t.Context(), rev); err != nil {
-			t.Fatal(err)
-		}
+		env.Update(t, w.Env, w.Revisions(t, both)[0], func(rev v1.PackageRevision) {
+			rev.SetAnnotations(map[string]string{"touched": "by a user"})
+		})
 		w.WaitPackage(t, both, "is healthy with the compatible version", func() bool {
 			return both.GetCondition(v1.TypeHealthy).Status == corev1.ConditionTrue
 		})

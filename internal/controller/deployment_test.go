@@ -198,10 +198,9 @@ func TestRuntimeConfigs(t *testing.T) {
 	}
 	untilAccount(account)
 	account = "of-configured-2"
-	config.Spec.ServiceAccountTemplate.Metadata.Name = &account
-	if err := s.Client.Update(t.Context(), config); err != nil {
-		t.Fatal(err)
-	}
+	env.Update(t, s.Env, config, func(config *v1beta1.DeploymentRuntimeConfig) {
+		config.Spec.ServiceAccountTemplate.Metadata.Name = &account
+	})
 	untilAccount(account)
 	// A deleted object is created again.
 	sa := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: controller.DefaultNamespace, Name: account}}

@@ -111,19 +111,13 @@ func TestRewrite(t *testing.T) {
 		t.Errorf("the revision asks for %s", got)
 	}
 
-	config.Spec.RewriteImage.Prefix = second.address + "/inner/"
-	if err := s.Client.Update(t.Context(), config); err != nil {
-		t.Fatal(err)
-	}
+	env.Update(t, s.Env, config, func(c *v1beta1.ImageConfig) { c.Spec.RewriteImage.Prefix = second.address + "/inner/" })
 	s.WaitPackage(t, p, "follows the other rewriting", func() bool { return p.Status.ResolvedDigest == two.String() })
 	untilSettled(t, s, p)
 	checkResolved(t, p, second.address+"/inner/rewritten:v1", two.String())
 
 	// A registry without the image does not affect the running revision.
-	config.Spec.RewriteImage.Prefix = newRegistry(t).address + "/inner/"
-	if err := s.Client.Update(t.Context(), config); err != nil {
-		t.Fatal(err)
-	}
+	env.Update(t, s.Env, config, func(c *v1beta1.ImageConfig) { c.Spec.RewriteImage.Prefix = newRegistry(t).address + "/inner/" })
 	s.WaitCondition(t, p, v1.TypeSynced, corev1.ConditionFalse, "RepositoryNotFound")
 	waitReconciled(t, s.Env, p)
 	for _, ct := range []v1.ConditionType{v1.TypeInstalled, v1.TypeHealthy, v1.TypeReady} {
@@ -131,10 +125,7 @@ func TestRewrite(t *testing.T) {
 	}
 	checkResolved(t, p, second.address+"/inner/rewritten:v1", two.String())
 
-	config.Spec.RewriteImage.Prefix = ""
-	if err := s.Client.Update(t.Context(), config); err != nil {
-		t.Fatal(err)
-	}
+	env.Update(t, s.Env, config, func(c *v1beta1.ImageConfig) { c.Spec.RewriteImage.Prefix = "" })
 	s.WaitCondition(t, p, v1.TypeInstalled, corev1.ConditionFalse, "ImageConfigInvalid")
 }
 
@@ -165,9 +156,9 @@ func TestPullSecrets(t *testing.T) {
 			controller.DefaultNamespace)
 		s.CreateTemporary(t, pullSecret(t, s, "of-package", r.address, "you"))
 		s.WaitCondition(t, p, v1.TypeInstalled, corev1.ConditionFalse, "Unauthorized")
-		if err := s.Client.Update(t.Context(), pullSecret(t, s, "of-package", r.address, "me")); err != nil {
-			t.Fatal(err)
-		}
+		env.Update(t, s.Env, pullSecret(t, s, "of-package", r.address, "me"), func(secret *corev1.Secret) {
+			secret.Data = pullSecret(t, s, "of-package", r.address, "me").Data
+		})
 		untilSettled(t, s, p)
 		rev := s.Revisions(t, p)[0]
 		if diff := cmp.Diff(p.Spec.PackagePullSecrets, rev.RevisionSpec().PackagePullSecrets); diff != "" {
@@ -209,10 +200,9 @@ func TestCABundle(t *testing.T) {
 	config.Spec.Registry = &v1beta1.RegistryConfig{CABundle: "no certificate"}
 	s.CreateTemporary(t, config)
 	s.WaitCondition(t, p, v1.TypeInstalled, corev1.ConditionFalse, "CABundleInvalid")
-	config.Spec.Registry.CABundle = string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: r.Certificate().Raw}))
-	if err := s.Client.Update(t.Context(), config); err != nil {
-		t.Fatal(err)
-	}
+	env.Update(t, s.Env, config, func(c *v1beta1.ImageConfig) {
+		c.Spec.Registry.CABundle = string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: r.Certificate().Raw}))
+	})
 	untilSettled(t, s, p)
 	want := []v1.ImageConfigRef{{Name: "ca-bundle", Reason: v1.ImageConfigReasonRegistry}}
 	if diff := cmp.Diff(want, p.Status.AppliedImageConfigRefs); diff != "" {

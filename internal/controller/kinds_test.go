@@ -22,6 +22,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/testing/env"
 	"github.com/xpkg-dev/xpkg/internal/testing/lane"
+	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
 
 // managed returns the CRD of a managed resource.
@@ -265,16 +266,16 @@ func TestDefinitionsShowWhatIsActive(t *testing.T) {
 	}
 	untilPolicy("Established", "True EstablishedManagedResource")
 	untilPolicy("Healthy", "True Running")
-	activated, _, _ := unstructured.NestedStringSlice(x.Object, "status", "activated")
-	if !slices.Equal(activated, []string{"alphas." + group, "betas." + group}) {
-		t.Errorf("the policy lists %v", activated)
-	}
-	if err := unstructured.SetNestedStringSlice(x.Object, []string{"alpas." + group, "[a"}, "spec", "activate"); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Client.Update(t.Context(), x); err != nil {
-		t.Fatal(err)
-	}
+	wait.Until(t, limit, "the policy lists what it activates", func() (string, bool) {
+		if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(x), x); err != nil {
+			t.Fatal(err)
+		}
+		activated, _, _ := unstructured.NestedStringSlice(x.Object, "status", "activated")
+		return fmt.Sprint(activated), slices.Equal(activated, []string{"alphas." + group, "betas." + group})
+	})
+	env.Update(t, s.Env, x, func(x *unstructured.Unstructured) {
+		_ = unstructured.SetNestedStringSlice(x.Object, []string{"alpas." + group, "[a"}, "spec", "activate")
+	})
 	untilPolicy("Healthy", "False EncounteredErrors")
 	if text := fmt.Sprint(x.Object["status"]); !strings.Contains(text, "did you mean alphas."+group) ||
 		!strings.Contains(text, "[a\" is malformed") {

@@ -99,10 +99,7 @@ func TestInactiveRevisionHasNoDependencies(t *testing.T) {
 	if got := w.all(t); !slices.Equal(got, []string{"configuration/dep-waits"}) {
 		t.Errorf("there is %v", got)
 	}
-	rev.RevisionSpec().DesiredState = v1.RevisionActive
-	if err := w.Client.Update(t.Context(), rev); err != nil {
-		t.Fatal(err)
-	}
+	env.Update(t, w.Env, rev, func(rev v1.PackageRevision) { rev.RevisionSpec().DesiredState = v1.RevisionActive })
 	w.WaitHealthy(t, p)
 	w.waitInstalled(t, &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "dep-idle"}}, "v1.0.0")
 	w.assertUnchanged(t)

@@ -288,10 +288,7 @@ func TestCertificatesAreRepaired(t *testing.T) {
 	}
 	secret := secretOf(t, s, name+"-tls-server")
 	was := string(secret.Data["tls.crt"])
-	delete(secret.Data, "tls.key")
-	if err := s.Client.Update(t.Context(), secret); err != nil {
-		t.Fatal(err)
-	}
+	env.Update(t, s.Env, secret, func(secret *corev1.Secret) { delete(secret.Data, "tls.key") })
 	wait.Until(t, limit, "the certificate is issued anew", func() (string, bool) {
 		data := secretOf(t, s, name+"-tls-server").Data
 		return fmt.Sprint(len(data)), len(data["tls.key"]) > 0 && string(data["tls.crt"]) != was
@@ -335,10 +332,7 @@ func TestFunctionsAreReplacedWithTheirCertificate(t *testing.T) {
 	}
 	for _, p := range []v1.Package{p, f} {
 		secret := secretOf(t, s, p.GetName()+"-tls-server")
-		delete(secret.Data, "tls.crt")
-		if err := s.Client.Update(t.Context(), secret); err != nil {
-			t.Fatal(err)
-		}
+		env.Update(t, s.Env, secret, func(secret *corev1.Secret) { delete(secret.Data, "tls.crt") })
 	}
 	eventually(t, "the pods of the function are replaced", func() bool { return annotation(f) != was })
 	untilSettled(t, s, f)

@@ -61,3 +61,26 @@ func TestEachPromiseHasATestInTheFirstLane(t *testing.T) {
 		}
 	}
 }
+
+// staleWrite matches a test that fails if an object that it writes has changed since it was read.
+var staleWrite = regexp.MustCompile(`if err := [\w.]+\.Client\.Update\([^\n]*\); err != nil \{\n\s*t\.Fatal\(err\)`)
+
+// A manager writes to the objects of a test at any time, so tests read them again when a write conflicts,
+// as env.Update does.
+func TestTestsBesideAManagerWriteFreshObjects(t *testing.T) {
+	for _, dir := range []string{"internal/controller", "internal/cli", "test"} {
+		err := filepath.WalkDir(filepath.Join(root(t), dir), func(path string, _ fs.DirEntry, err error) error {
+			if err != nil || !strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			if stale := staleWrite.Find(text); stale != nil {
+				t.Errorf("%s writes an object that may be stale, use env.Update: %s", path, stale)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}

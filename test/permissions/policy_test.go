@@ -14,6 +14,7 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/controller"
 	"github.com/xpkg-dev/xpkg/internal/permission"
+	"github.com/xpkg-dev/xpkg/internal/testing/env"
 	"github.com/xpkg-dev/xpkg/pkg/rbac"
 )
 
@@ -49,10 +50,7 @@ func TestPolicy(t *testing.T) {
 
 	change := func(data map[string]string) {
 		t.Helper()
-		policy.Data = data
-		if err := s.Client.Update(t.Context(), policy); err != nil {
-			t.Fatal(err)
-		}
+		env.Update(t, s.Env, policy, func(policy *corev1.ConfigMap) { policy.Data = data })
 	}
 	change(map[string]string{rbac.PolicyKey: "allow: [{name: pods, resources: [pods], verbs: [get, list]}]"})
 	s.healthy(t, p)

@@ -218,12 +218,10 @@ func TestRolesAreRestored(t *testing.T) {
 		t.Fatal(err)
 	}
 	was := role.Rules
-	role.Rules = append(
-		[]rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get"}}}, was...,
-	)
-	if err := s.Client.Update(t.Context(), &role); err != nil {
-		t.Fatal(err)
-	}
+	env.Update(t, s.Env, &role, func(role *rbacv1.ClusterRole) {
+		nodes := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get"}}
+		role.Rules = append([]rbacv1.PolicyRule{nodes}, was...)
+	})
 	s.denied(t, program, "get /nodes")
 	if err := s.Client.Delete(t.Context(), &role); err != nil {
 		t.Fatal(err)

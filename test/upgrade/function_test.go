@@ -151,10 +151,8 @@ func TestFunctionAnswersThroughUpgrades(t *testing.T) {
 	callers, stop := callersOf(s, fn.Name, certificates)
 	for _, version := range []string{"v2", "v3"} {
 		before := fn.Status.CurrentRevision
-		fn.Spec.Package = push(version)
-		if err := s.Client.Update(t.Context(), fn); err != nil {
-			t.Fatal(err)
-		}
+		next := push(version)
+		env.Update(t, s.Env, fn, func(fn *v1.Function) { fn.Spec.Package = next })
 		s.untilAnswers(fn, before)
 		wait.Until(t, env.Limit, "the program of "+before+" has ended", func() (string, bool) {
 			status, known := s.supervisor.Status(before)

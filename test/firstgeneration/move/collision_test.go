@@ -259,11 +259,13 @@ func (f *former) unmarked(t *testing.T) {
 			t.Fatal(err)
 		}
 		owners, labels := c.object.GetOwnerReferences(), c.object.GetLabels()
-		c.object.SetOwnerReferences(nil)
-		c.object.SetLabels(nil)
-		if err := f.Client.Update(t.Context(), c.object); err != nil {
-			t.Fatal(err)
+		mark := func(owners []metav1.OwnerReference, labels map[string]string) {
+			env.Update(t, f.Env, c.object, func(o client.Object) {
+				o.SetOwnerReferences(owners)
+				o.SetLabels(labels)
+			})
 		}
+		mark(nil, nil)
 		_, err := f.plan(t, f.Config, true)
 		c.refused(t, "unmarked", err)
 		f.unchanged(t, c)
@@ -273,11 +275,7 @@ func (f *former) unmarked(t *testing.T) {
 				t.Errorf("%s: after the command: %v", c.name, errcode.Message(err))
 			}
 		}
-		c.object.SetOwnerReferences(owners)
-		c.object.SetLabels(labels)
-		if err := f.Client.Update(t.Context(), c.object); err != nil {
-			t.Fatal(err)
-		}
+		mark(owners, labels)
 	}
 	f.foreignController(t, crd)
 }
@@ -290,20 +288,17 @@ func (f *former) foreignController(t *testing.T, crd *apiextensionsv1.CustomReso
 	if err := f.Client.Get(t.Context(), client.ObjectKey{Name: f.team}, namespaceOf); err != nil {
 		t.Fatal(err)
 	}
-	crd.OwnerReferences = []metav1.OwnerReference{{
-		APIVersion: "v1", Kind: "Namespace", Name: f.team, UID: namespaceOf.UID, Controller: new(true),
-	}}
-	if err := f.Client.Update(t.Context(), crd); err != nil {
-		t.Fatal(err)
+	own := func(owners []metav1.OwnerReference) {
+		env.Update(t, f.Env, crd, func(crd *apiextensionsv1.CustomResourceDefinition) { crd.OwnerReferences = owners })
 	}
+	own([]metav1.OwnerReference{{
+		APIVersion: "v1", Kind: "Namespace", Name: f.team, UID: namespaceOf.UID, Controller: new(true),
+	}})
 	c := collision{name: "CRD of another object", object: crd, says: []string{"which belongs to Namespace " + f.team}}
 	_, err := f.plan(t, f.Config, true)
 	c.refused(t, "plan", err)
 	f.unchanged(t, c)
-	crd.OwnerReferences = owners
-	if err := f.Client.Update(t.Context(), crd); err != nil {
-		t.Fatal(err)
-	}
+	own(owners)
 }
 
 // After an interruption at any write, an object of a user with a name that is still free is refused and kept as before.

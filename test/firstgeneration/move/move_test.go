@@ -584,12 +584,11 @@ func TestPlanRefusesPackagesThatCannotReplaceTheInstallation(t *testing.T) {
 	); err != nil {
 		t.Fatal(err)
 	}
-	foreign.OwnerReferences = []metav1.OwnerReference{{
-		APIVersion: "v1", Kind: "Namespace", Name: owner.Name, UID: owner.UID, Controller: new(true),
-	}}
-	if err := f.Client.Update(t.Context(), foreign); err != nil {
-		t.Fatal(err)
-	}
+	env.Update(t, f.Env, foreign, func(foreign *apiextensionsv1.CustomResourceDefinition) {
+		foreign.OwnerReferences = []metav1.OwnerReference{{
+			APIVersion: "v1", Kind: "Namespace", Name: owner.Name, UID: owner.UID, Controller: new(true),
+		}}
+	})
 	both := content("prepared", "Cluster") + "---\n" + strings.SplitN(content("preparedstack", "Cluster"), "---\n", 2)[1]
 	source := env.OpenContent(t, t.TempDir(), fetch.Options{}).Source
 	for name, tc := range map[string]struct{ to, problem string }{
