@@ -222,12 +222,12 @@ func TestAtomicUpdatesIgnoreEarlierFailures(t *testing.T) {
 	t.Cleanup(func() {
 		b.run(t, b.kubeconfig, "uninstall", "snow", "brig", "--yes", "--on-delete", "cascade=100", "--wait", "1m")
 	})
-	got := b.must(t, 5, "update", "brig@v1.0.0", "snow@v2.0.0", "--atomic", "--yes", "--wait", "5s")
+	got := b.must(t, 5, "update", "brig@v1.0.0", "snow@v2.0.0", "--atomic", "--yes", "--wait", "1m")
 	got.prints(t, "^provider/snow healthy .*:v2.0.0", "^error: RepositoryNotFound: provider/brig ")
 	if p := b.provider(t, "snow").Spec.Package; p != second || strings.Contains(got.errors, "undone") {
 		t.Errorf("snow is %s after:\n%s", p, got.errors)
 	}
-	alone := b.must(t, 5, "update", "brig", "v1.0.0", "--atomic", "--yes", "--wait", "5s")
+	alone := b.must(t, 5, "update", "brig", "v1.0.0", "--atomic", "--yes", "--wait", "1m")
 	if strings.Contains(alone.errors, "undone") {
 		t.Errorf("a command without changes reports:\n%s", alone.errors)
 	}

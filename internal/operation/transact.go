@@ -210,6 +210,8 @@ func (o Operation) Follow(ctx context.Context, t *v1alpha1.Transaction) ([]*Done
 	for began := time.Now(); !t.Status.Phase.IsFinal(); {
 		switch {
 		case time.Since(began) < quietTime:
+		case t.Status.Phase == v1alpha1.Returning:
+			progress.Set("returning the packages: %s", t.Status.Message)
 		case t.Status.Message != "":
 			progress.Set("%s%s", place(t.Status), t.Status.Message)
 		case !progress.IsSet():

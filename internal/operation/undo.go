@@ -74,9 +74,9 @@ func (c *change) isUntouched(live v1.Package) bool {
 		!slices.ContainsFunc(live.GetManagedFields(), isNew)
 }
 
-// tryUndo deletes a new package, writes the former spec of another one, or creates a deleted one again. It returns
-// false if another client has changed or replaced the package, or has deleted one that existed before. It fails with a
-// conflict if the package is written meanwhile.
+// tryUndo deletes a new package unless it is being deleted, writes the former spec of another one, or creates a deleted
+// one again. It returns false if another client has changed or replaced the package, or has deleted one that existed
+// before. It fails with a conflict if the package is written meanwhile.
 func (c *change) tryUndo(ctx context.Context, cluster client.Client) (bool, error) {
 	if c.after == nil {
 		return true, c.recreate(ctx, cluster)
@@ -85,7 +85,7 @@ func (c *change) tryUndo(ctx context.Context, cluster client.Client) (bool, erro
 	switch {
 	case err != nil:
 		return false, err
-	case live == nil:
+	case live == nil || c.before == nil && inventory.IsDeleting(live):
 		return c.before == nil, nil
 	case !c.isUntouched(live):
 		return false, nil

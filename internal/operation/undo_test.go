@@ -1,6 +1,7 @@
 package operation
 
 import (
+	"errors"
 	"maps"
 	"strings"
 	"testing"
@@ -75,5 +76,27 @@ func TestAdviceAfterTheUndoing(t *testing.T) {
 		if !strings.HasPrefix(got, want) || strings.Contains(got, "rollback") {
 			t.Errorf("%s: got %q, want %q", why, got, want)
 		}
+	}
+}
+
+// A manager that is killed while it undoes a change has deleted a new package perhaps. The next one counts it as undone
+// while its deletion, which increments the generation, goes on.
+func TestUndoingGoesOnWhileAPackageIsDeleted(t *testing.T) {
+	scheme, err := apis.NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	created := v1.NewPackage(v1.ProviderKind)
+	created.SetName("new")
+	created.SetGeneration(1)
+	created.SetFinalizers([]string{"test/held"})
+	cluster := fake.NewClientBuilder().WithScheme(scheme).WithObjects(created).Build()
+	c := &change{after: created.DeepCopyObject().(v1.Package)}
+	created.SetGeneration(2)
+	if err := errors.Join(cluster.Update(t.Context(), created), cluster.Delete(t.Context(), created)); err != nil {
+		t.Fatal(err)
+	}
+	if undone, err := c.tryUndo(t.Context(), cluster); !undone || err != nil {
+		t.Errorf("got %v, %v", undone, err)
 	}
 }

@@ -162,7 +162,7 @@ type TransactionStatus struct {
 	// Reason is the code of a failure, such as PlanMoved.
 	// +optional
 	Reason string `json:"reason,omitempty"`
-	// Message describes the phase: what happens, or what failed.
+	// Message is what happens or, if there is a reason, what failed.
 	// +optional
 	Message string `json:"message,omitempty"`
 	// Advice is what to do about a failure.

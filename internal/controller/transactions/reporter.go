@@ -29,7 +29,7 @@ type reporter struct {
 func (r *run) report(ctx context.Context) func(string, []string) {
 	return func(message string, notes []string) {
 		_ = r.save(ctx, r.t, func(s *v1alpha1.TransactionStatus) {
-			if message != "" {
+			if message != "" && s.Reason == "" { // A failure stays until the packages are returned.
 				s.Message = message
 			}
 			s.Notes = notes
