@@ -2,6 +2,7 @@ package permissions_test
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -204,6 +205,24 @@ func TestAFamilySharesItsTypes(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.denied(t, programA, "get family.example.org/bs@"+elsewhere)
+}
+
+// The permissions for a kind exist before the API server serves it, so that no user and no runtime is denied.
+func TestRolesExistBeforeTheirKinds(t *testing.T) {
+	s := newSuite(t)
+	audit := &env.Audit{}
+	s.run(t, audit.Wrap(s.Config), controller.Permissions{})
+	s.healthy(t, s.install(t, "early", provider("early", "", "", crd("things.early.example.org", "Namespaced"))))
+	var order []string
+	for _, c := range audit.Calls("early") {
+		if kind := c.Resource; c.Method != http.MethodGet && !c.DryRun && !slices.Contains(order, kind) &&
+			(kind == "clusterroles" || kind == "clusterrolebindings" || kind == "customresourcedefinitions") {
+			order = append(order, kind)
+		}
+	}
+	if len(order) < 3 || order[2] != "customresourcedefinitions" {
+		t.Errorf("the first writes are those of %v", order)
+	}
 }
 
 // A role that another client changes or deletes is restored.

@@ -53,7 +53,7 @@ func (o PermissionOptions) needsApproval(p v1.Package) bool {
 	return o.Increase == ApproveIncrease || permission.ApprovesIncrease(p)
 }
 
-// reconcilePermissions writes the roles and bindings of the active revision.
+// reconcilePermissions writes the roles and bindings of the active revision, before its kinds are served.
 func (r *Reconciler) reconcilePermissions(ctx context.Context, in *reconciliation) error {
 	if r.Checks.Permissions == nil || r.Kind == v1.ConfigurationKind {
 		return nil

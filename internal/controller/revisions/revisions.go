@@ -113,11 +113,11 @@ func (r *Reconciler) reconcileActive(ctx context.Context, in *reconciliation) er
 		r.ensureCertificates,
 		r.reserveObjects,
 		r.planObjects,
+		r.reconcilePermissions,
 		r.applyObjects,
 		r.waitEstablished,
 		r.checkComposed,
 		r.deactivateKinds,
-		r.reconcilePermissions,
 		r.ensureRuntime,
 		r.reconcileWebhooks,
 	)
