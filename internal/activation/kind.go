@@ -22,6 +22,8 @@ type Kind struct {
 	Stated bool
 	// Definition are its names, scope and versions.
 	Definition xpkg.Definition
+
+	object xpkg.Object
 }
 
 // OfferedBy returns the kinds that a Provider offers, in the order of its content. Other packages offer none.
@@ -49,7 +51,7 @@ func OfferedBy(pkg *xpkg.Package) ([]Kind, error) {
 		for _, d := range definitions {
 			out = append(out, Kind{
 				Name: o.Name, GroupKind: schema.GroupKind{Group: d.Group, Kind: d.Kind}, Managed: d.Managed || isMRD,
-				Stated: stated, Definition: d,
+				Stated: stated, Definition: d, object: o,
 			})
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/version"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
@@ -40,6 +41,10 @@ var (
 		"xpkg_package_ready", "gauge", "1 if a package is healthy with the content of its current spec, else 0.",
 		[]string{"kind", "package"},
 	}
+	kindsMetric = Metric{
+		"xpkg_provider_kinds", "gauge", "Managed resources of a Provider, by their state: active or inactive.",
+		[]string{"package", "state"},
+	}
 	stalledMetric = Metric{
 		"xpkg_package_stalled", "gauge", "1 if a package waits for a user to fix a problem, else 0.",
 		[]string{"kind", "package", "reason"},
@@ -48,7 +53,7 @@ var (
 
 // Metrics lists the manager's metrics, for their documentation.
 func Metrics() []Metric {
-	return []Metric{managerMetric, infoMetric, readyMetric, stalledMetric, writesMetric, failuresMetric}
+	return []Metric{managerMetric, infoMetric, readyMetric, stalledMetric, kindsMetric, writesMetric, failuresMetric}
 }
 
 func (m Metric) counter() *prometheus.CounterVec {
@@ -102,7 +107,7 @@ type packageMetrics struct{ reader client.Reader }
 
 // Describe implements prometheus.Collector.
 func (packageMetrics) Describe(out chan<- *prometheus.Desc) {
-	for _, m := range []Metric{managerMetric, infoMetric, readyMetric, stalledMetric} {
+	for _, m := range []Metric{managerMetric, infoMetric, readyMetric, stalledMetric, kindsMetric} {
 		out <- m.desc()
 	}
 }
@@ -123,6 +128,17 @@ func (m packageMetrics) Collect(out chan<- prometheus.Metric) {
 			out <- stalledMetric.gauge(
 				boolean(stalled.Status == corev1.ConditionTrue), kind, p.GetName(), string(stalled.Reason),
 			)
+		}
+	}
+	revisions := v1.NewPackage(v1.ProviderKind).NewRevisionList()
+	if m.reader.List(context.Background(), revisions, client.UnsafeDisableDeepCopy) != nil {
+		return
+	}
+	for _, rev := range revisions.Revisions() {
+		if k := rev.RevisionStatus().Kinds; k != nil && revision.IsActive(rev) {
+			name := rev.GetLabels()[v1.LabelPackage]
+			out <- kindsMetric.gauge(float64(k.Active), name, "active")
+			out <- kindsMetric.gauge(float64(k.Offered-k.Active), name, "inactive")
 		}
 	}
 }

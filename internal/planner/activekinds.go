@@ -3,6 +3,7 @@ package planner
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -18,6 +19,8 @@ type ActiveKinds struct {
 	// Active is the number of active ones among those that are Offered.
 	Active  int `json:"active"`
 	Offered int `json:"offered"`
+	// MayNeed are the CRDs of the inactive kinds to which fields of active ones refer, ordered.
+	MayNeed []string `json:"mayNeed,omitempty"`
 	// Choices are the annotations that choose kinds and that the operation changes, with their new values.
 	Choices map[string]string `json:"choices,omitempty"`
 }
@@ -27,7 +30,11 @@ func (k *ActiveKinds) String() string {
 	if k == nil {
 		return ""
 	}
-	return fmt.Sprintf("%d of %d active", k.Active, k.Offered)
+	text := fmt.Sprintf("%d of %d active", k.Active, k.Offered)
+	if n := len(k.MayNeed); n > 0 {
+		text += fmt.Sprintf(", %d more may be needed", n)
+	}
+	return text
 }
 
 // choices returns the annotations that choose kinds and that an update of a package changes.
@@ -56,14 +63,20 @@ const manyKinds = 100
 // setKinds records the kinds of a Provider, and adds notes about them. Before are its revisions in the cluster.
 func (p *Plan) setKinds(
 	live, after v1.Package, pkg *xpkg.Package, kinds *activation.Selection, before []v1.PackageRevision,
-) {
+) error {
 	if kinds == nil {
-		return
+		return nil
 	}
 	active, offered := kinds.Managed()
 	changed := choices(live, after)
 	if active < offered || len(changed) > 0 {
-		p.Kinds = &ActiveKinds{Active: active, Offered: offered, Choices: changed}
+		referenced, err := kinds.MayNeed()
+		if err != nil {
+			return err
+		}
+		p.Kinds = &ActiveKinds{
+			Active: active, Offered: offered, Choices: changed, MayNeed: slices.Sorted(maps.Keys(referenced)),
+		}
 	}
 	if missed := kinds.MissedKinds(); len(missed) > 0 {
 		p.warn(fmt.Sprintf("Compositions use kinds that are not activated: %s. `xpkg activate` activates them.",
@@ -89,6 +102,7 @@ func (p *Plan) setKinds(
 		}
 		p.usual = append(p.usual, text)
 	}
+	return nil
 }
 
 // wasSafe reports whether a revision is active and its content has the capability safe-start.

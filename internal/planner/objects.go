@@ -80,7 +80,9 @@ func (pl *planning) establish(
 	if err != nil {
 		return nil, err
 	}
-	out.setKinds(s.live, p, pkg, kinds, t.Before)
+	if err := out.setKinds(s.live, p, pkg, kinds, t.Before); err != nil {
+		return nil, err
+	}
 	live, err := pl.Cluster.Metadata(ctx, wanted.Refs())
 	if err != nil {
 		return nil, err

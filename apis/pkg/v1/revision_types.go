@@ -124,6 +124,10 @@ type PackageRevisionStatus struct {
 	// +optional
 	Capabilities []string `json:"capabilities,omitempty"`
 
+	// Kinds are the numbers of managed resources of a Provider that are active and that the package offers.
+	// +optional
+	Kinds *KindCounts `json:"kinds,omitempty"`
+
 	// PermissionRequests are permissions that the package requests for its runtime, beyond the permissions
 	// for its own resources.
 	// +optional
@@ -160,4 +164,12 @@ type TypedReference struct {
 	// object has another generation, another client has changed it.
 	// +optional
 	Generation int64 `json:"generation,omitempty"`
+}
+
+// KindCounts are numbers of the managed resources of a Provider.
+type KindCounts struct {
+	// Active ones, whose CRDs exist.
+	Active int64 `json:"active"`
+	// Offered ones, which the package contains.
+	Offered int64 `json:"offered"`
 }

@@ -81,6 +81,7 @@ func panels() []panel {
 		{"Packages that are not ready", "stat", "count(xpkg_package_ready == 0) or vector(0)", ""},
 		{"Packages that wait for a user", "table", "xpkg_package_stalled == 1", ""},
 		{"Packages and versions", "table", "xpkg_package_info", ""},
+		{"Kinds of providers", "timeseries", "xpkg_provider_kinds", "{{package}} {{state}}"},
 		{"Failures by code", "timeseries", "sum by (code) (rate(xpkg_failures_total[5m]))", "{{code}}"},
 		{"Writes of objects by action", "timeseries", "sum by (action) (rate(xpkg_object_writes_total[5m]))", "{{action}}"},
 		{"Reconciliations", "timeseries", "sum by (controller) (rate(controller_runtime_reconcile_total[5m]))", "{{controller}}"},

@@ -140,7 +140,7 @@ func (c *DeactivateCmd) deactivated(env *terminal.Env, pl *clusterPlanner, o off
 	}
 	for _, name := range o.chosen {
 		if why := after.Reasons[name]; len(why) > 0 {
-			return nil, ErrKindNeeded.New(nil, "%s stays active because of %s", name, reasons(why))
+			return nil, ErrKindNeeded.New(nil, "%s stays active because of %s", name, few(why))
 		}
 	}
 	return want, nil

@@ -51,6 +51,8 @@ type kindView struct {
 	NeededBy        []activation.Reason `json:"neededBy,omitempty"`
 	// UsedBy is what uses an inactive kind.
 	UsedBy []activation.Reason `json:"usedBy,omitempty"`
+	// ReferredToBy are the CRDs of the active kinds with fields that refer to an inactive kind.
+	ReferredToBy []string `json:"referredToBy,omitempty"`
 }
 
 // Run prints which kinds of Providers are active, and why.
@@ -126,10 +128,14 @@ func (c *KindsCmd) view(env *terminal.Env, pl *clusterPlanner, p v1.Package) (*p
 			}
 		}
 	}
+	referredTo, err := kinds.MayNeed()
+	if err != nil {
+		return nil, err
+	}
 	for _, k := range kinds.Offered {
 		out.Kinds = append(out.Kinds, kindView{
 			Name: k.Name, Kind: k.Kind, Group: k.Group, Active: kinds.IsActive(k.Name), CustomResources: counts[k.Name],
-			NeededBy: kinds.Reasons[k.Name], UsedBy: kinds.Missed[k.Name],
+			NeededBy: kinds.Reasons[k.Name], UsedBy: kinds.Missed[k.Name], ReferredToBy: referredTo[k.Name],
 		})
 	}
 	return out, nil
@@ -155,7 +161,7 @@ func (c *KindsCmd) list(views []providerKinds) view.List {
 	}
 	for _, v := range views {
 		for _, k := range v.Kinds {
-			if !k.Active && !c.All && len(k.UsedBy) == 0 {
+			if !k.Active && !c.All && len(k.UsedBy)+len(k.ReferredToBy) == 0 {
 				continue
 			}
 			out.Names = append(out.Names, k.Name)
@@ -181,16 +187,19 @@ func countOf(k kindView) string {
 
 // whyOf returns why a kind is active, or what uses an inactive one.
 func whyOf(k kindView) string {
-	if len(k.UsedBy) > 0 {
-		return reasons(k.UsedBy) + ", which activates no kind"
+	switch {
+	case len(k.UsedBy) > 0:
+		return few(k.UsedBy) + ", which activates no kind"
+	case len(k.ReferredToBy) > 0:
+		return "maybe: a field of " + few(k.ReferredToBy) + " refers to it"
 	}
-	return reasons(k.NeededBy)
+	return few(k.NeededBy)
 }
 
 // maxReasons limits the reasons of a kind in a table.
 const maxReasons = 3
 
-func reasons(all []activation.Reason) string {
+func few[T ~string](all []T) string {
 	texts := make([]string, len(all))
 	for i, r := range all {
 		texts[i] = string(r)

@@ -149,7 +149,7 @@ func (c *ListCmd) emptyText(selector labels.Selector) string {
 // packageTable is the table of packages without its rows.
 var packageTable = view.Table{
 	Header:     []string{"NAME", "INSTALLED", "HEALTHY", "VERSION", "PACKAGE", "AGE", "INSTALL REASON"},
-	WideHeader: []string{"REVISION", "DIGEST", "TITLE", "CATEGORY"},
+	WideHeader: []string{"REVISION", "DIGEST", "KINDS", "TITLE", "CATEGORY"},
 	Least:      []string{"INSTALL REASON", "PACKAGE", "AGE"},
 	Empty:      "No packages are installed.",
 }
@@ -169,12 +169,12 @@ func (c *ListCmd) row(
 }
 
 func (c *ListCmd) packageRow(ctx context.Context, cluster client.Client, p v1.Package) []string {
-	title, category := c.presentation(ctx, cluster, p)
+	kinds, title, category := c.revisionCells(ctx, cluster, p)
 	return []string{
 		inventory.ShortName(p), inventory.InstalledStatus(p), inventory.Status(p, v1.TypeHealthy),
 		c.versionCell(ctx, cluster, p),
 		c.packageCell(p.PackageSpec().Package), age(p), string(inventory.ReasonOf(p)),
-		p.PackageStatus().CurrentRevision, p.PackageStatus().ResolvedDigest, title, category,
+		p.PackageStatus().CurrentRevision, p.PackageStatus().ResolvedDigest, kinds, title, category,
 	}
 }
 
@@ -197,7 +197,7 @@ func (c *ListCmd) objectRow(ctx context.Context, cluster client.Client, o *front
 	if used != nil && c.Output == "wide" {
 		return append(row, c.packageRow(ctx, cluster, used)[len(row):]...)
 	}
-	return append(row, "", "", firstLine(o.Presentation.Title), firstLine(o.Presentation.Category))
+	return append(row, "", "", "", firstLine(o.Presentation.Title), firstLine(o.Presentation.Category))
 }
 
 // deletingStatus is the status of an object that is being deleted, in place of that of a condition.
@@ -213,19 +213,24 @@ func (c *ListCmd) packageCell(reference string) string {
 	return oci.RepositoryName(reference)
 }
 
-// presentation returns the title and the category of a package for a wide table. A user may read packages only; they
-// are then empty.
-func (c *ListCmd) presentation(ctx context.Context, cluster client.Client, p v1.Package) (title, category string) {
+// revisionCells returns the numbers of active and offered kinds of a package, its title and its category for a wide
+// table. A user may read packages only; they are then empty.
+func (c *ListCmd) revisionCells(
+	ctx context.Context, cluster client.Client, p v1.Package,
+) (kinds, title, category string) {
 	name := p.PackageStatus().CurrentRevision
 	if c.Output != "wide" || name == "" {
-		return "", ""
+		return "", "", ""
 	}
 	rev := p.NewRevision()
 	if err := cluster.Get(ctx, client.ObjectKey{Name: name}, rev); err != nil {
-		return "", ""
+		return "", "", ""
+	}
+	if k := rev.RevisionStatus().Kinds; k != nil && k.Offered > 0 {
+		kinds = fmt.Sprintf("%d/%d", k.Active, k.Offered)
 	}
 	shown := presentationOf(rev)
-	return firstLine(shown.Title), firstLine(shown.Category)
+	return kinds, firstLine(shown.Title), firstLine(shown.Category)
 }
 
 // versionOf returns the tag of a reference, or its short digest if it has none. The reference can lack its registry, as

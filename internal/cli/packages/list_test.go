@@ -152,6 +152,7 @@ func firstGenerationCluster(t *testing.T, calls interceptor.Funcs) client.WithWa
 	rev := &v1.ProviderRevision{ObjectMeta: metav1.ObjectMeta{Name: "boats-1", Annotations: map[string]string{
 		xpkg.AnnotationTitle: "Boats and ships\nfor all", xpkg.AnnotationCategory: "Transport",
 	}}}
+	rev.Status.Kinds = &v1.KindCounts{Active: 2, Offered: 3}
 	ready := v1.Condition{Type: v1.TypeReady, Status: corev1.ConditionTrue, Reason: "Available"}
 	failed := v1.Condition{Type: v1.TypeReady, Status: corev1.ConditionFalse, Reason: "AmbiguousKind"}
 	notSynced := v1.Condition{Type: v1.TypeSynced, Status: corev1.ConditionFalse, Reason: "ReconcileError"}
@@ -248,9 +249,9 @@ func TestListShowsObjectsOfTheFirstGeneration(t *testing.T) {
 		}
 	})
 	t.Run("TheWideTableHasTheRevisionAndThePresentationOfTheProvider", func(t *testing.T) {
-		const wide = " | boats-1 | sha256:1 | Boats and ships | Transport"
+		const wide = " | boats-1 | sha256:1 | 2/3 | Boats and ships | Transport"
 		want := []string{want[0] +
-			" | REVISION | DIGEST | TITLE | CATEGORY", strings.Replace(want[1], "org/boats", "org/boats:v1", 1) + wide, want[2] +
+			" | REVISION | DIGEST | KINDS | TITLE | CATEGORY", strings.Replace(want[1], "org/boats", "org/boats:v1", 1) + wide, want[2] +
 			wide, want[3], want[4] + wide, want[5] + " | Redis | Databases"}
 		if got := rows(listed(t, cluster, "wide", "")); !slices.Equal(got, want) {
 			t.Errorf("the table is %q, want %q", got, want)

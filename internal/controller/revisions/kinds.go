@@ -120,9 +120,13 @@ func awaitsActivation(in *reconciliation) bool {
 	return active == 0 && offered > 0
 }
 
-// reportMissedKinds records an event about the inactive kinds that Compositions use, when they change: a composite
-// resource would fail with "no matches for kind".
-func (r *Reconciler) reportMissedKinds(in *reconciliation) {
+// reportKinds records the numbers of kinds in the status, and an event about the inactive kinds that Compositions use,
+// when they change: a composite resource would fail with "no matches for kind".
+func (r *Reconciler) reportKinds(in *reconciliation) {
+	if in.kinds != nil {
+		active, offered := in.kinds.Managed()
+		in.Revision.RevisionStatus().Kinds = &v1.KindCounts{Active: int64(active), Offered: int64(offered)}
+	}
 	missed := in.kinds.MissedKinds()
 	text := strings.Join(missed, "; ")
 	if before, _ := r.Objects.missed.Get(in.Revision.GetUID()); before == text {
@@ -141,7 +145,7 @@ func (r *Reconciler) reportMissedKinds(in *reconciliation) {
 // deactivateKinds deletes the CRDs of the kinds that nothing needs any more. It counts their custom resources once more
 // before. A runtime that runs is started again, because its informers of a kind that is gone would fail for ever.
 func (r *Reconciler) deactivateKinds(ctx context.Context, in *reconciliation) error {
-	r.reportMissedKinds(in)
+	r.reportKinds(in)
 	if in.kinds == nil || len(in.kinds.Dropped) == 0 {
 		return nil
 	}
