@@ -9,7 +9,8 @@ import (
 )
 
 // AnnotationKinds on a Provider chooses its active kinds: "all"; "policies", for those that policies activate; or a list
-// with commas of "used", for those that Compositions use, and of the names of CRDs, or patterns of names.
+// with commas of "used", for those that Compositions use, "on-demand", for those without which the composition of a
+// composite resource failed, and of the names of CRDs, or patterns of names.
 const AnnotationKinds = "xpkg.dev/kinds"
 
 // AnnotationDeactivate on a Provider lists the kinds that are deactivated once nothing needs them and no custom
@@ -23,6 +24,8 @@ func Annotations() []string { return []string{AnnotationKinds, AnnotationDeactiv
 const (
 	All  = "all"
 	Used = "used"
+	// OnDemand is for functions that compose resources of kinds that no reader of their input can see.
+	OnDemand = "on-demand"
 	// Policies is the choice of a list without other words and without names: only policies activate kinds.
 	Policies = "policies"
 )
@@ -31,7 +34,7 @@ const (
 var ErrPattern = errcode.Code{
 	Name: "InvalidKinds", Class: errcode.Invalid,
 	Cause: "The kinds of a package are chosen with a pattern that matches nothing, because it is malformed.",
-	Fix:   "Write all, used, policies, or the names of CRDs, such as buckets.s3.aws.upbound.io; * stands for any characters.",
+	Fix:   "Write all, used, on-demand, policies, or the names of CRDs, such as buckets.s3.aws.upbound.io; * stands for any characters.",
 }
 
 // A Choice is which kinds of a Provider a user wants.
@@ -40,6 +43,8 @@ type Choice struct {
 	All bool
 	// Used activates the kinds that Compositions use.
 	Used bool
+	// OnDemand activates the kinds without which the composition of a composite resource failed.
+	OnDemand bool
 	// Patterns activate the kinds whose CRDs match.
 	Patterns []string
 	// Implied reports that the package has no choice. Then uses that are not known activate all kinds.
@@ -56,6 +61,8 @@ func ParseChoice(value string) (Choice, error) {
 			out.All = true
 		case Used:
 			out.Used = true
+		case OnDemand:
+			out.OnDemand = true
 		case Policies:
 		default:
 			out.Patterns = append(out.Patterns, item)
@@ -72,6 +79,9 @@ func (c Choice) String() string {
 	var items []string
 	if c.Used {
 		items = append(items, Used)
+	}
+	if c.OnDemand {
+		items = append(items, OnDemand)
 	}
 	if items = append(items, c.Patterns...); len(items) == 0 {
 		return Policies

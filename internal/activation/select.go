@@ -37,6 +37,9 @@ func ByConfiguration(name string) Reason { return Reason("configuration/" + name
 // ByComposition returns the reason of a Composition that belongs to no Configuration.
 func ByComposition(name string) Reason { return Reason("composition/" + name) }
 
+// ByComposite returns the reason of a composite resource whose composition failed.
+func ByComposite(kind, name string) Reason { return Reason(kind + "/" + name) }
+
 // A Policy is a ManagedResourceActivationPolicy.
 type Policy struct {
 	Name     string
@@ -49,6 +52,8 @@ type Use struct {
 	Kinds []schema.GroupKind
 	// Open reports that it may use any kind of the Provider.
 	Open bool
+	// Failed reports that it failed because the kinds are inactive.
+	Failed bool
 }
 
 // Needs is what decides about the kinds of a Provider.
@@ -57,7 +62,7 @@ type Needs struct {
 	Safe     bool
 	Choice   Choice
 	Policies []Policy
-	// Uses activate kinds only with [Choice.Used].
+	// Uses activate kinds only with [Choice.Used], or with [Choice.OnDemand] those that failed.
 	Uses []Use
 	// Crashed are the CRDs of the kinds without which the runtime exited.
 	Crashed []string
@@ -112,8 +117,8 @@ func (s *Selection) NeededBy(log string) []string {
 		return nil
 	}
 	missing := map[string]bool{}
-	for _, m := range noMatches.FindAllStringSubmatch(log, -1) {
-		missing[schema.GroupKind{Group: m[2], Kind: m[1]}.String()] = true
+	for _, k := range MissedIn(log) {
+		missing[k.String()] = true
 	}
 	for _, m := range notFound.FindAllStringSubmatch(log, -1) {
 		missing[m[1]] = true
@@ -125,6 +130,15 @@ func (s *Selection) NeededBy(log string) []string {
 		}
 	}
 	slices.Sort(out)
+	return out
+}
+
+// MissedIn returns the kinds that a message names as not served.
+func MissedIn(message string) []schema.GroupKind {
+	var out []schema.GroupKind
+	for _, m := range noMatches.FindAllStringSubmatch(message, -1) {
+		out = append(out, schema.GroupKind{Group: m[2], Kind: m[1]})
+	}
 	return out
 }
 
@@ -172,15 +186,20 @@ func (n Needs) Select(offered []Kind) *Selection {
 	}
 	chosen.add(Crash, n.Crashed...)
 	dropped.add(Kept, n.Deactivate...)
-	uses := map[schema.GroupKind][]Reason{}
+	uses, activating := map[schema.GroupKind][]Reason{}, map[schema.GroupKind][]Reason{}
 	var open []Reason
 	for _, u := range n.Uses {
 		if u.Open && n.Choice.Used && n.Choice.Implied && !slices.Contains(open, u.By) {
 			open = append(open, u.By)
 		}
+		activates := n.Choice.Used && !u.Failed || n.Choice.OnDemand && u.Failed
 		for _, k := range u.Kinds {
-			if !slices.Contains(uses[k], u.By) {
-				uses[k] = append(uses[k], u.By)
+			if slices.Contains(uses[k], u.By) {
+				continue
+			}
+			uses[k] = append(uses[k], u.By)
+			if activates {
+				activating[k] = append(activating[k], u.By)
 			}
 		}
 	}
@@ -193,9 +212,7 @@ func (n Needs) Select(offered []Kind) *Selection {
 			why = append(why, Configures)
 		}
 		why = append(why, chosen.match(k.Name)...)
-		if n.Choice.Used {
-			why = append(why, uses[k.GroupKind]...)
-		}
+		why = append(why, activating[k.GroupKind]...)
 		if len(why) == 0 {
 			why = append(why, open...)
 		}

@@ -144,8 +144,9 @@ func Grants() []Grant {
 		},
 		{
 			Name: "kinds", Scope: Everywhere,
-			Reason: "Activate the kinds of Providers that policies select, and show in definitions which kinds are active.",
+			Reason: "Activate the kinds of Providers that policies select, show in definitions which kinds are active, and see in events which inactive kinds a composition needs.",
 			Rules: []rbacv1.PolicyRule{
+				rule("", words("events"), words("list", "watch")),
 				rule(composition, words("managedresourcedefinitions"), slices.Concat(words("create", "update", "delete"), follow)),
 				rule(composition, words("managedresourceactivationpolicies"), slices.Concat(read, write)),
 				rule(

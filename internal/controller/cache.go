@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -54,6 +55,7 @@ func cachedObjects(o Options) map[client.Object]cache.ByObject {
 	for _, kind := range revisions.ActivatingKinds() {
 		out[kind] = cache.ByObject{Transform: state.OnlyKinds}
 	}
+	out[&corev1.Event{}] = cache.ByObject{Field: state.FailedCompositions(), Transform: state.OnlyMissedKinds}
 	if o.Permissions == nil {
 		return out
 	}
@@ -69,7 +71,7 @@ func cachedObjects(o Options) map[client.Object]cache.ByObject {
 // startInformers creates the informers of all kinds that reconciliations read, so that the first
 // reconciliation begins when all of them are synced.
 func startInformers(ctx context.Context, mgr ctrl.Manager, set *runtimes.Set) error {
-	kinds := append(revisions.ActivatingKinds(), &v1beta1.Lock{}, &v1beta1.ImageConfig{})
+	kinds := append(revisions.ActivatingKinds(), &corev1.Event{}, &v1beta1.Lock{}, &v1beta1.ImageConfig{})
 	if len(set.Used()) > 0 {
 		kinds = append(kinds, revisions.RuntimeConfigs()...)
 	}

@@ -11,6 +11,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -421,19 +422,58 @@ func TestAnInactiveKindThatIsUsedIsReported(t *testing.T) {
 	s.CreateTemporary(t, p)
 	untilSettled(t, s, p)
 	s.CreateTemporary(t, usingComposition("missed", group, "Alpha"))
-	eventually(t, "an event reports the kind", func() bool {
+	untilReported(t, s, p.Name, "alphas."+group+" (composition/missed)", "`xpkg activate alphas."+group+"`")
+	if got := activeKinds(t, s, group); got != "" {
+		t.Errorf("the kinds %s are active", got)
+	}
+}
+
+// untilReported waits for an event about an object that an inactive kind is used, with texts.
+func untilReported(t *testing.T, s *testEnv, name string, texts ...string) {
+	t.Helper()
+	eventually(t, "an event about "+name+" reports the kind", func() bool {
 		var all eventsv1.EventList
 		if err := s.Client.List(t.Context(), &all); err != nil {
 			t.Fatal(err)
 		}
 		return slices.ContainsFunc(all.Items, func(e eventsv1.Event) bool {
-			return e.Reason == "KindInactive" && strings.Contains(e.Note, "alphas."+group+" (composition/missed)") &&
-				strings.Contains(e.Note, "`xpkg activate alphas."+group+"`")
+			return e.Reason == "KindInactive" && e.Regarding.Name == name &&
+				!slices.ContainsFunc(texts, func(text string) bool { return !strings.Contains(e.Note, text) })
 		})
 	})
-	if got := activeKinds(t, s, group); got != "" {
-		t.Errorf("the kinds %s are active", got)
+}
+
+// failedComposition returns the event of Crossplane about a composite resource that needs a kind that is not served.
+func failedComposition(name, group, kind string) *corev1.Event {
+	e := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Name: name + ".1", Namespace: "default"}}
+	e.InvolvedObject = corev1.ObjectReference{
+		APIVersion: "composed.test/v1", Kind: "XAny", Namespace: "default", Name: name, UID: "1",
 	}
+	e.Type, e.Reason = corev1.EventTypeWarning, "ComposeResources"
+	e.Message = fmt.Sprintf("cannot compose resources: cannot apply composed resource \"a\": no matches for kind %q in version %q",
+		kind, group+"/v1")
+	return e
+}
+
+// A composite resource whose function composes an inactive kind is told the command that activates it, and with the
+// choice on-demand the kind is activated.
+func TestKindsAreActivatedOnDemand(t *testing.T) {
+	s := sharedEnv(t)
+	r := newRegistry(t)
+	const group = "demand.test"
+	p := choosing("demand", pushed(t, r, "demand", safeProvider("demand", managed(group, "Alpha"), managed(group, "Beta"))), "used")
+	s.CreateTemporary(t, p)
+	untilSettled(t, s, p)
+	s.CreateTemporary(t, failedComposition("failing", group, "Alpha"))
+	untilReported(t, s, "failing", "kinds of provider/demand", "`xpkg activate alphas."+group+"`")
+	untilReported(t, s, p.Name, "alphas."+group+" (xany/failing)")
+	if got := activeKinds(t, s, group); got != "" {
+		t.Errorf("the kinds %s are active without the choice", got)
+	}
+	env.Update(t, s.Env, p, func(p *v1.Provider) { p.Annotations[activation.AnnotationKinds] = "used,on-demand" })
+	untilActive(t, s, group, "alphas")
+	s.CreateTemporary(t, failedComposition("later", group, "Beta"))
+	untilActive(t, s, group, "alphas betas")
 }
 
 // A choice that cannot be read is reported, and changes nothing.

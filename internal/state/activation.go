@@ -171,7 +171,7 @@ func PolicyOf(o *unstructured.Unstructured) activation.Policy {
 }
 
 // uses returns the kinds that Compositions use: those of active Configurations, as their revisions record them also
-// before they are installed, and the others in the cluster.
+// before they are installed, and the others in the cluster; and those without which a composition failed.
 func (k Kinds) uses(ctx context.Context, p v1.Package) ([]activation.Use, error) {
 	out := slices.Clone(k.Planned)
 	lock, err := k.lock(ctx)
@@ -199,6 +199,13 @@ func (k Kinds) uses(ctx context.Context, p v1.Package) ([]activation.Use, error)
 			by = activation.ByConfiguration(c.Name)
 		}
 		out = append(out, activation.Use{By: by, Kinds: activation.UsesOf(o.Object["spec"])})
+	}
+	if err != nil {
+		return nil, err
+	}
+	failed, err := k.Failed(ctx)
+	for _, f := range failed {
+		out = append(out, f.Use)
 	}
 	return out, err
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	k8sruntime "k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
@@ -120,32 +121,50 @@ func awaitsActivation(in *reconciliation) bool {
 	return active == 0 && offered > 0
 }
 
-// reportKinds records the numbers of kinds in the status, and an event about the inactive kinds that Compositions use,
-// when they change: a composite resource would fail with "no matches for kind".
-func (r *Reconciler) reportKinds(in *reconciliation) {
-	if in.kinds != nil {
-		active, offered := in.kinds.Managed()
-		in.Revision.RevisionStatus().Kinds = &v1.KindCounts{Active: int64(active), Offered: int64(offered)}
+// reportKinds records the numbers of kinds in the status, and events about the inactive kinds that something uses, when
+// they change: about the package, and about the composite resources that fail with "no matches for kind".
+func (r *Reconciler) reportKinds(ctx context.Context, in *reconciliation) error {
+	if in.kinds == nil {
+		return nil
 	}
+	active, offered := in.kinds.Managed()
+	in.Revision.RevisionStatus().Kinds = &v1.KindCounts{Active: int64(active), Offered: int64(offered)}
 	missed := in.kinds.MissedKinds()
 	text := strings.Join(missed, "; ")
 	if before, _ := r.Objects.missed.Get(in.Revision.GetUID()); before == text {
-		return
+		return nil
+	}
+	if text != "" {
+		r.reportMissed(in.Package, "These inactive kinds are used: "+wording.Few(missed, maxNamed, "; "), in.kinds.Missed)
+		failed, err := r.Packages.Kinds.Failed(ctx)
+		if err != nil {
+			return err
+		}
+		for _, f := range failed {
+			needed := maps.Clone(in.kinds.Missed)
+			maps.DeleteFunc(needed, func(_ string, by []activation.Reason) bool { return !slices.Contains(by, f.Use.By) })
+			if len(needed) > 0 {
+				r.reportMissed(f.Of, "It needs kinds of "+v1.ObjectName(r.Kind, in.Package.GetName())+" that are inactive", needed)
+			}
+		}
 	}
 	r.Objects.missed.Set(in.Revision.GetUID(), text)
-	if text == "" {
-		return
-	}
-	command := "xpkg activate " + strings.Join(slices.Sorted(maps.Keys(in.kinds.Missed)), " ")
-	r.API.Status.Events.Eventf(in.Revision, nil, corev1.EventTypeWarning, "KindInactive", "Activate", "%s",
-		status.Clip("Compositions use kinds that are inactive: "+wording.Few(missed, maxNamed, "; ")+
-			". Activate them with `"+command+"`, or with a ManagedResourceActivationPolicy."))
+	return nil
+}
+
+// reportMissed records an event about an object with the command that activates kinds.
+func (r *Reconciler) reportMissed(about k8sruntime.Object, why string, kinds map[string][]activation.Reason) {
+	r.API.Status.Events.Eventf(about, nil, corev1.EventTypeWarning, "KindInactive", "Activate", "%s",
+		status.Clip(why+". Activate them with `xpkg activate "+strings.Join(slices.Sorted(maps.Keys(kinds)), " ")+
+			"`, or with a ManagedResourceActivationPolicy."))
 }
 
 // deactivateKinds deletes the CRDs of the kinds that nothing needs any more. It counts their custom resources once more
 // before. A runtime that runs is started again, because its informers of a kind that is gone would fail for ever.
 func (r *Reconciler) deactivateKinds(ctx context.Context, in *reconciliation) error {
-	r.reportKinds(in)
+	if err := r.reportKinds(ctx, in); err != nil {
+		return err
+	}
 	if in.kinds == nil || len(in.kinds.Dropped) == 0 {
 		return nil
 	}

@@ -4,9 +4,11 @@ import (
 	"context"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -172,6 +174,27 @@ func (r *Reconciler) watchKinds(b *builder.Builder) {
 		b.Watches(o, enqueue, builder.WithPredicates(needsChanged()))
 	}
 	b.Watches(v1.NewPackage(v1.ConfigurationKind).NewRevision(), enqueue, builder.WithPredicates(usesChanged()))
+	b.Watches(&corev1.Event{}, enqueue, builder.WithPredicates(missesChanged()))
+}
+
+// indexEvents creates the index of the events about composite resources by their reason.
+func indexEvents(ctx context.Context, mgr ctrl.Manager, kind string) error {
+	if kind != v1.ProviderKind {
+		return nil
+	}
+	return mgr.GetFieldIndexer().IndexField(ctx, &corev1.Event{}, state.EventReason, func(o client.Object) []string {
+		return []string{o.(*corev1.Event).Reason}
+	})
+}
+
+// missesChanged admits events of failed compositions that name other kinds that are not served.
+func missesChanged() predicate.Predicate {
+	missed := func(o client.Object) string { return o.(*corev1.Event).Message }
+	return predicate.Funcs{
+		CreateFunc: func(e event.CreateEvent) bool { return missed(e.Object) != "" },
+		UpdateFunc: func(e event.UpdateEvent) bool { return missed(e.ObjectOld) != missed(e.ObjectNew) },
+		DeleteFunc: func(event.DeleteEvent) bool { return false },
+	}
 }
 
 // enqueueSelecting enqueues the active revisions of Providers that can have inactive kinds.

@@ -33,7 +33,9 @@ import (
 
 // SetupWithManager registers the controller, its indexes and its watches.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, log *slog.Logger) error {
-	if err := errors.Join(indexObjects(ctx, mgr, r.Kind), indexSecrets(ctx, mgr, r.Kind)); err != nil {
+	if err := errors.Join(
+		indexObjects(ctx, mgr, r.Kind), indexSecrets(ctx, mgr, r.Kind), indexEvents(ctx, mgr, r.Kind),
+	); err != nil {
 		return err
 	}
 	c, rev := r.API.Client, v1.NewPackage(r.Kind).NewRevision()
