@@ -113,6 +113,7 @@ func FuzzUsesOf(f *testing.F) {
 func TestChoice(t *testing.T) {
 	for value, want := range map[string]Choice{
 		"all": {All: true}, "": {}, "policies": {}, " used , a.b": {Used: true, Patterns: []string{"a.b"}},
+		"on-demand,used":        {Used: true, OnDemand: true},
 		"*.s3.acme.org,a.b,a.b": {Patterns: []string{"*.s3.acme.org", "a.b"}},
 	} {
 		got, err := ParseChoice(value)

@@ -9,8 +9,8 @@ import (
 )
 
 // AnnotationKinds on a Provider chooses its active kinds: "all"; "policies", for those that policies activate; or a list
-// with commas of "used", for those that Compositions use, "on-demand", for those without which the composition of a
-// composite resource failed, and of the names of CRDs, or patterns of names.
+// with commas of "used", for those that Compositions use, or "on-demand", for these and those without which the
+// composition of a composite resource failed, and of the names of CRDs, or patterns of names.
 const AnnotationKinds = "xpkg.dev/kinds"
 
 // AnnotationDeactivate on a Provider lists the kinds that are deactivated once nothing needs them and no custom
@@ -62,7 +62,7 @@ func ParseChoice(value string) (Choice, error) {
 		case Used:
 			out.Used = true
 		case OnDemand:
-			out.OnDemand = true
+			out.Used, out.OnDemand = true, true
 		case Policies:
 		default:
 			out.Patterns = append(out.Patterns, item)
@@ -77,11 +77,11 @@ func (c Choice) String() string {
 		return All
 	}
 	var items []string
-	if c.Used {
-		items = append(items, Used)
-	}
-	if c.OnDemand {
+	switch {
+	case c.OnDemand:
 		items = append(items, OnDemand)
+	case c.Used:
+		items = append(items, Used)
 	}
 	if items = append(items, c.Patterns...); len(items) == 0 {
 		return Policies

@@ -47,7 +47,9 @@ spec:
 // too, or by its name within the group. The variants for namespaces refer to each other, and kinds that are active
 // are not reported.
 func TestMayNeed(t *testing.T) {
-	field := func(name, description string) string { return fmt.Sprintf("%s: {type: object, description: %q}", name, description) }
+	field := func(name, description string) string {
+		return fmt.Sprintf("%s: {type: object, description: %q}", name, description)
+	}
 	const bucket = "Reference to a Bucket in s3 to populate bucket."
 	offered := offering(t,
 		[2]string{"s3.aws.acme.org/Bucket", ""},
@@ -69,8 +71,8 @@ func TestMayNeed(t *testing.T) {
 			"buckets.s3.aws.m.acme.org": {"bucketpolicys.s3.aws.m.acme.org"},
 		},
 		"bucketpolicys.s3.aws.acme.org buckets.s3.aws.acme.org": {},
-		"subnets.ec2.aws.acme.org": {"vpcs.ec2.aws.acme.org": {"subnets.ec2.aws.acme.org"}},
-		"vpcs.ec2.aws.acme.org":    {"subnets.ec2.aws.acme.org": {"vpcs.ec2.aws.acme.org"}},
+		"subnets.ec2.aws.acme.org":                              {"vpcs.ec2.aws.acme.org": {"subnets.ec2.aws.acme.org"}},
+		"vpcs.ec2.aws.acme.org":                                 {"subnets.ec2.aws.acme.org": {"vpcs.ec2.aws.acme.org"}},
 		"servers.db.azure.acme.org": {
 			"resourcegroups.azure.acme.org": {"servers.db.azure.acme.org"},
 		},

@@ -117,7 +117,11 @@ func TestInstallingManyCRDsNeedsFewOtherRequests(t *testing.T) {
 	if n := kinds["GET /apis"]; n > 5 {
 		t.Errorf("%d requests for discovery:\n%s", n, describe(kinds))
 	}
-	if n := len(sent.all()) - definitions; kinds["POST customresourcedefinitions"] != definitions || n > others {
+	// The manager may still read the CRDs of its own API.
+	own := func(request string) bool {
+		return strings.Contains(request, "customresourcedefinitions/") && !strings.Contains(request, "many-crds")
+	}
+	if n := len(slices.DeleteFunc(sent.all(), own)) - definitions; kinds["POST customresourcedefinitions"] != definitions || n > others {
 		t.Errorf("%d requests other than those that create the CRDs:\n%s", n, describe(kinds))
 	}
 }

@@ -470,7 +470,7 @@ func TestKindsAreActivatedOnDemand(t *testing.T) {
 	if got := activeKinds(t, s, group); got != "" {
 		t.Errorf("the kinds %s are active without the choice", got)
 	}
-	env.Update(t, s.Env, p, func(p *v1.Provider) { p.Annotations[activation.AnnotationKinds] = "used,on-demand" })
+	env.Update(t, s.Env, p, func(p *v1.Provider) { p.Annotations[activation.AnnotationKinds] = activation.OnDemand })
 	untilActive(t, s, group, "alphas")
 	s.CreateTemporary(t, failedComposition("later", group, "Beta"))
 	untilActive(t, s, group, "alphas betas")

@@ -42,7 +42,7 @@ import (
 
 // DependencyFlags configures the management of dependencies, and of the kinds of providers.
 type DependencyFlags struct {
-	Kinds              string              `enum:",all,used,policies" default:"" placeholder:"all|used|policies" help:"Active kinds of providers with the capability safe-start that choose none: all; used, which are those that Compositions, policies and users need; or policies, those that policies activate. Default is all for a provider that a user installed, and used for a dependency."`
+	Kinds              string              `enum:",all,used,on-demand,policies" default:"" placeholder:"all|used|on-demand|policies" help:"Active kinds of providers with the capability safe-start that choose none: all; used, which are those that Compositions, policies and users need; on-demand, which are these and those without which a composite resource fails; or policies, those that policies activate. Default is all for a provider that a user installed, and used for a dependency."`
 	DependencyUpgrades graph.Policy        `enum:"None,Upgrade,UpgradeOrDowngrade" default:"None" help:"Policy for changing the version of dependencies when a package requires another one: None, Upgrade or UpgradeOrDowngrade."`
 	DependencyRemoval  graph.RemovalPolicy `enum:"None,Orphans" default:"None" help:"Garbage-collect unneeded dependencies: None keeps them, Orphans removes them unless they have custom resources."`
 }

@@ -209,7 +209,7 @@ func few[T ~string](all []T) string {
 
 // kindsFlag chooses the active kinds of a Provider.
 type kindsFlag struct {
-	KindsOf []string `name:"kinds" placeholder:"all|used|NAME,..." help:"Active kinds of a provider with the capability safe-start: all; used, which are those that Compositions, policies and users need; or the names of CRDs, or patterns of them. A package installed as a dependency has the used ones, another one has all."`
+	KindsOf []string `name:"kinds" placeholder:"all|used|on-demand|NAME,..." help:"Active kinds of a provider with the capability safe-start: all; used, which are those that Compositions, policies and users need; on-demand, which are these and those without which a composite resource fails; or the names of CRDs, or patterns of them. A package installed as a dependency has the used ones, another one has all."`
 }
 
 // choose records the choice in a package.
