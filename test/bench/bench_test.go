@@ -71,9 +71,10 @@ func groups(b *testing.B) []group {
 		// One name for each, so that a failure of one does not lose the others.
 		{"registry", registryRows}, {"registryrebuild", rebuildRows}, {"registrysearch", serverSearchRows},
 		{"registryfreshness", freshnessRows},
-		{"registryoffline", offlineRows},
+		{"registryoffline", offlineRows}, {"kindsknown", knownRows},
 	}
 	for _, n := range sizes(b) {
+		all = append(all, group{fmt.Sprintf("kinds-%d", n), func(b *testing.B) []row { return kindsRows(b, n) }})
 		all = append(all, group{fmt.Sprintf("crds-%d", n), func(b *testing.B) []row { return sizeRows(b, n) }})
 	}
 	return all
