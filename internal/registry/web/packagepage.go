@@ -126,14 +126,16 @@ type packageView struct {
 	Snippets    []snippet
 	Cost        cost
 	Permissions []string
-	Objects     []facet
-	Form        []formSection
-	Versions    []versionRow
-	Former      string
-	Dependents  []Dependent
-	Tree        *treeNode
-	Graph       template.HTML
-	Trust       []snippet
+	// SafeStart reports that the kinds can be activated one by one.
+	SafeStart  bool
+	Objects    []facet
+	Form       []formSection
+	Versions   []versionRow
+	Former     string
+	Dependents []Dependent
+	Tree       *treeNode
+	Graph      template.HTML
+	Trust      []snippet
 }
 
 // DeprecatesPackage reports whether the status of the version is the one of the package, so that one banner states
@@ -235,7 +237,7 @@ func (h *Handler) content(r *request, at release, v *packageView) (*Content, err
 	v.HasIcon = r.shows(c.Icon)
 	v.Cost = costOf(c.Kinds)
 	v.Snippets = installSnippets(at, xpkg.Kind(c.Type))
-	v.Permissions = c.Permissions
+	v.Permissions, v.SafeStart = c.Permissions, c.SafeStart
 	v.Objects = facetsOf(otherObjects(c.Objects), func(string) string { return "" })
 	return c, nil
 }

@@ -157,7 +157,7 @@ func TestPagesShowTheirContent(t *testing.T) {
 				"Boats v2.0.0", "Provider Boats", "Apache-2.0", ">=v1.20.0",
 				"xpkg install provider registry.example.org/acme/provider-boats:v2.0.0",
 				"apiVersion: pkg.crossplane.io/v1 kind: Provider metadata: name: acme-provider-boats spec:", "Lock file",
-				"0.6–1.2 s", "12–32 MB", "A boat at its berth", "Boats can be insured", "secrets"},
+				"0.6–1.2 s", "12–32 MB", "with --kinds used", "A boat at its berth", "Boats can be insured", "secrets"},
 			[]string{boats +
 				"@v2.0.0/kinds", "/g/marine.acme.example", "https://github.com/acme/provider-boats",
 				"https://images.example.org/boat.png",

@@ -34,6 +34,8 @@ type Info struct {
 	Annotations map[string]string
 	// Permissions are the requested permissions, one line for each rule.
 	Permissions []string
+	// SafeStart reports that the runtime of a Provider works while only some of its kinds are active.
+	SafeStart bool
 	// Objects are the numbers of objects by kind.
 	Objects map[string]int
 }

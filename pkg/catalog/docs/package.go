@@ -46,6 +46,7 @@ func describe(pkg *xpkg.Package) Info {
 	info := Info{
 		Type: row.Type, Name: pkg.Meta.Name, Title: row.Title, Summary: row.Summary, Category: row.Category,
 		Annotations: map[string]string{}, Objects: map[string]int{},
+		SafeStart: pkg.Meta.Kind == xpkg.Provider && pkg.Meta.HasCapability(xpkg.CapabilitySafeStart),
 	}
 	for k, v := range pkg.Meta.Annotations {
 		if k != xpkg.AnnotationReadme && !slices.Contains(iconAnnotations, k) {
