@@ -31,6 +31,24 @@ func managed(group, kind string) string {
 	return strings.Replace(crd(group, kind, "one"), "names: {", "names: {categories: [managed], ", 1)
 }
 
+// mrd returns the ManagedResourceDefinition of a managed resource, as packages contain them.
+func mrd(group, kind, state string) string {
+	text := strings.NewReplacer(
+		"apiextensions.k8s.io/v1", "apiextensions.crossplane.io/v1alpha1", "CustomResourceDefinition",
+		"ManagedResourceDefinition",
+	).Replace(crd(group, kind, "one"))
+	return strings.Replace(
+		text, "spec:\n", "spec:\n  state: "+state+"\n  connectionDetails: [{name: password, description: it}]\n", 1,
+	)
+}
+
+// instance returns a custom resource.
+func instance(group, kind string) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": group + "/v1", "kind": kind, "metadata": map[string]any{"name": "one"},
+	}}
+}
+
 // safeProvider returns a Provider with the capability safe-start.
 func safeProvider(name string, crds ...string) string {
 	return meta("Provider", name, "spec: {capabilities: [SafeStart]}\n") + strings.Join(crds, "")
@@ -165,9 +183,7 @@ func TestKindsAreDeactivatedOnRequest(t *testing.T) {
 	s.CreateTemporary(t, p)
 	untilSettled(t, s, p)
 	untilActive(t, s, group, "kepts unuseds useds")
-	object := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": group + "/v1", "kind": "Used", "metadata": map[string]any{"name": "one"},
-	}}
+	object := instance(group, "Used")
 	s.Create(t, object)
 	env.Update(t, s.Env, p, func(p *v1.Provider) {
 		p.Annotations = map[string]string{
@@ -334,14 +350,8 @@ func TestManagedResourceDefinitionsBecomeCRDs(t *testing.T) {
 	s := sharedEnv(t)
 	r := newRegistry(t)
 	const group = "mrd.test"
-	definition := func(kind, state string) string {
-		text := strings.NewReplacer(
-			"apiextensions.k8s.io/v1", "apiextensions.crossplane.io/v1alpha1", "CustomResourceDefinition",
-			"ManagedResourceDefinition",
-		).Replace(crd(group, kind, "one"))
-		return strings.Replace(text, "spec:\n", "spec:\n  state: "+state+"\n  connectionDetails: [{name: password, description: it}]\n", 1)
-	}
-	p := choosing("mrd", pushed(t, r, "mrd", safeProvider("mrd", definition("Alpha", "Inactive"), definition("Beta", "Active"))), "policies")
+	ref := pushed(t, r, "mrd", safeProvider("mrd", mrd(group, "Alpha", "Inactive"), mrd(group, "Beta", "Active")))
+	p := choosing("mrd", ref, "policies")
 	s.CreateTemporary(t, p)
 	untilSettled(t, s, p)
 	untilActive(t, s, group, "betas")
@@ -373,9 +383,7 @@ func TestAKindOfAnEstablishedPolicyCanBeCreated(t *testing.T) {
 			}
 			return strings.HasPrefix(conditionOf(x, "Established"), "True ")
 		})
-		o := &unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": group + "/v1", "kind": kind, "metadata": map[string]any{"name": "one"},
-		}}
+		o := instance(group, kind)
 		if err := s.Client.Create(t.Context(), o); err != nil {
 			t.Fatalf("round %d: %v", i, err)
 		}

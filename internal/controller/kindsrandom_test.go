@@ -81,11 +81,7 @@ func TestRandomChangesOfKinds(t *testing.T) {
 		}
 		set[k] = !set[k]
 	}
-	object := func(k string) *unstructured.Unstructured {
-		return &unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": group + "/v1", "kind": k, "metadata": map[string]any{"name": "one"},
-		}}
-	}
+	object := func(k string) *unstructured.Unstructured { return instance(group, k) }
 	change := func() string {
 		switch k := pick(); random.IntN(7) {
 		case 0:

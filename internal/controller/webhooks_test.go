@@ -219,26 +219,32 @@ func untilRefused(t *testing.T, s *testEnv, group string) {
 	})
 }
 
-// untilNothingPlanned waits until a plan of the installed version contains no
-// change. A planner has no CA bundles, and accepts the ones of live objects.
-func untilNothingPlanned(t *testing.T, s *testEnv, p v1.Package) {
+// newPlanner returns a planner that reads the cluster and the registries as the CLI does.
+func newPlanner(t *testing.T, s *testEnv) *planner.Planner {
 	t.Helper()
 	packages, err := cache.Open(filepath.Join(t.TempDir(), "planned"), cache.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	source := fetch.NewSource(fetch.Options{Store: packages.Store(), Names: packages, Remote: s.remote()})
-	defer func() {
+	t.Cleanup(func() {
 		source.Close()
 		if err := packages.Close(); err != nil {
 			t.Error(err)
 		}
-	}()
+	})
 	read, err := planner.NewCluster(s.Config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	planning := planner.Planner{Reader: s.Client, Cluster: read, Source: source, Namespace: controller.DefaultNamespace}
+	return &planner.Planner{Reader: s.Client, Cluster: read, Source: source, Namespace: controller.DefaultNamespace}
+}
+
+// untilNothingPlanned waits until a plan of the installed version contains no
+// change. A planner has no CA bundles, and accepts the ones of live objects.
+func untilNothingPlanned(t *testing.T, s *testEnv, p v1.Package) {
+	t.Helper()
+	planning := newPlanner(t, s)
 	wait.Until(t, limit, "nothing is left to do for "+p.GetName(), func() (string, bool) {
 		planned, err := planning.Install(t.Context(), p, planner.Options{})
 		if err != nil {
