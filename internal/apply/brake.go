@@ -22,6 +22,9 @@ type Attempt struct {
 	Base string
 }
 
+// Deleted is the desired state of an object that is deleted.
+const Deleted = "deleted"
+
 // Brake limits writes.
 type Brake interface {
 	// Begin fails if the write must not be made. Otherwise end is called with the resourceVersion that the write

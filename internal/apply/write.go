@@ -170,7 +170,7 @@ func (c *Cluster) Delete(ctx context.Context, ref plan.Ref, uid types.UID, resou
 	if err != nil {
 		return err
 	}
-	end, err := c.begin(ctx, Attempt{Ref: ref, Desired: "deleted", Base: resourceVersion})
+	end, err := c.begin(ctx, Attempt{Ref: ref, Desired: Deleted, Base: resourceVersion})
 	if err != nil {
 		return err
 	}

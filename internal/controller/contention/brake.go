@@ -83,8 +83,9 @@ type written struct {
 // Begin decides about a write. It fails with ErrContended if the object is not written now; otherwise end must be
 // called with the resourceVersion that the write returned, or with its error. It implements [apply.Brake].
 func (b *Brake) Begin(ctx context.Context, a apply.Attempt) (end func(resourceVersion string, err error), err error) {
+	isDeletion := a.Desired == apply.Deleted
 	a.Desired = causeOf(ctx) + a.Desired
-	counted, d, stop := b.decide(a)
+	counted, d, stop := b.decide(a, isDeletion)
 	if stop != nil {
 		return nil, stop
 	}
@@ -95,14 +96,14 @@ func (b *Brake) Begin(ctx context.Context, a apply.Attempt) (end func(resourceVe
 }
 
 // decide returns the decision about a write and whether it counts, or the error of a former decision that still holds.
-func (b *Brake) decide(a apply.Attempt) (counted bool, d Decision, stop error) {
+func (b *Brake) decide(a apply.Attempt, isDeletion bool) (counted bool, d Decision, stop error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := b.Now()
 	r := b.recordOf(a.Ref, now)
 	p := r.part(a.Subresource)
 	w := p.state(a.Desired)
-	if r.isChanged(a.Base) {
+	if r.isChanged(a, isDeletion) {
 		for _, p := range r.parts {
 			p.disturbed = true
 		}
@@ -124,13 +125,14 @@ func (b *Brake) decide(a apply.Attempt) (counted bool, d Decision, stop error) {
 	return true, d, stop
 }
 
-// isChanged reports whether base, the resourceVersion that a write is based on, shows a write by another client after
-// the last write of the manager. After a deletion, a stale read shows the deleted object.
-func (r *record) isChanged(base string) bool {
-	if r.deleted && base == "" {
+// isChanged reports whether the resourceVersion that a write is based on shows a write by another client after the last
+// write of the manager. After a deletion, a stale read shows the deleted object. The API server writes the status of
+// each new CRD, which is no reason to count its deletion.
+func (r *record) isChanged(a apply.Attempt, isDeletion bool) bool {
+	if r.deleted && a.Base == "" || !r.deleted && isDeletion && a.Ref.Kind == plan.DefinitionKind {
 		return false
 	}
-	return isNewer(base, r.version)
+	return isNewer(a.Base, r.version)
 }
 
 // isNewer reports whether base, the resourceVersion that a write is based on, shows a write by

@@ -139,6 +139,14 @@ func TestOwnWritesDoNotCount(t *testing.T) {
 		"created and deleted": func(b *contention.Brake, o *object, i int) error {
 			return o.write(t.Context(), b, []string{"content", "deleted"}[i%2])
 		},
+		"created and deleted, after the API server has established the CRD": func(
+			b *contention.Brake, o *object, i int,
+		) error {
+			if i%2 == 1 {
+				o.change(true)
+			}
+			return o.write(t.Context(), b, []string{"content", "deleted"}[i%2])
+		},
 		"failed writes": func(b *contention.Brake, o *object, _ int) error {
 			o.change(true)
 			end, err := b.Begin(t.Context(), apply.Attempt{Ref: o.ref, Desired: "content", Base: o.base()})

@@ -24,9 +24,6 @@ type limitedClient struct {
 	brake *Brake
 }
 
-// deletion is the desired state of an object that is deleted.
-const deletion = "deleted"
-
 // Create implements [client.Client].
 func (c limitedClient) Create(ctx context.Context, o client.Object, opts ...client.CreateOption) error {
 	write := func() error { return c.Client.Create(ctx, o, opts...) }
@@ -65,7 +62,7 @@ func (c limitedClient) Delete(ctx context.Context, o client.Object, opts ...clie
 	if err != nil {
 		return err
 	}
-	end, err := c.brake.Begin(ctx, apply.Attempt{Ref: ref, Desired: deletion, Base: o.GetResourceVersion()})
+	end, err := c.brake.Begin(ctx, apply.Attempt{Ref: ref, Desired: apply.Deleted, Base: o.GetResourceVersion()})
 	if err != nil {
 		return err
 	}
