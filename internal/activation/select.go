@@ -94,6 +94,16 @@ func (s *Selection) IsActive(crd string) bool { return s == nil || len(s.Reasons
 // Omits reports whether the CRD of a kind is left out, because the kind is inactive.
 func (s *Selection) Omits(crd string) bool { return !s.IsActive(crd) }
 
+// IsHeld reports whether a kind is active only because custom resources of it exist.
+func (s *Selection) IsHeld() bool {
+	for _, why := range s.Reasons {
+		if slices.Contains(why, InUse) {
+			return true
+		}
+	}
+	return false
+}
+
 // MissedKinds describes the inactive kinds that something uses, each as "CRD (REASON, ...)", ordered.
 func (s *Selection) MissedKinds() []string {
 	if s == nil {

@@ -169,7 +169,7 @@ func (c *components) setupPackages(ctx context.Context) error {
 	checks := &revisions.Checks{
 		Crossplane:  c.crossplane(),
 		Permissions: o.Permissions, Held: &permission.ManagerRules{Client: c.api.Client, Log: o.Log}, Poll: o.poll(),
-		Consents: c.consents, WatchesConsents: c.watchesFences,
+		CountInterval: o.countInterval(), Consents: c.consents, WatchesConsents: c.watchesFences,
 	}
 	dependencies := &revisions.Dependencies{Known: c.known, Options: o.Dependencies}
 	tracker := &establishment.Tracker{}

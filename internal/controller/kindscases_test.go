@@ -3,17 +3,21 @@ package controller_test
 import (
 	"fmt"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
@@ -440,4 +444,69 @@ func TestAKindOutlivesItsReasonAndVersions(t *testing.T) {
 	for _, crd := range []string{"alphas.", "betas."} {
 		untilReasons(t, s, p, crd+group, activation.Kept)
 	}
+}
+
+// A deactivation that the API server denies is reported, is recorded once however often it is tried, and is made once
+// it is allowed.
+func TestADeniedDeactivationIsTriedAgain(t *testing.T) {
+	s := newEnv(t)
+	var denies atomic.Bool
+	s.Config = rest.CopyConfig(s.Config)
+	s.Config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (*http.Response, error) {
+			if !denies.Load() || r.Method != http.MethodDelete || !strings.Contains(r.URL.Path, "/customresourcedefinitions/") {
+				return next.RoundTrip(r)
+			}
+			w := httptest.NewRecorder()
+			w.WriteHeader(http.StatusForbidden)
+			return w.Result(), nil
+		})
+	})
+	s.start(t)
+	r := newRegistry(t)
+	const name, group = "denied", "denied.test"
+	p := choosing(name, pushed(t, r, name, safeProvider(name, managed(group, "Alpha"), managed(group, "Beta"))), "*."+group)
+	s.CreateTemporary(t, p)
+	untilSettled(t, s, p)
+	denies.Store(true)
+	env.Update(t, s.Env, p, func(p *v1.Provider) {
+		p.Annotations[activation.AnnotationKinds], p.Annotations[activation.AnnotationDeactivate] = "policies", "*"
+	})
+	s.WaitCondition(t, p, v1.TypeHealthy, corev1.ConditionFalse, "delete CustomResourceDefinition")
+	for i := range 3 {
+		setAnnotation(t, s, p, v1.AnnotationRetry, fmt.Sprint(i))
+		s.WaitPackage(t, p, "has tried again", func() bool { return p.Status.LastHandledRetry == fmt.Sprint(i) })
+	}
+	var records []env.Call
+	for _, c := range s.audit.Calls(activeOf(t, s, p)) {
+		if c.Method == http.MethodPatch && c.Subresource == "" && strings.Contains(c.Body, "xpkg.dev/deactivated") {
+			records = append(records, c)
+		}
+	}
+	if len(records) != 1 {
+		t.Errorf("the deactivation was recorded %d times", len(records))
+	}
+	denies.Store(false)
+	untilActive(t, s, group, "")
+	untilSettled(t, s, p)
+}
+
+// A kind that is to be deactivated goes after its last custom resource, without another change.
+func TestAKindGoesAfterItsLastCustomResource(t *testing.T) {
+	s := newEnv(t)
+	s.options.CountInterval = time.Second
+	s.start(t)
+	r := newRegistry(t)
+	const name, group = "last", "last.test"
+	p := choosing(name, pushed(t, r, name, safeProvider(name, managed(group, "Alpha"))), "alphas."+group)
+	s.CreateTemporary(t, p)
+	untilSettled(t, s, p)
+	o := untilCreated(t, s, group, "Alpha")
+	env.Update(t, s.Env, p, func(p *v1.Provider) {
+		p.Annotations[activation.AnnotationKinds], p.Annotations[activation.AnnotationDeactivate] = "policies", "*"
+	})
+	untilReasons(t, s, p, "alphas."+group, activation.InUse)
+	waitReconciled(t, s.Env, p)
+	s.Delete(t, o)
+	untilActive(t, s, group, "")
 }

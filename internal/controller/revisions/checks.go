@@ -35,6 +35,8 @@ type Checks struct {
 	WatchesConsents bool
 	// Poll is the interval between two lookups of a registry.
 	Poll time.Duration
+	// CountInterval is the interval between two counts of the custom resources that keep a kind active.
+	CountInterval time.Duration
 }
 
 // checkInstall makes the checks of an active revision that come before its dependencies and its runtime.

@@ -124,9 +124,6 @@ func awaitsActivation(in *reconciliation) bool {
 // reportKinds records the numbers of kinds in the status, and events about the inactive kinds that something uses, when
 // they change: about the package, and about the composite resources that fail with "no matches for kind".
 func (r *Reconciler) reportKinds(ctx context.Context, in *reconciliation) error {
-	if in.kinds == nil {
-		return nil
-	}
 	active, offered := in.kinds.Managed()
 	in.Revision.RevisionStatus().Kinds = &v1.KindCounts{Active: int64(active), Offered: int64(offered)}
 	missed := in.kinds.MissedKinds()
@@ -160,14 +157,29 @@ func (r *Reconciler) reportMissed(about k8sruntime.Object, why string, kinds map
 }
 
 // deactivateKinds deletes the CRDs of the kinds that nothing needs any more. It counts their custom resources once more
-// before. A runtime that runs is started again, because its informers of a kind that is gone would fail for ever.
+// before, and again later if they keep a kind active. A runtime that runs is started again, because its informers of a
+// kind that is gone would fail for ever.
 func (r *Reconciler) deactivateKinds(ctx context.Context, in *reconciliation) error {
+	if in.kinds == nil {
+		return nil
+	}
 	if err := r.reportKinds(ctx, in); err != nil {
 		return err
 	}
-	if in.kinds == nil || len(in.kinds.Dropped) == 0 {
-		return nil
+	if in.kinds.IsHeld() {
+		in.requeueAfter(requeue.Jitter(r.Checks.CountInterval))
 	}
+	if len(in.kinds.Dropped) > 0 {
+		if err := r.deleteKinds(ctx, in); err != nil {
+			return err
+		}
+	}
+	r.Objects.deactivating.Forget(in.Revision.GetUID())
+	return nil
+}
+
+// deleteKinds deletes the CRDs of the kinds that are deactivated.
+func (r *Reconciler) deleteKinds(ctx context.Context, in *reconciliation) error {
 	live, err := r.API.Cluster.Metadata(ctx, in.kinds.DroppedRefs())
 	if err != nil {
 		return err
@@ -195,13 +207,20 @@ func (r *Reconciler) deactivateKinds(ctx context.Context, in *reconciliation) er
 }
 
 // recordDeactivation records the time of a deactivation on the revision, before its first write: a runtime that was
-// started before is started again, also if the manager ends now.
+// started before is started again, also if the manager ends now. A deactivation that failed is not recorded again,
+// because no runtime is started before it ends.
 func (r *Reconciler) recordDeactivation(ctx context.Context, in *reconciliation) error {
-	err := r.record(ctx, in, func(rev v1.PackageRevision) { revision.SetDeactivated(rev, r.API.Now()) })
+	if recorded, _ := r.Objects.deactivating.Get(in.Revision.GetUID()); !recorded {
+		err := r.record(ctx, in, func(rev v1.PackageRevision) { revision.SetDeactivated(rev, r.API.Now()) })
+		if err != nil {
+			return err
+		}
+		r.Objects.deactivating.Set(in.Revision.GetUID(), true)
+	}
 	if in.workload != nil {
 		in.workload.spec.Restart = revision.Deactivated(in.Revision)
 	}
-	return err
+	return nil
 }
 
 // activateNeeded records the inactive kinds without which the runtime exited, so that the next reconciliation activates

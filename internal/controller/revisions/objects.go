@@ -39,6 +39,8 @@ type Objects struct {
 	written expectations.Cache[types.UID, map[plan.Ref]plan.Written]
 	// missed are the inactive kinds that the last events reported.
 	missed expectations.Cache[types.UID, string]
+	// deactivating are the revisions whose last deactivation of kinds is recorded and has not ended.
+	deactivating expectations.Cache[types.UID, bool]
 }
 
 // reserveObjects reserves the objects of a revision against other packages that are being installed, and the CRDs that
