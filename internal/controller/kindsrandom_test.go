@@ -1,11 +1,13 @@
 package controller_test
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -16,24 +18,107 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/activation"
+	"github.com/xpkg-dev/xpkg/internal/leader"
 	"github.com/xpkg-dev/xpkg/internal/testing/env"
 	"github.com/xpkg-dev/xpkg/internal/testing/fault"
 	"github.com/xpkg-dev/xpkg/internal/testing/lane"
 )
 
+// crew are managers of which one works and the others take over. Each can be killed at a call.
+type crew []*crewMember
+
+type crewMember struct {
+	*testEnv
+	network *fault.Network
+	terms   int
+	stop    func()
+}
+
+// newCrew starts managers of the cluster of s.
+func newCrew(t *testing.T, s *testEnv, size int) crew {
+	t.Helper()
+	namespaced(t, s)
+	all := make(crew, size)
+	for i := range all {
+		m := &crewMember{openEnv(t, rest.CopyConfig(s.Config), t.TempDir()), fault.New(fault.SingleSubject("manager")), 0, nil}
+		m.Config.Wrap(func(next http.RoundTripper) http.RoundTripper { return m.network.Transport(fault.Cluster, next) })
+		all[i] = m
+		if size > 1 {
+			m.options.LeaderElection = &leader.Election{Duration: 3 * time.Second}
+		}
+		manager := m.begin(t, i)
+		if i == 0 {
+			manager.WaitReady(t)
+		}
+	}
+	return all
+}
+
+// begin starts the manager as a new process.
+func (m *crewMember) begin(t *testing.T, i int) *env.Manager {
+	t.Helper()
+	if e := m.options.LeaderElection; e != nil {
+		m.terms++
+		e.Identity = fmt.Sprintf("manager-%d-%d", i, m.terms)
+	}
+	content, manager := m.launch(t)
+	m.stop = sync.OnceFunc(func() {
+		if err := errors.Join(manager.Close(), content.Close()); err != nil {
+			t.Errorf("manager: %v", err)
+		}
+	})
+	t.Cleanup(m.stop)
+	return manager
+}
+
+// arm makes the manager that works get a fault.
+func (c crew) arm(f fault.Fault) {
+	for _, m := range c {
+		m.network.Set("manager", f)
+	}
+}
+
+// isHit reports whether a manager got the fault.
+func (c crew) isHit() bool {
+	return slices.ContainsFunc(c, func(m *crewMember) bool {
+		_, hit := m.network.Injected("manager")
+		return hit
+	})
+}
+
+// replace starts new processes in place of the managers that got the fault, or of a random one.
+func (c crew) replace(t *testing.T, random *rand.Rand) {
+	t.Helper()
+	for _, m := range c {
+		m.network.Disarm("manager")
+	}
+	wasHit, chosen := c.isHit(), random.IntN(len(c))
+	for i, m := range c {
+		if _, hit := m.network.Injected("manager"); hit || !wasHit && i == chosen {
+			m.stop()
+			m.network.Clear()
+			m.begin(t, i)
+		}
+	}
+}
+
 // Random changes of what needs kinds, while the manager is killed, or fails, at a random call, have the result of the
 // same changes of a model: the kinds that something needs are active, those that were active stay unless they are to be
 // deactivated, and none with a custom resource is ever deactivated.
-func TestRandomChangesOfKinds(t *testing.T) {
-	rounds, seed := 12, uint64(time.Now().UnixNano())
+func TestRandomChangesOfKinds(t *testing.T) { testRandomKinds(t, 1, 12, 150) }
+
+// The same holds for two managers that take over from each other, also when the one that works is killed.
+func TestRandomChangesOfKindsWithTwoManagers(t *testing.T) { testRandomKinds(t, 2, 3, 60) }
+
+func testRandomKinds(t *testing.T, managers, rounds, full int) {
+	t.Helper()
+	seed := uint64(time.Now().UnixNano())
 	if lane.IsFull() {
-		rounds = 150
+		rounds = full
 	}
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
-	s, network := newEnv(t), fault.New(fault.SingleSubject("manager"))
-	s.Config = rest.CopyConfig(s.Config)
-	s.Config.Wrap(func(next http.RoundTripper) http.RoundTripper { return network.Transport(fault.Cluster, next) })
+	s := newEnv(t)
 	r := newRegistry(t)
 	const group = "randomkinds.test"
 	kinds := []string{"Alpha", "Beta", "Gamma", "Delta"}
@@ -125,14 +210,12 @@ func TestRandomChangesOfKinds(t *testing.T) {
 		slices.Sort(out)
 		return strings.Join(out, " ")
 	}
-	stop := s.start(t)
+	running := newCrew(t, s, managers)
 	s.CreateTemporary(t, p)
 	untilSettled(t, s, p)
-	stop()
 	killed := 0
 	for range rounds {
-		stop = s.start(t)
-		network.Set("manager", fault.Fault{
+		running.arm(fault.Fault{
 			Kind: []fault.Kind{fault.KilledBefore, fault.KilledAfter}[random.IntN(2)], Side: fault.Cluster, Call: random.IntN(4),
 			Filter: func(c fault.Call) bool {
 				return c.Method != http.MethodGet && c.Method != "WATCH" && (strings.Contains(c.Path, "/customresourcedefinitions") ||
@@ -142,15 +225,12 @@ func TestRandomChangesOfKinds(t *testing.T) {
 		did := change()
 		want := expect()
 		eventually(t, "the manager is killed, or has done: "+did, func() bool {
-			_, hit := network.Injected("manager")
-			return hit || activeKinds(t, s, group) == want
+			return running.isHit() || activeKinds(t, s, group) == want
 		})
-		if _, hit := network.Injected("manager"); hit {
+		if running.isHit() {
 			killed++
 		}
-		stop()
-		network.Clear()
-		stop = s.start(t)
+		running.replace(t, random)
 		got := ""
 		eventually(t, "after "+did+", the kinds "+want+" are active", func() bool {
 			got = activeKinds(t, s, group)
@@ -166,10 +246,8 @@ func TestRandomChangesOfKinds(t *testing.T) {
 		if now := activeKinds(t, s, group); now != want {
 			t.Fatalf("after %s, the kinds %s are active, want %s", did, now, want)
 		}
-		stop()
 	}
 	t.Logf("%d rounds, killed %d times", rounds, killed)
-	s.start(t)
 	for _, k := range kinds {
 		if model.objects[k] {
 			s.Delete(t, object(k))
