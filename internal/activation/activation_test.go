@@ -232,7 +232,7 @@ func TestNeededBy(t *testing.T) {
 // The index agrees with filepath.Match, which defines the patterns of policies.
 func TestIndexMatchesAsPoliciesDo(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		text := rapid.StringMatching(`[ab.*?\[\]-]{0,6}`)
+		text := rapid.StringMatching(`[ab.*?\[\]\\^-]{0,6}`)
 		patterns, name := rapid.SliceOf(text).Draw(t, "patterns"), rapid.StringMatching(`[ab.]{0,5}`).Draw(t, "name")
 		x := newIndex()
 		var want []Reason
@@ -304,9 +304,12 @@ func BenchmarkSelect(b *testing.B) {
 	}
 	n := Needs{Safe: true}
 	for i := range 1000 {
-		pattern := fmt.Sprintf("*.s%d.aws.upbound.io", i)
-		if i%2 == 0 {
-			pattern = offered[i*7].Name
+		pattern := offered[i*7].Name
+		switch i % 3 {
+		case 1:
+			pattern = fmt.Sprintf("*.s%d.aws.upbound.io", i)
+		case 2:
+			pattern = fmt.Sprintf("kinds?*.s%d.aws.upbound.io", i)
 		}
 		n.Policies = append(n.Policies, Policy{fmt.Sprint(i), []string{pattern}})
 	}

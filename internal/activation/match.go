@@ -7,10 +7,11 @@ import (
 )
 
 // An index finds the reasons whose patterns match a name. Names, and patterns with one * at their start or end, cost no
-// comparison each.
+// comparison each. Other patterns are compared with the names that end as they do.
 type index struct {
 	names, suffixes, prefixes map[string][]Reason
-	rest                      []reasonedPattern
+	// rest are the other patterns, by what follows their last special character.
+	rest map[string][]reasonedPattern
 }
 
 type reasonedPattern struct {
@@ -19,7 +20,7 @@ type reasonedPattern struct {
 }
 
 func newIndex() *index {
-	return &index{names: map[string][]Reason{}, suffixes: map[string][]Reason{}, prefixes: map[string][]Reason{}}
+	return &index{map[string][]Reason{}, map[string][]Reason{}, map[string][]Reason{}, map[string][]reasonedPattern{}}
 }
 
 const special = `*?[\`
@@ -36,7 +37,8 @@ func (x *index) add(reason Reason, patterns ...string) {
 		case isPrefix && !strings.ContainsAny(prefix, special):
 			x.prefixes[prefix] = append(x.prefixes[prefix], reason)
 		default:
-			x.rest = append(x.rest, reasonedPattern{p, reason})
+			end := p[strings.LastIndexAny(p, special+"]")+1:]
+			x.rest[end] = append(x.rest[end], reasonedPattern{p, reason})
 		}
 	}
 }
@@ -44,12 +46,12 @@ func (x *index) add(reason Reason, patterns ...string) {
 // match returns the reasons whose patterns match a name, ordered.
 func (x *index) match(name string) []Reason {
 	out := slices.Clone(x.names[name])
-	for i := 0; i <= len(name) && len(x.suffixes)+len(x.prefixes) > 0; i++ {
+	for i := 0; i <= len(name) && len(x.suffixes)+len(x.prefixes)+len(x.rest) > 0; i++ {
 		out = append(append(out, x.suffixes[name[i:]]...), x.prefixes[name[:i]]...)
-	}
-	for _, r := range x.rest {
-		if ok, err := filepath.Match(r.pattern, name); ok && err == nil {
-			out = append(out, r.reason)
+		for _, r := range x.rest[name[i:]] {
+			if ok, err := filepath.Match(r.pattern, name); ok && err == nil {
+				out = append(out, r.reason)
+			}
 		}
 	}
 	slices.Sort(out)
