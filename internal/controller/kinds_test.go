@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,6 +23,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/testing/env"
 	"github.com/xpkg-dev/xpkg/internal/testing/lane"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
 // managed returns the CRD of a managed resource.
@@ -82,11 +82,27 @@ func activeKinds(t *testing.T, s *testEnv, group string) string {
 
 func untilActive(t *testing.T, s *testEnv, group, want string) {
 	t.Helper()
-	got := ""
-	eventually(t, "the kinds "+want+" of "+group+" are active", func() bool {
-		got = activeKinds(t, s, group)
-		return got == want
+	wait.Until(t, limit, "the kinds "+want+" of "+group+" are active", func() (string, bool) {
+		got := activeKinds(t, s, group)
+		return got, got == want
 	})
+}
+
+// restartOf identifies the deactivation after which the runtime of a package was started.
+func restartOf(t *testing.T, s *testEnv, p v1.Package) string {
+	t.Helper()
+	return deploymentOf(t, s, p).Spec.Template.Annotations["xpkg.dev/deactivated"]
+}
+
+// restartPods replaces the pods of a package by ones that fail, or run.
+func restartPods(t *testing.T, s *testEnv, k *env.Kubelet, p v1.Package, digest oci.Digest, fails bool) {
+	t.Helper()
+	k.Fail(digest.String(), fails)
+	err := s.Client.DeleteAllOf(t.Context(), &corev1.Pod{}, client.InNamespace(controller.DefaultNamespace),
+		client.MatchingLabels{v1.LabelRevision: activeOf(t, s, p)})
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // policy returns a ManagedResourceActivationPolicy.
@@ -131,15 +147,7 @@ func TestOnlyNeededKindsAreActive(t *testing.T) {
 	if got := activeKinds(t, s, group); got != "configs" {
 		t.Errorf("the kinds %s are active before one is needed", got)
 	}
-	replicas := func() int32 {
-		d := &appsv1.Deployment{}
-		if err := s.Client.Get(
-			t.Context(), client.ObjectKey{Namespace: controller.DefaultNamespace, Name: activeOf(t, s, p)}, d,
-		); err != nil {
-			t.Fatal(err)
-		}
-		return *d.Spec.Replicas
-	}
+	replicas := func() int32 { return *deploymentOf(t, s, p).Spec.Replicas }
 	if n := replicas(); n != 0 {
 		t.Errorf("%d replicas before a kind is active", n)
 	}
@@ -191,15 +199,7 @@ func TestKindsAreDeactivatedOnRequest(t *testing.T) {
 		}
 	})
 	untilActive(t, s, group, "kepts useds")
-	template := func() string {
-		d := &appsv1.Deployment{}
-		key := client.ObjectKey{Namespace: controller.DefaultNamespace, Name: activeOf(t, s, p)}
-		if err := s.Client.Get(t.Context(), key, d); err != nil {
-			t.Fatal(err)
-		}
-		return d.Spec.Template.Annotations["xpkg.dev/deactivated"]
-	}
-	eventually(t, "the runtime is started again", func() bool { return template() != "" })
+	eventually(t, "the runtime is started again", func() bool { return restartOf(t, s, p) != "" })
 	untilSettled(t, s, p)
 	if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
 		t.Errorf("a custom resource is lost: %v", err)
@@ -406,14 +406,7 @@ func TestAKindThatTheRuntimeNeedsIsActivated(t *testing.T) {
 	p := choosing("crashes", ref, "alphas."+group)
 	s.CreateTemporary(t, p)
 	untilActive(t, s, group, "alphas betas")
-	k.Fail(digest.String(), false)
-	pods := &corev1.Pod{}
-	err := s.Client.DeleteAllOf(t.Context(), pods, client.InNamespace(controller.DefaultNamespace), client.MatchingLabels{
-		v1.LabelRevision: activeOf(t, s, p),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	restartPods(t, s, k, p, digest, false)
 	untilSettled(t, s, p)
 	if got := activeKinds(t, s, group); got != "alphas betas" {
 		t.Errorf("the kinds %s are active", got)

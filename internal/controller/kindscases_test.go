@@ -1,6 +1,7 @@
 package controller_test
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"net/http"
@@ -11,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -58,7 +58,7 @@ func setPatterns(t *testing.T, s *testEnv, x *unstructured.Unstructured, pattern
 	})
 }
 
-// setAnnotation changes an annotation of a Provider, and waits until the Provider is as it asks for.
+// setAnnotation changes an annotation of a Provider.
 func setAnnotation(t *testing.T, s *testEnv, p *v1.Provider, key, value string) {
 	t.Helper()
 	env.Update(t, s.Env, p, func(p *v1.Provider) { p.Annotations[key] = value })
@@ -80,8 +80,7 @@ func untilReasons(t *testing.T, s *testEnv, p *v1.Provider, crd string, want ...
 	})
 }
 
-// With each form of content, a Provider with the capability has the kinds that its choice, a user or a policy activates,
-// and one without it has all, also if an update loses the capability. No custom resource is lost.
+// With each form of content, a Provider with the capability has the kinds that a user or a policy activates, and one without it has all, also if an update loses the capability. No custom resource is lost.
 func TestKindsOfEachCapabilityAndContent(t *testing.T) {
 	kinds := []string{"Alpha", "Beta", "Gamma", "Delta"}
 	const all = "alphas betas deltas gammas"
@@ -105,7 +104,8 @@ func TestKindsOfEachCapabilityAndContent(t *testing.T) {
 					if isSafe {
 						stream = safeProvider(name, offered...)
 					}
-					ref, _ := r.push(t, "acme/"+name+":"+version, strings.ReplaceAll(stream, "description: one", "description: "+version))
+					stream = strings.ReplaceAll(stream, "description: one", "description: "+version)
+					ref, _ := r.push(t, "acme/"+name+":"+version, stream)
 					return ref
 				}
 				activeIf := func(safe bool, want string) string {
@@ -227,7 +227,7 @@ func TestTheFirstActiveKindIsConverted(t *testing.T) {
 	l := hook.Listen(t)
 	program := hook.Serve(t, s.Client, controller.DefaultNamespace, name, l)
 	hook.Route(t, s.Client, controller.DefaultNamespace, name, l.Addr().(*net.TCPAddr))
-	restartPods(t, s, k, p, digest.String())
+	restartPods(t, s, k, p, digest, false)
 	untilSettled(t, s, p)
 	untilConfigured(t, s, name, true)
 	thing := hook.Thing(group, "v1", "good")
@@ -243,82 +243,64 @@ func TestTheFirstActiveKindIsConverted(t *testing.T) {
 	remove(t, s, p)
 }
 
-// restartPods makes the runtime of a package run from now on.
-func restartPods(t *testing.T, s *testEnv, k *env.Kubelet, p v1.Package, digest string) {
-	t.Helper()
-	k.Fail(digest, false)
-	err := s.Client.DeleteAllOf(t.Context(), &corev1.Pod{}, client.InNamespace(controller.DefaultNamespace),
-		client.MatchingLabels{v1.LabelRevision: activeOf(t, s, p)})
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // A kind whose CRD is still being deleted when it is activated is active once the deletion has ended. Until then, the
-// package says what it waits for.
+// package says what it waits for, and the policy is not established.
 func TestAKindIsActivatedWhileItsCRDIsDeleted(t *testing.T) {
 	const finalizer = "xpkg.test/hold"
-	hold := func(o client.Object) { o.SetFinalizers(append(o.GetFinalizers(), finalizer)) }
-	release := func(o client.Object) {
-		o.SetFinalizers(slices.DeleteFunc(o.GetFinalizers(), func(f string) bool { return f == finalizer }))
-	}
-	for name, c := range map[string]struct {
-		held func(t *testing.T, s *testEnv, group string) client.Object
-		// deleted deletes the CRD.
-		deleted func(t *testing.T, s *testEnv, p *v1.Provider, x *unstructured.Unstructured, crd *apiextensionsv1.CustomResourceDefinition)
-	}{
-		"deactivated": {
-			func(_ *testing.T, _ *testEnv, group string) client.Object {
-				crd := newCRD()
-				crd.Name = "alphas." + group
-				return crd
-			},
-			func(t *testing.T, s *testEnv, p *v1.Provider, x *unstructured.Unstructured, crd *apiextensionsv1.CustomResourceDefinition) {
-				setPatterns(t, s, x, "none."+p.Name)
+	// The manager deletes the CRD, which has a finalizer, or a user, while a custom resource has one.
+	for _, by := range []string{"manager", "user"} {
+		t.Run(by, func(t *testing.T) {
+			s := sharedEnv(t)
+			r := newRegistry(t)
+			name := "held-by-" + by
+			group := name + ".test"
+			ref := pushed(t, r, name, safeProvider(name, managed(group, "Alpha"), managed(group, "Beta")))
+			p, x, crd := choosing(name, ref, "betas."+group), policy(name, "alphas."+group), newCRD()
+			crd.Name = "alphas." + group
+			s.CreateTemporary(t, p, x)
+			untilActive(t, s, group, "alphas betas")
+			untilSettled(t, s, p)
+			holder := client.Object(crd)
+			if by == "user" {
+				holder = untilCreated(t, s, group, "Alpha")
+			}
+			env.Update(t, s.Env, holder, func(o client.Object) { o.SetFinalizers(append(o.GetFinalizers(), finalizer)) })
+			release := func(o client.Object) {
+				o.SetFinalizers(slices.DeleteFunc(o.GetFinalizers(), func(f string) bool { return f == finalizer }))
+			}
+			t.Cleanup(func() {
+				ctx := context.WithoutCancel(t.Context())
+				if s.Client.Get(ctx, client.ObjectKeyFromObject(holder), holder) == nil {
+					release(holder)
+					_ = s.Client.Update(ctx, holder)
+				}
+			})
+			if by == "user" {
+				s.Delete(t, crd)
+				untilDeleting(t, s, crd)
+			} else {
+				setPatterns(t, s, x, "none."+group)
 				setAnnotation(t, s, p, activation.AnnotationDeactivate, "*")
 				untilDeleting(t, s, crd)
 				untilSettled(t, s, p)
 				setPatterns(t, s, x, crd.Name)
-			},
-		},
-		"deleted": {
-			func(t *testing.T, s *testEnv, group string) client.Object { return untilCreated(t, s, group, "Alpha") },
-			func(t *testing.T, s *testEnv, _ *v1.Provider, _ *unstructured.Unstructured, crd *apiextensionsv1.CustomResourceDefinition) {
-				s.Delete(t, crd)
-				untilDeleting(t, s, crd)
-			},
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := sharedEnv(t)
-			r := newRegistry(t)
-			name := "held-" + name
-			group := name + ".test"
-			ref := pushed(t, r, name, safeProvider(name, managed(group, "Alpha"), managed(group, "Beta")))
-			p, x := choosing(name, ref, "betas."+group), policy(name, "alphas."+group)
-			s.CreateTemporary(t, p, x)
-			untilActive(t, s, group, "alphas betas")
-			untilSettled(t, s, p)
-			crd := newCRD()
-			crd.Name = "alphas." + group
-			holder := c.held(t, s, group)
-			env.Update(t, s.Env, holder, hold)
-			t.Cleanup(func() {
-				if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(holder), holder); err == nil {
-					release(holder)
-					_ = s.Client.Update(t.Context(), holder)
-				}
-			})
-			c.deleted(t, s, p, x, crd)
-			s.WaitCondition(t, p, v1.TypeHealthy, corev1.ConditionFalse, "alphas."+group+" is being deleted")
-			uid := crd.UID
+			}
+			s.WaitCondition(t, p, v1.TypeHealthy, corev1.ConditionFalse, crd.Name+" is being deleted")
+			untilEstablished := func(want string) {
+				t.Helper()
+				wait.Until(t, limit, "the policy is established: "+want, func() (string, bool) {
+					if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(x), x); err != nil {
+						return err.Error(), false
+					}
+					got := conditionOf(x, "Established")
+					return got, strings.HasPrefix(got, want)
+				})
+			}
+			untilEstablished("False")
 			env.Update(t, s.Env, holder, release)
-			wait.Until(t, limit, "the kind is active again", func() (string, bool) {
-				err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(crd), crd)
-				return fmt.Sprint(err, crd.UID), err == nil && crd.UID != uid
-			})
+			untilEstablished("True")
+			s.Create(t, instance(group, "Alpha"))
 			untilSettled(t, s, p)
-			s.Delete(t, untilCreated(t, s, group, "Alpha"))
 		})
 	}
 }
@@ -345,11 +327,7 @@ func TestKindsAreDeactivatedWhileTheRuntimeIsDown(t *testing.T) {
 	p.Spec.RuntimeConfigRef = &v1.RuntimeConfigReference{Name: name}
 	s.CreateTemporary(t, p)
 	untilSettled(t, s, p)
-	k.Fail(digest.String(), true)
-	kill := client.MatchingLabels{v1.LabelRevision: activeOf(t, s, p)}
-	if err := s.Client.DeleteAllOf(t.Context(), &corev1.Pod{}, client.InNamespace(controller.DefaultNamespace), kill); err != nil {
-		t.Fatal(err)
-	}
+	restartPods(t, s, k, p, digest, true)
 	s.WaitCondition(t, p, v1.TypeHealthy, corev1.ConditionFalse, "code 7")
 	deactivate := func(choice, deactivated string) {
 		t.Helper()
@@ -357,21 +335,11 @@ func TestKindsAreDeactivatedWhileTheRuntimeIsDown(t *testing.T) {
 			p.Annotations[activation.AnnotationKinds], p.Annotations[activation.AnnotationDeactivate] = choice, deactivated
 		})
 	}
-	restarted := func() string {
-		t.Helper()
-		d := &appsv1.Deployment{}
-		if err := s.Client.Get(t.Context(), client.ObjectKey{
-			Namespace: controller.DefaultNamespace, Name: activeOf(t, s, p),
-		}, d); err != nil {
-			return ""
-		}
-		return d.Spec.Template.Annotations["xpkg.dev/deactivated"]
-	}
 	deactivate("policies", "gammas."+group)
 	untilActive(t, s, group, "alphas betas")
 	first := ""
-	eventually(t, "the runtime is started again", func() bool { first = restarted(); return first != "" })
-	restartPods(t, s, k, p, digest.String())
+	eventually(t, "the runtime is started again", func() bool { first = restartOf(t, s, p); return first != "" })
+	restartPods(t, s, k, p, digest, false)
 	untilSettled(t, s, p)
 
 	s.Delete(t, config)
@@ -383,7 +351,7 @@ func TestKindsAreDeactivatedWhileTheRuntimeIsDown(t *testing.T) {
 	again.Name = name
 	s.CreateTemporary(t, again)
 	untilActive(t, s, group, "alphas")
-	eventually(t, "the runtime is started once more", func() bool { return restarted() != first })
+	eventually(t, "the runtime is started once more", func() bool { return restartOf(t, s, p) != first })
 	untilSettled(t, s, p)
 	remove(t, s, p)
 }
@@ -465,7 +433,8 @@ func TestADeniedDeactivationIsTriedAgain(t *testing.T) {
 	s.start(t)
 	r := newRegistry(t)
 	const name, group = "denied", "denied.test"
-	p := choosing(name, pushed(t, r, name, safeProvider(name, managed(group, "Alpha"), managed(group, "Beta"))), "*."+group)
+	ref := pushed(t, r, name, safeProvider(name, managed(group, "Alpha"), managed(group, "Beta")))
+	p := choosing(name, ref, "*."+group)
 	s.CreateTemporary(t, p)
 	untilSettled(t, s, p)
 	denies.Store(true)
@@ -509,4 +478,52 @@ func TestAKindGoesAfterItsLastCustomResource(t *testing.T) {
 	waitReconciled(t, s.Env, p)
 	s.Delete(t, o)
 	untilActive(t, s, group, "")
+}
+
+// A kind that a user activates by the state of its definition is active also if the manager reads the definition while
+// it is busy with the package.
+func TestAnActivationByADefinitionIsNotLost(t *testing.T) {
+	s := newEnv(t)
+	var holds atomic.Bool
+	held, released := make(chan struct{}, 1), make(chan struct{})
+	s.Config = rest.CopyConfig(s.Config)
+	s.Config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (*http.Response, error) {
+			if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/customresourcedefinitions") &&
+				holds.CompareAndSwap(true, false) {
+				held <- struct{}{}
+				<-released
+			}
+			return next.RoundTrip(r)
+		})
+	})
+	s.start(t)
+	r := newRegistry(t)
+	const name, group = "wished", "wished.test"
+	p := choosing(name, pushed(t, r, name, safeProvider(name, managed(group, "Alpha"), managed(group, "Beta"),
+		managed(group, "Gamma"))), "policies")
+	s.CreateTemporary(t, p)
+	untilSettled(t, s, p)
+	definition := func(kind string) *unstructured.Unstructured {
+		d := &unstructured.Unstructured{}
+		d.SetAPIVersion("apiextensions.crossplane.io/v1alpha1")
+		d.SetKind("ManagedResourceDefinition")
+		d.SetName(kind + "." + group)
+		return d
+	}
+	exists := func() bool {
+		d := definition("gammas")
+		return s.Client.Get(t.Context(), client.ObjectKeyFromObject(d), d) == nil
+	}
+	eventually(t, "the definitions exist", exists)
+	holds.Store(true)
+	setAnnotation(t, s, p, activation.AnnotationKinds, "betas."+group)
+	<-held
+	env.Update(t, s.Env, definition("alphas"), func(d *unstructured.Unstructured) {
+		_ = unstructured.SetNestedField(d.Object, "Active", "spec", "state")
+	})
+	s.Delete(t, definition("gammas"))
+	eventually(t, "the manager has read the definitions", exists)
+	close(released)
+	untilActive(t, s, group, "alphas betas")
 }

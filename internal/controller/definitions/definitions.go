@@ -74,13 +74,19 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	// Crossplane core would create CRDs without schemas from the definitions of the manager.
 	want := map[string]*unstructured.Unstructured{}
 	if known := false; maintains {
-		if want, known, err = r.wanted(ctx, p); err != nil || !known {
+		if want, known, err = r.wanted(ctx, p); err != nil {
 			return ctrl.Result{}, err
+		}
+		if !known {
+			return stale(r.setTerminating(ctx, live))
 		}
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(writers)
 	for name, w := range want {
+		if isWish(p, w, live[name]) {
+			continue
+		}
 		group.Go(func() error { return r.write(ctx, w, live[name]) })
 	}
 	for name, l := range live {
@@ -139,6 +145,24 @@ func (r *Reconciler) wanted(
 	return nil, false, nil
 }
 
+// setTerminating sets the conditions of the active definitions whose CRDs are being deleted, or are deleted.
+func (r *Reconciler) setTerminating(ctx context.Context, live map[string]*unstructured.Unstructured) error {
+	for name, l := range live {
+		crd := watch.Definitions()
+		err := r.Cache.Get(ctx, client.ObjectKey{Name: name}, crd)
+		if client.IgnoreNotFound(err) != nil {
+			return err
+		}
+		if !state.IsActiveDefinition(l) || err == nil && crd.DeletionTimestamp == nil {
+			continue
+		}
+		if err := setCondition(ctx, r.Client, r.Now(), l, v1alpha1.TerminatingManagedResource()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // live returns the definitions that the manager has written for a Provider.
 func (r *Reconciler) live(ctx context.Context, p v1.Package) (map[string]*unstructured.Unstructured, error) {
 	all, err := list(ctx, r.Cache)
@@ -163,8 +187,18 @@ func list(ctx context.Context, c client.Reader) ([]unstructured.Unstructured, er
 	return all.Items, nil
 }
 
-// write writes a definition that differs from the live one, which is nil if there is none, and its status. A state that
-// a user has activated stays until the kind is active.
+// isWish reports whether a user has activated a kind by the state of its definition, which is the only record of that
+// until the kind is active. A kind that is to be deactivated has no wish.
+func isWish(p v1.Package, want, live *unstructured.Unstructured) bool {
+	if live == nil || state.IsActiveDefinition(want) || !state.IsActivated(live) {
+		return false
+	}
+	// The revision reports malformed patterns.
+	deactivate, _ := activation.ParsePatterns(p.GetAnnotations()[activation.AnnotationDeactivate])
+	return !activation.Match(deactivate, live.GetName())
+}
+
+// write writes a definition that differs from the live one, which is nil if there is none, and its status.
 func (r *Reconciler) write(ctx context.Context, want, live *unstructured.Unstructured) error {
 	condition := conditionOf(want)
 	switch {
