@@ -22,6 +22,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/testing/env"
 	"github.com/xpkg-dev/xpkg/internal/testing/fault"
 	"github.com/xpkg-dev/xpkg/internal/testing/lane"
+	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
 
 // crew are managers of which one works and the others take over. Each can be killed at a call.
@@ -108,7 +109,7 @@ func (c crew) replace(t *testing.T, random *rand.Rand) {
 func TestRandomChangesOfKinds(t *testing.T) { testRandomKinds(t, 1, 12, 150) }
 
 // The same holds for two managers that take over from each other, also when the one that works is killed.
-func TestRandomChangesOfKindsWithTwoManagers(t *testing.T) { testRandomKinds(t, 2, 3, 60) }
+func TestRandomChangesOfKindsWithTwoManagers(t *testing.T) { testRandomKinds(t, 2, 6, 60) }
 
 func testRandomKinds(t *testing.T, managers, rounds, full int) {
 	t.Helper()
@@ -167,6 +168,10 @@ func testRandomKinds(t *testing.T, managers, rounds, full int) {
 		set[k] = !set[k]
 	}
 	object := func(k string) *unstructured.Unstructured { return instance(group, k) }
+	policyOf := func(k string) *unstructured.Unstructured { return policy("random-"+strings.ToLower(k), crdOf(k)) }
+	compositionOf := func(k string) *unstructured.Unstructured {
+		return usingComposition("random-"+strings.ToLower(k), group, k)
+	}
 	change := func() string {
 		switch k := pick(); random.IntN(7) {
 		case 0:
@@ -178,10 +183,10 @@ func testRandomKinds(t *testing.T, managers, rounds, full int) {
 			annotate()
 			return "deactivate " + k
 		case 3:
-			toggle(model.policies, k, policy("random-"+strings.ToLower(k), crdOf(k)))
+			toggle(model.policies, k, policyOf(k))
 			return "policy " + k
 		case 4:
-			toggle(model.compositions, k, usingComposition("random-"+strings.ToLower(k), group, k))
+			toggle(model.compositions, k, compositionOf(k))
 			return "composition " + k
 		case 5:
 			model.used = !model.used
@@ -213,6 +218,9 @@ func testRandomKinds(t *testing.T, managers, rounds, full int) {
 	running := newCrew(t, s, managers)
 	s.CreateTemporary(t, p)
 	untilSettled(t, s, p)
+	for _, k := range kinds {
+		t.Cleanup(func() { s.Delete(t, policyOf(k), compositionOf(k)) })
+	}
 	killed := 0
 	for range rounds {
 		running.arm(fault.Fault{
@@ -231,10 +239,10 @@ func testRandomKinds(t *testing.T, managers, rounds, full int) {
 			killed++
 		}
 		running.replace(t, random)
-		got := ""
-		eventually(t, "after "+did+", the kinds "+want+" are active", func() bool {
-			got = activeKinds(t, s, group)
-			return got == want
+		wait.Until(t, limit, "after "+did+", the kinds "+want+" are active", func() (string, bool) {
+			got := activeKinds(t, s, group)
+			err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(p), p)
+			return fmt.Sprint(got, err, p.Annotations, p.Status.Conditions), got == want
 		})
 		waitReconciled(t, s.Env, p)
 		untilSettled(t, s, p)
