@@ -39,8 +39,10 @@ type record struct {
 	version string
 	// deleted reports that the last write was a deletion.
 	deleted bool
-	parts   map[string]*part // by subresource
-	used    time.Time
+	// open is the number of writes that have begun and not ended: a read may already show their result.
+	open  int
+	parts map[string]*part // by subresource
+	used  time.Time
 }
 
 // part holds the writes of an object, or of its status.
@@ -103,12 +105,13 @@ func (b *Brake) decide(a apply.Attempt, isDeletion bool) (counted bool, d Decisi
 	r := b.recordOf(a.Ref, now)
 	p := r.part(a.Subresource)
 	w := p.state(a.Desired)
-	if r.isChanged(a, isDeletion) {
+	if r.open == 0 && r.isChanged(a, isDeletion) {
 		for _, p := range r.parts {
 			p.disturbed = true
 		}
 	}
 	if !p.disturbed {
+		r.open++
 		return false, Decision{Write: true}, nil
 	}
 	wasRefused := w.history.refused
@@ -118,6 +121,7 @@ func (b *Brake) decide(a apply.Attempt, isDeletion bool) (counted bool, d Decisi
 	}
 	w.history, d = limits.Decide(w.history, now)
 	if d.Write {
+		r.open++
 		w.stop = nil
 	} else if wasRefused {
 		stop = w.stop
@@ -170,12 +174,17 @@ func (b *Brake) end(a apply.Attempt, counted bool, resourceVersion string, err e
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	r := b.recordOf(a.Ref, b.Now())
+	r.open = max(0, r.open-1) // It is 0 if the record was evicted.
 	p := r.part(a.Subresource)
 	if err == nil {
-		if r.deleted = resourceVersion == ""; r.deleted {
+		isDeletion := resourceVersion == ""
+		if isDeletion {
 			resourceVersion = a.Base
 		}
-		r.version, p.disturbed = resourceVersion, false
+		if isNewer(resourceVersion, r.version) || isDeletion { // Concurrent writes end in any order.
+			r.version, r.deleted = resourceVersion, isDeletion
+		}
+		p.disturbed = false
 		return
 	}
 	if counted {

@@ -147,6 +147,21 @@ func TestOwnWritesDoNotCount(t *testing.T) {
 			}
 			return o.write(t.Context(), b, []string{"content", "deleted"}[i%2])
 		},
+		"at the same time, of which a read shows one before it ends, and the last one ends first": func(
+			b *contention.Brake, o *object, _ int,
+		) error {
+			first, err := b.Begin(t.Context(), apply.Attempt{Ref: o.ref, Desired: "content", Base: o.base()})
+			if err != nil {
+				return err
+			}
+			o.change(true)
+			version := o.base()
+			if err := o.write(t.Context(), b, "content"); err != nil {
+				return err
+			}
+			first(version, nil)
+			return nil
+		},
 		"failed writes": func(b *contention.Brake, o *object, _ int) error {
 			o.change(true)
 			end, err := b.Begin(t.Context(), apply.Attempt{Ref: o.ref, Desired: "content", Base: o.base()})
