@@ -148,12 +148,15 @@ func (r *Reconciler) wanted(
 // setTerminating sets the conditions of the active definitions whose CRDs are being deleted, or are deleted.
 func (r *Reconciler) setTerminating(ctx context.Context, live map[string]*unstructured.Unstructured) error {
 	for name, l := range live {
+		if !state.IsActiveDefinition(l) {
+			continue
+		}
 		crd := watch.Definitions()
 		err := r.Cache.Get(ctx, client.ObjectKey{Name: name}, crd)
 		if client.IgnoreNotFound(err) != nil {
 			return err
 		}
-		if !state.IsActiveDefinition(l) || err == nil && crd.DeletionTimestamp == nil {
+		if err == nil && crd.DeletionTimestamp == nil {
 			continue
 		}
 		if err := setCondition(ctx, r.Client, r.Now(), l, v1alpha1.TerminatingManagedResource()); err != nil {
