@@ -359,29 +359,36 @@ func TestManagedResourceDefinitionsBecomeCRDs(t *testing.T) {
 	untilActive(t, s, group, "alphas betas")
 }
 
-// Once a policy is established, its kinds can be created, each time.
+// Once a policy is established, its kinds can be created, each time, also while other policies change.
 func TestAKindOfAnEstablishedPolicyCanBeCreated(t *testing.T) {
+	providers, rounds := 1, 5
+	if lane.IsFull() {
+		providers, rounds = 8, 125
+	}
+	for i := range providers {
+		t.Run(fmt.Sprint(i), func(t *testing.T) { testEstablishedPolicies(t, fmt.Sprint("established-", i), rounds) })
+	}
+}
+
+func testEstablishedPolicies(t *testing.T, name string, rounds int) {
+	t.Helper()
 	s := sharedEnv(t)
 	r := newRegistry(t)
-	const group = "established.test"
-	rounds := 5
-	if lane.IsFull() {
-		rounds = 1000
-	}
-	p := choosing("established", pushed(t, r, "established", safeProvider("established", managed(group, "Alpha"), managed(group, "Beta"))), "policies")
+	group := name + ".test"
+	ref := pushed(t, r, name, safeProvider(name, managed(group, "Alpha"), managed(group, "Beta")))
+	p := choosing(name, ref, "policies")
 	p.Annotations[activation.AnnotationDeactivate] = "*"
 	s.CreateTemporary(t, p)
 	untilSettled(t, s, p)
 	for i := range rounds {
 		kind := []string{"Alpha", "Beta"}[i%2]
-		crd := strings.ToLower(kind) + "s." + group
-		x := policy(fmt.Sprint("established-", i), crd)
+		x := policy(fmt.Sprint(name, "-", i), strings.ToLower(kind)+"s."+group)
 		s.Create(t, x)
-		eventually(t, "the policy is established", func() bool {
+		wait.Until(t, limit, "the policy is established", func() (string, bool) {
 			if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(x), x); err != nil {
 				t.Fatal(err)
 			}
-			return strings.HasPrefix(conditionOf(x, "Established"), "True ")
+			return fmt.Sprint(i, x.Object["status"]), strings.HasPrefix(conditionOf(x, "Established"), "True ")
 		})
 		o := instance(group, kind)
 		if err := s.Client.Create(t.Context(), o); err != nil {
@@ -390,7 +397,11 @@ func TestAKindOfAnEstablishedPolicyCanBeCreated(t *testing.T) {
 		s.Delete(t, o, x)
 		// Nothing needs the kind any more.
 		env.Update(t, s.Env, p, func(p *v1.Provider) { p.Annotations[v1.AnnotationRetry] = fmt.Sprint(i) })
-		untilActive(t, s, group, "")
+		wait.Until(t, limit, "no kind is active", func() (string, bool) {
+			err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(p), p)
+			got := activeKinds(t, s, group)
+			return fmt.Sprint(i, got, err, p.Status.Conditions), got == ""
+		})
 	}
 	remove(t, s, p)
 }
