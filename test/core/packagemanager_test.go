@@ -113,8 +113,8 @@ func (m *packageManager) reconcile(ctx context.Context) error {
 			m.once(p, func() error { return m.reconcilePackage(ctx, p, revisions.Revisions()) })
 		}
 		for _, rev := range revisions.Revisions() {
-			// The garbage collector deletes the revisions of a package that does not exist.
-			if owner := metav1.GetControllerOf(rev); owner != nil &&
+			// The garbage collector deletes the revisions of a package that does not exist, and core releases them then.
+			if owner := metav1.GetControllerOf(rev); owner != nil && rev.GetDeletionTimestamp() == nil &&
 				!slices.ContainsFunc(packages.Packages(), func(p v1.Package) bool { return p.GetUID() == owner.UID }) {
 				continue
 			}

@@ -163,6 +163,7 @@ func (s *snapshot) notes() []string {
 	notes := []string{
 		"Core names the image of a runtime by its tag, and rolls out each runtime whose image the manager had pinned to its digest. The former pod stays until the new one is available.",
 		"Core converts CRDs of Providers to managed resource definitions and becomes their field manager; it writes each CRD once for that.",
+		"Core activates the kinds that its policies select: a policy with *, such as the default one of its chart, activates those too that are inactive now.",
 		"Roles of Functions and roles in namespaces stay until their revision is deleted; core creates none for them.",
 		"Values with which the chart of Crossplane was configured for the manager (args with --package-runtime=External, rbacManager.replicas=0) have to be removed from the values of the release too: the next `helm upgrade` would restore them.",
 	}

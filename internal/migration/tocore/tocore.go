@@ -9,6 +9,7 @@ package tocore
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -58,6 +59,10 @@ func (m *mover) plan(ctx context.Context, s *snapshot) (*migration.Plan, error) 
 	if err != nil {
 		return nil, err
 	}
+	kinds, err := m.kindsSteps(ctx, s)
+	if err != nil {
+		return nil, err
+	}
 	names := s.renames()
 	plan := &migration.Plan{Notes: s.notes()}
 	plan.Steps = []*migration.Step{
@@ -97,6 +102,8 @@ func (m *mover) plan(ctx context.Context, s *snapshot) (*migration.Plan, error) 
 		},
 		{Title: "Remove the manager", Details: details(removed), Done: len(removed) == 0, Run: m.remove},
 	}
+	// Core must know the active kinds before it manages the packages.
+	plan.Steps = slices.Insert(plan.Steps, 3, kinds...)
 	return plan, nil
 }
 
