@@ -138,11 +138,12 @@ func (k Kinds) Select(
 	return needs.Select(offered), nil
 }
 
-// list lists objects without Go types. A cluster that does not serve the kind has none.
-func (k Kinds) list(ctx context.Context, gvk schema.GroupVersionKind) ([]unstructured.Unstructured, error) {
+// List lists the objects of one of these kinds in the order of their names. A cluster that does not serve the kind has
+// none. The caller must not change them.
+func List(ctx context.Context, c client.Reader, gvk schema.GroupVersionKind) ([]unstructured.Unstructured, error) {
 	var all unstructured.UnstructuredList
 	all.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
-	err := k.Reader.List(ctx, &all, client.UnsafeDisableDeepCopy)
+	err := c.List(ctx, &all, client.UnsafeDisableDeepCopy)
 	if err != nil && !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("list objects of the kind %s: %w", gvk.Kind, err)
 	}
@@ -154,7 +155,7 @@ func (k Kinds) list(ctx context.Context, gvk schema.GroupVersionKind) ([]unstruc
 
 // policies returns the policies that are not paused.
 func (k Kinds) policies(ctx context.Context) ([]activation.Policy, error) {
-	all, err := k.list(ctx, PolicyGVK)
+	all, err := List(ctx, k.Reader, PolicyGVK)
 	var out []activation.Policy
 	for _, o := range all {
 		if o.GetAnnotations()[v1.AnnotationPaused] != "true" && o.GetDeletionTimestamp() == nil {
@@ -192,7 +193,7 @@ func (k Kinds) uses(ctx context.Context, p v1.Package) ([]activation.Use, error)
 			})
 		}
 	}
-	compositions, err := k.list(ctx, CompositionGVK)
+	compositions, err := List(ctx, k.Reader, CompositionGVK)
 	for _, o := range compositions {
 		by := activation.ByComposition(o.GetName())
 		if c := metav1.GetControllerOf(&o); c != nil && isPackage(*c) {
@@ -265,7 +266,7 @@ func (k Kinds) before(ctx context.Context, p v1.Package, crds []string) (map[str
 			out[ref.Name] = true
 		}
 	}
-	definitions, err := k.list(ctx, DefinitionGVK)
+	definitions, err := List(ctx, k.Reader, DefinitionGVK)
 	for _, o := range definitions {
 		if IsActivated(&o) && o.GetDeletionTimestamp() == nil {
 			out[o.GetName()] = true

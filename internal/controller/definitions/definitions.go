@@ -12,7 +12,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"maps"
 
 	"golang.org/x/sync/errgroup"
@@ -168,7 +167,7 @@ func (r *Reconciler) setTerminating(ctx context.Context, live map[string]*unstru
 
 // live returns the definitions that the manager has written for a Provider.
 func (r *Reconciler) live(ctx context.Context, p v1.Package) (map[string]*unstructured.Unstructured, error) {
-	all, err := list(ctx, r.Cache)
+	all, err := state.List(ctx, r.Cache, state.DefinitionGVK)
 	out := map[string]*unstructured.Unstructured{}
 	for i := range all {
 		c := metav1.GetControllerOf(&all[i])
@@ -178,16 +177,6 @@ func (r *Reconciler) live(ctx context.Context, p v1.Package) (map[string]*unstru
 		}
 	}
 	return out, err
-}
-
-// list lists all definitions in the cache. The caller must not change them.
-func list(ctx context.Context, c client.Reader) ([]unstructured.Unstructured, error) {
-	var all unstructured.UnstructuredList
-	all.SetGroupVersionKind(state.DefinitionGVK.GroupVersion().WithKind(state.DefinitionGVK.Kind + "List"))
-	if err := c.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list definitions: %w", err)
-	}
-	return all.Items, nil
 }
 
 // isWish reports whether a user has activated a kind by the state of its definition, which is the only record of that
@@ -292,7 +281,7 @@ func setCondition(
 	return writeStatus(ctx, c, o, is, nil)
 }
 
-// writeStatus writes the conditions of an object, and further fields of its status.
+// writeStatus writes the conditions of an object, and further fields of its status. Others stay.
 func writeStatus(
 	ctx context.Context, c client.Client, o *unstructured.Unstructured, conditions v1.ConditionedStatus,
 	fields map[string]any,
@@ -301,8 +290,12 @@ func writeStatus(
 	if err != nil {
 		return err
 	}
-	maps.Copy(status, fields)
 	written := o.DeepCopy()
+	if former, ok := written.Object["status"].(map[string]any); ok {
+		maps.Copy(former, status)
+		status = former
+	}
+	maps.Copy(status, fields)
 	written.Object["status"] = status
 	return client.IgnoreNotFound(c.Status().Update(ctx, written, client.FieldOwner(plan.FieldManager)))
 }

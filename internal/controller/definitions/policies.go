@@ -45,31 +45,29 @@ func (r *Policies) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 	if err != nil || !maintains || r.Guard(ctx) != nil || o.GetAnnotations()[v1.AnnotationPaused] == "true" {
 		return ctrl.Result{}, err
 	}
-	all, err := list(ctx, r.Cache)
+	all, err := state.List(ctx, r.Cache, state.DefinitionGVK)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	p := state.PolicyOf(o)
 	activated, waits := matching(p, all)
-	conditions := []v1.Condition{healthOf(p, all), establishedOf(activated, waits)}
+	was, is := conditionsOf(o), conditionsOf(o)
+	is.SetConditions(o.GetGeneration(), r.Now(), healthOf(p, all), establishedOf(activated, waits))
 	before, _, _ := unstructured.NestedStringSlice(o.Object, "status", "activated")
-	if !slices.Equal(before, activated) {
-		// Both are written at once: a client that waits for the condition reads the list then.
-		c := conditionsOf(o)
-		c.SetConditions(o.GetGeneration(), r.Now(), conditions...)
-		fields := map[string]any{"activated": anyStrings(activated)}
-		if err := writeStatus(ctx, r.Client, o, c, fields); err != nil {
-			return stale(err)
-		}
-		for _, name := range activated {
-			if !slices.Contains(before, name) {
-				r.Events.Eventf(o, nil, corev1.EventTypeNormal, "ActivateManagedResourceDefinition", "Activate",
-					"Activated ManagedResourceDefinition %s", name)
-			}
-		}
+	if sameConditions(was, is) && slices.Equal(before, activated) {
 		return ctrl.Result{}, nil
 	}
-	return stale(setCondition(ctx, r.Client, r.Now(), o, conditions...))
+	// Both are written at once: a client that waits for the condition reads the list then.
+	if err := writeStatus(ctx, r.Client, o, is, map[string]any{"activated": anyStrings(activated)}); err != nil {
+		return stale(err)
+	}
+	for _, name := range activated {
+		if !slices.Contains(before, name) {
+			r.Events.Eventf(o, nil, corev1.EventTypeNormal, "ActivateManagedResourceDefinition", "Activate",
+				"Activated ManagedResourceDefinition %s", name)
+		}
+	}
+	return ctrl.Result{}, nil
 }
 
 // stale returns the result of a reconciliation: one that has failed because the cache is behind is repeated soon.

@@ -128,13 +128,9 @@ func enqueueOwner() handler.EventHandler {
 // enqueueAll enqueues all policies after a change of definitions.
 func (r *Policies) enqueueAll() handler.EventHandler {
 	enqueue := func(ctx context.Context, q watch.Queue) {
-		var all unstructured.UnstructuredList
-		all.SetGroupVersionKind(state.PolicyGVK.GroupVersion().WithKind(state.PolicyGVK.Kind + "List"))
-		if r.Cache.List(ctx, &all, client.UnsafeDisableDeepCopy) != nil {
-			return // The full resync makes up for that.
-		}
-		for i := range all.Items {
-			q.AddAfter(request(all.Items[i].GetName()), together)
+		all, _ := state.List(ctx, r.Cache, state.PolicyGVK) // The full resync makes up for a failure.
+		for i := range all {
+			q.AddAfter(request(all[i].GetName()), together)
 		}
 	}
 	return handler.Funcs{
