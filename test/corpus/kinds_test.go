@@ -1,6 +1,7 @@
 package corpus_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -156,4 +157,61 @@ func namedKinds(
 		t.Fatal(fmt.Errorf("read %s: %w", root, err))
 	}
 	return out
+}
+
+// forms are the ways in which the input of a function, or a required resource, names a kind: texts with the API version
+// and the kind.
+var forms = map[string]string{
+	"base of patch and transform": `{"functionRef": {"name": "function-patch-and-transform"}, "input": {"apiVersion": "pt.fn.crossplane.io/v1beta1",
+"kind": "Resources", "resources": [{"name": "a", "base": {"apiVersion": %q, "kind": %q, "spec": {}}}]}}`,
+	"resources without a pipeline": `{"resources": [{"base": {"apiVersion": %q, "kind": %q}}]}`,
+	"go template":                  `{"input": {"inline": {"template": "{{ range .x }}\n---\napiVersion: %s\nkind: %s\nmetadata: {}\n{{ end }}"}}}`,
+	"go template in one line":      `{"input": {"inline": {"template": "{apiVersion: '%s', kind: '%s'}"}}}`,
+	"KCL":                          `{"input": {"spec": {"source": "items = [{\n  apiVersion = \"%s\"\n  kind = \"%s\"\n}]"}}}`,
+	"Python":                       `{"input": {"script": "r = {'apiVersion': '%s', 'kind': '%s'}"}}`,
+	"CUE":                          `{"input": {"export": {"value": "apiVersion: \"%s\"\nkind: \"%s\""}}}`,
+	"Pythonic":                     `{"input": {"composite": "self.resources.x('%s', kind='%s')\nkind = 1"}}`,
+	"required resource":            `{"requirements": {"requiredResources": [{"requirementName": "x", "apiVersion": %q, "kind": %q}]}}`,
+	"extra resource": `{"input": {"apiVersion": "e.fn.crossplane.io/v1", "kind": "Input", "spec": {"extraResources": [{
+"into": "y", "apiVersion": %q, "kind": %q}]}}}`,
+	"list of objects": `{"input": {"objects": [{"apiVersion": %q, "kind": %q}, null, 3]}}`,
+}
+
+// Of the managed resources of all Providers of the corpus, exactly those are active that Compositions use, in many forms.
+func TestUsedKindsInManyForms(t *testing.T) {
+	const used = 43
+	all := slices.SortedFunc(maps.Keys(offeredKinds(t, corpus.Dir(t))), byName)
+	if len(all) < 900 {
+		t.Fatalf("only %d kinds are offered", len(all))
+	}
+	var offered []activation.Kind
+	for _, k := range all {
+		offered = append(offered, activation.Kind{Name: k.String(), GroupKind: k, Managed: true})
+	}
+	names := slices.Sorted(maps.Keys(forms))
+	for round := range len(names) {
+		var steps []any
+		want := map[string]bool{}
+		for i := range used {
+			k := all[(i*len(all)/used+round*7)%len(all)]
+			want[k.String()] = true
+			var step any
+			text := fmt.Sprintf(forms[names[(i+round)%len(names)]], k.Group+"/v1beta1", k.Kind)
+			if err := json.Unmarshal([]byte(text), &step); err != nil {
+				t.Fatalf("%s: %v", text, err)
+			}
+			steps = append(steps, step)
+		}
+		uses := activation.Use{By: "composition/x", Kinds: activation.UsesOf(map[string]any{"pipeline": steps})}
+		got := activation.Needs{Safe: true, Choice: activation.Choice{Used: true}, Uses: []activation.Use{uses}}.Select(offered)
+		for k := range want {
+			if !got.IsActive(k) {
+				t.Errorf("%s is used and not active", k)
+			}
+		}
+		if n := len(got.Reasons); n != len(want) {
+			t.Errorf("%d kinds are active, %d are used", n, len(want))
+		}
+	}
+	t.Logf("%d offered kinds, %d used ones in %d forms", len(all), used, len(forms))
 }
