@@ -21,21 +21,7 @@ func TestTransportsThatLoseAnnotations(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	dir, registry := t.TempDir(), cluster.Registry(t)
 	file, runtime := filepath.Join(dir, "hello.xpkg"), filepath.Join(dir, "runtime.tar")
-	img, err := crane.Image(map[string][]byte{"program": []byte("a program\n")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	config, err := img.ConfigFile()
-	if err != nil {
-		t.Fatal(err)
-	}
-	config.OS, config.Architecture, config.Config = "linux", "amd64", v1.Config{Entrypoint: []string{"/program"}}
-	if img, err = mutate.ConfigFile(img, config); err != nil {
-		t.Fatal(err)
-	}
-	if err := tarball.WriteToFile(runtime, name.MustParseReference("runtime"), img); err != nil {
-		t.Fatal(err)
-	}
+	writeRuntime(t, runtime, "a program\n")
 	runXpkg(
 		t, "build", "-f", filepath.Join("..", "..", "examples", "provider-hello", "package"), "--embed-runtime-image-tarball",
 		runtime, "-o", file,
@@ -74,5 +60,25 @@ func TestTransportsThatLoseAnnotations(t *testing.T) {
 	}
 	if b, err := crane.Digest(copied); err != nil || a != b {
 		t.Errorf("the copy is %s (%v), want %s", b, err, a)
+	}
+}
+
+// writeRuntime writes a runtime image with a program as docker save does.
+func writeRuntime(t *testing.T, file, program string) {
+	t.Helper()
+	img, err := crane.Image(map[string][]byte{"program": []byte(program)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := img.ConfigFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.OS, config.Architecture, config.Config = "linux", "amd64", v1.Config{Entrypoint: []string{"/program"}}
+	if img, err = mutate.ConfigFile(img, config); err != nil {
+		t.Fatal(err)
+	}
+	if err := tarball.WriteToFile(file, name.MustParseReference("runtime"), img); err != nil {
+		t.Fatal(err)
 	}
 }

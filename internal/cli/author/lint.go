@@ -206,7 +206,14 @@ func (c *LintCmd) lintImage(env *terminal.Env, at location.Location) (_ []xpkg.F
 	if lie := c.lintIndex(env, o, manifest, content.Stream); lie != nil {
 		found = append(found, *lie)
 	}
-	return found, nil
+	if at.Kind == location.Registry {
+		return found, nil // The layers of the runtime are large.
+	}
+	lost, err := c.lintRuntime(env.Context, o, manifest, content.Stream, m.Limits)
+	if lost != nil {
+		found = append(found, *lost)
+	}
+	return found, err
 }
 
 // lintTag reports a package of the first generation, or one that was converted from it, whose version, which file
