@@ -197,8 +197,10 @@ type description struct {
 	Permissions  []rbacv1.PolicyRule `json:"permissions,omitempty"`
 	Unapproved   []rbacv1.PolicyRule `json:"unapprovedPermissions,omitempty"`
 	Capabilities []string            `json:"capabilities,omitempty"`
-	Dependencies []requirement       `json:"dependencies"`
-	Dependents   []string            `json:"dependents"`
+	// ActiveKinds are the numbers of managed resources of a Provider that are active and offered.
+	ActiveKinds  *v1.KindCounts `json:"activeKinds,omitempty"`
+	Dependencies []requirement  `json:"dependencies"`
+	Dependents   []string       `json:"dependents"`
 	// InstallObjects are the objects of the first generation that use the package.
 	InstallObjects []inventory.InstallObject `json:"installObjects,omitempty"`
 	Revisions      []revisionView            `json:"revisions"`
@@ -287,6 +289,7 @@ func (d *description) addRevision(all *inventory.Inventory, p v1.Package, rev v1
 	d.RevisionConditions = conditionViews(status.Conditions)
 	d.Permissions, d.Unapproved, d.Capabilities = status.PermissionRequests, status.UnapprovedPermissions,
 		status.Capabilities
+	d.ActiveKinds = status.Kinds
 	for _, ref := range status.ObjectRefs {
 		d.Objects[ref.Kind] = append(d.Objects[ref.Kind], ref.Name)
 	}

@@ -104,6 +104,7 @@ func (d *description) write(w io.Writer) {
 		{"Maintainers", firstLine(d.Presentation.Maintainers)},
 		{"Installed", terminal.Age(d.Created, time.Now()) + " ago, " + string(d.Reason)},
 		{"Capabilities", strings.Join(d.Capabilities, ", ")},
+		{"Kinds", kindsText(d.ActiveKinds)},
 	}
 	if d.RolledBack != "" {
 		head = append(head, [2]string{"Rolled back", "to revision " + d.RolledBack + ", because the update failed"})
@@ -229,4 +230,12 @@ func writeConditions(w io.Writer, title string, conditions []conditionView, show
 		}
 	}
 	writeSection(w, title, lines)
+}
+
+// kindsText describes how many kinds of a Provider are active; empty for other packages.
+func kindsText(k *v1.KindCounts) string {
+	if k == nil || k.Offered == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d active", k.Active, k.Offered)
 }
