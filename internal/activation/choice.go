@@ -20,6 +20,11 @@ const AnnotationDeactivate = "xpkg.dev/deactivate"
 // Annotations returns the annotations that choose the kinds of a Provider.
 func Annotations() []string { return []string{AnnotationKinds, AnnotationDeactivate} }
 
+// Wish returns the values of these annotations with a semicolon between them, for comparisons.
+func Wish(annotations map[string]string) string {
+	return annotations[AnnotationKinds] + ";" + annotations[AnnotationDeactivate]
+}
+
 // Words of AnnotationKinds.
 const (
 	All  = "all"

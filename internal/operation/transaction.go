@@ -136,7 +136,11 @@ func expectedOf(live v1.Package) v1alpha1.Expected {
 	if live == nil {
 		return v1alpha1.Expected{UID: v1alpha1.NoPackage}
 	}
-	return v1alpha1.Expected{UID: live.GetUID(), Generation: live.GetGeneration()}
+	out := v1alpha1.Expected{UID: live.GetUID(), Generation: live.GetGeneration()}
+	if live.PackageKind() == v1.ProviderKind {
+		out.Kinds = activation.Wish(live.GetAnnotations())
+	}
+	return out
 }
 
 // TransactionDeadline is the default of the deadline of a transaction.
@@ -217,6 +221,9 @@ func checkExpected(e v1alpha1.Expected, s *Step) error {
 	is := expectedOf(s.Live)
 	if e.Generation == 0 {
 		is.Generation = 0
+	}
+	if e.Kinds == "" {
+		is.Kinds = ""
 	}
 	if e == is {
 		return nil

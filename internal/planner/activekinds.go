@@ -10,6 +10,8 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/activation"
 	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/internal/spelling"
+	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
@@ -51,6 +53,14 @@ func choices(live, p v1.Package) map[string]string {
 	return out
 }
 
+// wishOf returns the annotations that choose the kinds of a package; empty if it is no Provider.
+func wishOf(p v1.Package) string {
+	if p.PackageKind() != v1.ProviderKind {
+		return ""
+	}
+	return activation.Wish(p.GetAnnotations())
+}
+
 // The cost of a kind for an API server: a mean of what was measured with kinds of large providers.
 const (
 	processorTimePerKind = 180 * time.Millisecond
@@ -82,6 +92,7 @@ func (p *Plan) setKinds(
 		p.warn(fmt.Sprintf("Compositions use kinds that are not activated: %s. `xpkg activate` activates them.",
 			wording.Few(missed, maxConcerns, "; ")))
 	}
+	p.warnUnknown(after, kinds)
 	isSafe := pkg.Meta.HasCapability(xpkg.CapabilitySafeStart)
 	switch choice := after.GetAnnotations()[activation.AnnotationKinds]; {
 	case !isSafe && slices.ContainsFunc(before, wasSafe):
@@ -105,6 +116,33 @@ func (p *Plan) setKinds(
 	return nil
 }
 
+// warnUnknown warns about the names and patterns of a choice that match no kind of the package.
+func (p *Plan) warnUnknown(after v1.Package, kinds *activation.Selection) {
+	choice, err := activation.ParseChoice(after.GetAnnotations()[activation.AnnotationKinds])
+	if err != nil || len(choice.Patterns) == 0 {
+		return // The selection reports malformed patterns.
+	}
+	names := make([]string, len(kinds.Offered))
+	for i, k := range kinds.Offered {
+		names[i] = k.Name
+	}
+	var unknown []string
+	for _, pattern := range activation.Unmatched(choice.Patterns, names) {
+		text := fmt.Sprintf("%.100q", pattern)
+		if alike := spelling.Alike(pattern, names); len(alike) > 0 {
+			text += " (did you mean " + wording.Few(alike, maxAlike, " or ") + "?)"
+		}
+		unknown = append(unknown, text)
+	}
+	if len(unknown) > 0 {
+		p.warn(fmt.Sprintf("The package offers none of these kinds, so they activate nothing: %s. Kinds are named as their CRDs.",
+			wording.Few(unknown, maxConcerns, ", ")))
+	}
+}
+
+// maxAlike limits the suggestions for a name.
+const maxAlike = 3
+
 // wasSafe reports whether a revision is active and its content has the capability safe-start.
 func wasSafe(rev v1.PackageRevision) bool {
 	return revision.IsActive(rev) &&
@@ -127,27 +165,44 @@ func (pl *Planner) Choice(ctx context.Context, p v1.Package) (activation.Choice,
 }
 
 // KindsOf returns the kinds that an installed Provider offers, and which of them would be active with its current
-// annotations. It returns nil for a package without an active revision, and for other packages.
+// annotations. It returns nil for a package without an active revision, and for other packages. It fails with
+// InvalidKinds for malformed annotations.
 func (pl *Planner) KindsOf(ctx context.Context, p v1.Package) (*activation.Selection, error) {
+	packages := pl.start(Options{}).packages()
+	pkg, rev, err := pl.activeContent(ctx, packages, p)
+	if pkg == nil || err != nil {
+		return nil, err
+	}
+	return packages.Kinds.Select(ctx, p, pkg, rev)
+}
+
+// OfferedKinds returns the kinds that an installed Provider offers, whatever its annotations choose. It returns none for
+// a package without an active revision, and for other packages.
+func (pl *Planner) OfferedKinds(ctx context.Context, p v1.Package) ([]activation.Kind, error) {
+	pkg, _, err := pl.activeContent(ctx, pl.start(Options{}).packages(), p)
+	if pkg == nil || err != nil {
+		return nil, err
+	}
+	return activation.OfferedBy(pkg)
+}
+
+// activeContent returns the active revision of a Provider and its content, or nil if there is none.
+func (pl *Planner) activeContent(
+	ctx context.Context, packages state.Packages, p v1.Package,
+) (*xpkg.Package, v1.PackageRevision, error) {
 	if p.PackageKind() != v1.ProviderKind {
-		return nil, nil
+		return nil, nil, nil
 	}
 	revisions, err := pl.start(Options{}).listRevisions(ctx, p.PackageKind(), p.GetName())
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	packages := pl.start(Options{}).packages()
-	for _, rev := range revisions {
-		if !revision.IsActive(rev) {
-			continue
-		}
-		pkg, _, err := packages.ReadRevision(ctx, rev)
-		if err != nil {
-			return nil, err
-		}
-		return packages.Kinds.Select(ctx, p, pkg, rev)
+	i := slices.IndexFunc(revisions, revision.IsActive)
+	if i < 0 {
+		return nil, nil, nil
 	}
-	return nil, nil
+	pkg, _, err := packages.ReadRevision(ctx, revisions[i])
+	return pkg, revisions[i], err
 }
 
 // InUse returns a function that returns which of some CRDs have custom resources, or may have some.

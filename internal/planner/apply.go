@@ -120,5 +120,8 @@ func (p *Plan) CheckPackage(live v1.Package) []Difference {
 	}
 	d.text("the UID of the package", string(p.Preconditions.UID), string(live.GetUID()))
 	d.text("the generation of the package", number(p.Preconditions.Generation), number(live.GetGeneration()))
+	if kinds := p.Preconditions.Kinds; kinds != "" {
+		d.text("the annotations that choose kinds", kinds, wishOf(live))
+	}
 	return d
 }

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/activation"
 	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/revision"
@@ -129,8 +130,13 @@ func TestHolds(t *testing.T) {
 	if moved := p.CheckPackage(live); len(moved) != 1 {
 		t.Error(moved)
 	}
-	live.SetUID("new")
+	p.Preconditions.Kinds = activation.Wish(nil)
+	live.SetAnnotations(map[string]string{activation.AnnotationKinds: "used"}) // By another command at the same time.
 	if moved := p.CheckPackage(live); len(moved) != 2 {
+		t.Error(moved)
+	}
+	live.SetUID("new")
+	if moved := p.CheckPackage(live); len(moved) != 3 {
 		t.Error(moved)
 	}
 	if moved := p.CheckPackage(nil); len(moved) != 1 || moved[0].Is != absent {

@@ -178,6 +178,7 @@ func (s *clusterState) startPlan(op Operation, p v1.Package) (*Plan, error) {
 	}
 	out.Package.From = &Version{Reference: s.live.PackageSpec().Package, Digest: recordedDigest(s.live)}
 	out.Preconditions.UID, out.Preconditions.Generation = s.live.GetUID(), s.live.GetGeneration()
+	out.Preconditions.Kinds = wishOf(s.live)
 	var err error
 	out.Preconditions.Spec, err = specOf(s.live)
 	return out, err

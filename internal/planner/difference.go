@@ -49,6 +49,7 @@ func Compare(planned, now *Plan) []Difference {
 	d.text("the UID of the package", string(was.UID), string(is.UID))
 	d.json("the spec of the package", was.Spec, is.Spec)
 	d.text("the generation of the package", number(was.Generation), number(is.Generation))
+	d.text("the annotations that choose kinds", was.Kinds, is.Kinds)
 	each(&d, was.Revisions, is.Revisions, func(r Revision) (string, string) {
 		return "revision " + r.Name, fmt.Sprintf("%s with number %d", r.State, r.Number)
 	})

@@ -282,10 +282,12 @@ func (r CustomResources) newSince(was CustomResources) int {
 // Preconditions are the inputs of a plan that its changes do not contain. A plan is not applied if
 // one of them has changed.
 type Preconditions struct {
-	// UID, Generation and Spec are fields of the package object. All are empty if it does not exist.
+	// UID, Generation and Spec are fields of the package object. They and Kinds are empty if it does not exist.
 	UID        types.UID       `json:"uid,omitempty"`
 	Generation int64           `json:"generation,omitempty"`
 	Spec       json.RawMessage `json:"spec,omitempty"`
+	// Kinds are the annotations that choose the kinds of a Provider, as [activation.Wish] returns them.
+	Kinds string `json:"kinds,omitempty"`
 	// Revisions are the revisions of the package, ordered by name.
 	Revisions []Revision `json:"revisions,omitempty"`
 	// Installed are the installed dependencies of the package, and the packages that are moved for

@@ -74,7 +74,15 @@ func (k Kinds) ChoiceOf(ctx context.Context, p v1.Package) (activation.Choice, e
 	}
 	choice, err := activation.ParseChoice(value)
 	choice.Implied = isImplied
-	return choice, err
+	return choice, inAnnotation(err, p, activation.AnnotationKinds)
+}
+
+// inAnnotation adds to an error which annotation of which package is malformed.
+func inAnnotation(err error, p v1.Package, key string) error {
+	if err == nil {
+		return nil
+	}
+	return activation.ErrPattern.New(err, "the annotation %s of %s cannot be read", key, v1.ObjectName(p.PackageKind(), p.GetName()))
 }
 
 // defaultChoice returns the choice for packages without one.
@@ -115,7 +123,7 @@ func (k Kinds) Select(
 		return needs.Select(offered), nil
 	}
 	if needs.Deactivate, err = activation.ParsePatterns(p.GetAnnotations()[activation.AnnotationDeactivate]); err != nil {
-		return nil, err
+		return nil, inAnnotation(err, p, activation.AnnotationDeactivate)
 	}
 	if needs.Policies, err = k.policies(ctx); err != nil {
 		return nil, err

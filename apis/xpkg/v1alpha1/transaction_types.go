@@ -111,6 +111,9 @@ type Expected struct {
 	// Generation of the package.
 	// +optional
 	Generation int64 `json:"generation,omitempty"`
+	// Kinds are the annotations xpkg.dev/kinds and xpkg.dev/deactivate of a Provider, with a semicolon between them.
+	// +optional
+	Kinds string `json:"kinds,omitempty"`
 }
 
 // NoPackage is the UID of a package that must not exist.

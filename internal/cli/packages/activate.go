@@ -27,7 +27,7 @@ var (
 	ErrKindNeeded = errcode.Code{
 		Name: "KindNeeded", Class: errcode.Conflict,
 		Cause: "A kind cannot be deactivated, because something needs it, or custom resources of it exist.",
-		Fix:   "Remove what needs the kind, or delete its custom resources, and deactivate it then.",
+		Fix:   "Remove what needs the kind, or delete its custom resources, and deactivate it then. A kind that the runtime or the package needs stays active as long as the package.",
 	}
 )
 
@@ -69,7 +69,15 @@ func (c *ActivateCmd) Run(env *terminal.Env) error {
 				return nil, err
 			}
 			want := o.provider.DeepCopyObject().(v1.Package)
-			if choice.All {
+			isOpen := false
+			if choice.Implied { // A Configuration may use any of the kinds.
+				kinds, err := pl.KindsOf(env.Context, want)
+				if err != nil {
+					return nil, err
+				}
+				isOpen = len(kinds.Inactive()) == 0
+			}
+			if choice.All || isOpen {
 				view.Notes(env.Stderr, "all kinds of "+inventory.ShortName(o.provider)+" are active already")
 			} else {
 				choice.Patterns = slices.Compact(slices.Sorted(slices.Values(append(choice.Patterns, o.chosen...))))
@@ -83,7 +91,7 @@ func (c *ActivateCmd) Run(env *terminal.Env) error {
 					setChoice(want, activation.AnnotationDeactivate, strings.Join(kept, ","))
 				}
 			}
-			steps = append(steps, &operation.Step{Live: o.provider, Want: want, Same: choice.All})
+			steps = append(steps, o.step(want))
 		}
 		return steps, nil
 	})
@@ -105,7 +113,7 @@ func (c *DeactivateCmd) Run(env *terminal.Env) error {
 			if err != nil {
 				return nil, err
 			}
-			steps = append(steps, &operation.Step{Live: o.provider, Want: want})
+			steps = append(steps, o.step(want))
 		}
 		return steps, nil
 	})
@@ -122,10 +130,12 @@ func (c *DeactivateCmd) deactivated(env *terminal.Env, pl *clusterPlanner, o off
 	if choice.All {
 		choice = activation.Choice{Used: true}
 	}
-	choice.Patterns = slices.DeleteFunc(choice.Patterns, func(p string) bool {
-		return slices.Contains(o.chosen, p) || activation.Match(o.chosen, p)
-	})
-	setChoice(want, activation.AnnotationKinds, choice.String())
+	if !choice.Implied { // Otherwise the choice goes on to depend on what the Configurations use.
+		choice.Patterns = slices.DeleteFunc(choice.Patterns, func(p string) bool {
+			return slices.Contains(o.chosen, p) || activation.Match(o.chosen, p)
+		})
+		setChoice(want, activation.AnnotationKinds, choice.String())
+	}
 	dropped, err := activation.ParsePatterns(
 		want.GetAnnotations()[activation.AnnotationDeactivate] + "," + strings.Join(o.chosen, ","),
 	)
@@ -152,21 +162,24 @@ type offer struct {
 	chosen   []string
 }
 
+// step returns the step that gives the Provider the annotations of want.
+func (o offer) step(want v1.Package) *operation.Step {
+	same := activation.Wish(want.GetAnnotations()) == activation.Wish(o.provider.GetAnnotations())
+	return &operation.Step{Live: o.provider, Want: want, Same: same}
+}
+
 // offers returns the Providers that offer the kinds of the command line. It fails with KindNotOffered.
 func (c *kindArgs) offers(env *terminal.Env, pl *clusterPlanner, all *inventory.Inventory) ([]offer, error) {
 	var out []offer
 	found := map[string]bool{}
 	var names []string
 	for _, p := range all.Packages {
-		kinds, err := pl.KindsOf(env.Context, p)
+		kinds, err := pl.OfferedKinds(env.Context, p)
 		if err != nil {
 			return nil, err
 		}
-		if kinds == nil {
-			continue
-		}
 		o := offer{provider: p}
-		for _, k := range kinds.Offered {
+		for _, k := range kinds {
 			names = append(names, k.Name, k.Kind)
 			for _, word := range c.Kinds {
 				isPattern := strings.ContainsAny(word, "*?[")

@@ -2,6 +2,7 @@ package packages
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/desired"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
 // KindsCmd implements `xpkg kinds`.
@@ -84,6 +86,10 @@ func (c *KindsCmd) Run(env *terminal.Env) (err error) {
 	views := []providerKinds{}
 	for _, p := range packages {
 		v, err := c.view(env, pl, p)
+		if errors.Is(err, activation.ErrPattern) && len(c.Names) == 0 {
+			view.Notes(env.Stderr, errcode.Message(err)) // The others are shown.
+			continue
+		}
 		if err != nil {
 			return err
 		}
@@ -220,7 +226,11 @@ func (f kindsFlag) choose(p v1.Package) error {
 	if p.PackageKind() != v1.ProviderKind {
 		return terminal.ErrUsage.New(nil, "%s is no Provider, so --kinds cannot be used", inventory.ShortName(p))
 	}
-	choice, err := activation.ParseChoice(strings.Join(f.KindsOf, ","))
+	value := strings.Join(f.KindsOf, ",")
+	if strings.Trim(value, ", ") == "" {
+		return terminal.ErrUsage.New(nil, "--kinds is empty").WithDo("Use --kinds policies for the kinds that policies activate alone.")
+	}
+	choice, err := activation.ParseChoice(value)
 	if err != nil {
 		return err
 	}

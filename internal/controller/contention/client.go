@@ -154,12 +154,14 @@ func desiredState(o client.Object, subresource string) (string, error) {
 }
 
 // withoutTimes returns a value without its times, such as the times of conditions, which differ each time that a status
-// is restored.
+// is restored. The request of a user to try again is a time too, and asks for another status each time.
 func withoutTimes(value any) any {
 	switch v := value.(type) {
 	case map[string]any:
 		for key, e := range v {
-			v[key] = withoutTimes(e)
+			if key != "lastHandledRetry" {
+				v[key] = withoutTimes(e)
+			}
 		}
 	case []any:
 		for i, e := range v {
