@@ -176,8 +176,8 @@ func (pl *Planner) KindsOf(ctx context.Context, p v1.Package) (*activation.Selec
 	return packages.Kinds.Select(ctx, p, pkg, rev)
 }
 
-// OfferedKinds returns the kinds that an installed Provider offers, whatever its annotations choose. It returns none for
-// a package without an active revision, and for other packages.
+// OfferedKinds returns the kinds that an installed Provider offers, whatever its annotations choose. It returns none
+// for a package without an active revision, and for other packages.
 func (pl *Planner) OfferedKinds(ctx context.Context, p v1.Package) ([]activation.Kind, error) {
 	pkg, _, err := pl.activeContent(ctx, pl.start(Options{}).packages(), p)
 	if pkg == nil || err != nil {
