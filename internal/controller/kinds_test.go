@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -311,6 +312,24 @@ func TestDefinitionsShowWhatIsActive(t *testing.T) {
 	untilDefined("alphas" + active + ", betas" + active + ", gammas" + active)
 	env.Update(t, s.Env, p, func(p *v1.Provider) { p.Annotations[activation.AnnotationDeactivate] = "gammas." + group })
 	untilDefined("alphas" + active + ", betas" + active + ", gammas" + inactive)
+	// Other parts of a definition are those of its kind, and there is no third state.
+	change := func(spec string) error {
+		return s.Client.Patch(t.Context(), d, client.RawPatch("application/merge-patch+json", []byte(`{"spec":`+spec+`}`)))
+	}
+	if err := change(`{"group":"evil.test","names":{"kind":"Evil"}}`); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the change is reverted", func() bool {
+		if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(d), d); err != nil {
+			t.Fatal(err)
+		}
+		kind, _, _ := unstructured.NestedString(d.Object, "spec", "names", "kind")
+		got, _, _ := unstructured.NestedString(d.Object, "spec", "group")
+		return kind == "Gamma" && got == group
+	})
+	if err := change(`{"state":"Bogus"}`); !apierrors.IsInvalid(err) {
+		t.Errorf("another state is accepted: %v", err)
+	}
 	// Crossplane core, which replaces the CRD of definitions, creates its own.
 	label := func(value string) {
 		t.Helper()

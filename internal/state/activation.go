@@ -2,6 +2,9 @@ package state
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -304,6 +307,25 @@ func IsActiveDefinition(o *unstructured.Unstructured) bool {
 	return state == v1alpha1.Active
 }
 
+// specDigest is the field in which OnlyKinds keeps the result of SpecDigest.
+const specDigest = "digest"
+
+// SpecDigest identifies the spec of a definition without its state.
+func SpecDigest(o *unstructured.Unstructured) string {
+	spec, _ := o.Object["spec"].(map[string]any)
+	if digest, reduced := spec[specDigest].(string); reduced {
+		return digest
+	}
+	rest := maps.Clone(spec)
+	delete(rest, "state")
+	raw, err := json.Marshal(rest)
+	if err != nil {
+		panic(err) // What was decoded from JSON always encodes.
+	}
+	sum := sha256.Sum256(raw)
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
 // OnlyKinds reduces an object that decides about kinds to what Kinds reads, so that a cache does not hold its schemas
 // and templates.
 func OnlyKinds(o any) (any, error) {
@@ -319,7 +341,7 @@ func OnlyKinds(o any) (any, error) {
 	switch u.GetKind() {
 	case DefinitionGVK.Kind:
 		state, _, _ := unstructured.NestedString(u.Object, "spec", "state")
-		u.Object["spec"] = map[string]any{"state": state, byOther: activated}
+		u.Object["spec"] = map[string]any{"state": state, byOther: activated, specDigest: SpecDigest(u)}
 	case CompositionGVK.Kind:
 		delete(u.Object, "status")
 		uses := []any{}

@@ -202,7 +202,7 @@ func (c *kindArgs) offers(env *terminal.Env, pl *clusterPlanner, all *inventory.
 	}
 	for _, word := range c.Kinds {
 		if err := activation.CheckPattern(word); err != nil {
-			return nil, err
+			return nil, errcode.From(err).WithDo("Write the names of CRDs, such as buckets.s3.aws.upbound.io; * stands for any characters.")
 		}
 		if !found[word] {
 			return nil, notOffered(word, names)

@@ -78,7 +78,9 @@ func (c *KindsCmd) Run(env *terminal.Env) (err error) {
 			return terminal.ErrUsage.New(nil, "%s is no Provider, and only Providers have kinds that can be inactive",
 				inventory.ShortName(p)).WithDo("List the Providers with `xpkg kinds`.")
 		}
-		packages = append(packages, p)
+		if !slices.Contains(packages, p) {
+			packages = append(packages, p)
+		}
 	}
 	if len(c.Names) == 0 {
 		packages = slices.DeleteFunc(all.Packages, func(p v1.Package) bool { return p.PackageKind() != v1.ProviderKind })
@@ -195,7 +197,7 @@ func countOf(k kindView) string {
 func whyOf(k kindView) string {
 	switch {
 	case len(k.UsedBy) > 0:
-		return few(k.UsedBy) + ", which activates no kind"
+		return few(k.UsedBy) + ", but the choice excludes it"
 	case len(k.ReferredToBy) > 0:
 		return "maybe: a field of " + few(k.ReferredToBy) + " refers to it"
 	}

@@ -9,9 +9,6 @@ package definitions
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"maps"
 
 	"golang.org/x/sync/errgroup"
@@ -201,7 +198,7 @@ func (r *Reconciler) write(ctx context.Context, want, live *unstructured.Unstruc
 		}
 	case live.GetDeletionTimestamp() != nil:
 		return nil
-	case live.GetAnnotations()[plan.ContentDigestAnnotation] != want.GetAnnotations()[plan.ContentDigestAnnotation] ||
+	case state.SpecDigest(live) != state.SpecDigest(want) ||
 		state.IsActiveDefinition(want) != state.IsActiveDefinition(live):
 		next := want.DeepCopy()
 		next.SetUID(live.GetUID())
@@ -234,11 +231,6 @@ func definitionOf(p v1.Package, k activation.Kind, active bool) *unstructured.Un
 		versions = append(versions, map[string]any{"name": v.Name, "served": v.Served, "storage": v.Storage})
 	}
 	spec := map[string]any{"group": d.Group, "names": names, "scope": d.Scope, "versions": versions}
-	raw, err := json.Marshal(spec)
-	if err != nil {
-		panic(err) // Maps of strings always encode.
-	}
-	sum := sha256.Sum256(raw)
 	if spec["state"] = v1alpha1.Inactive; active {
 		spec["state"] = v1alpha1.Active
 	}
@@ -246,7 +238,7 @@ func definitionOf(p v1.Package, k activation.Kind, active bool) *unstructured.Un
 	out.SetGroupVersionKind(state.DefinitionGVK)
 	out.SetName(k.Name)
 	out.SetLabels(map[string]string{v1.LabelPackage: p.GetName()})
-	out.SetAnnotations(map[string]string{plan.ContentDigestAnnotation: "sha256:" + hex.EncodeToString(sum[:])})
+	out.SetAnnotations(map[string]string{plan.ContentDigestAnnotation: state.SpecDigest(out)})
 	out.SetOwnerReferences([]metav1.OwnerReference{{
 		APIVersion: v1.GroupVersion.String(), Kind: p.PackageKind(), Name: p.GetName(), UID: p.GetUID(),
 		Controller: new(true), BlockOwnerDeletion: new(true),

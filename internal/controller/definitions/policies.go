@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -119,17 +118,20 @@ func healthOf(p activation.Policy, all []unstructured.Unstructured) v1.Condition
 		}
 		text := fmt.Sprintf("%q matches no kind that can be inactive", pattern)
 		if alike := spelling.Alike(pattern, names); len(alike) > 0 {
-			text += ", did you mean " + wording.Few(alike, len(alike), " or ") + "?"
+			text += " (did you mean " + wording.Few(alike, len(alike), " or ") + "?)"
 		}
 		problems = append(problems, text)
 	}
 	if isMalformed {
-		return v1alpha1.FailedPolicy(strings.Join(problems, "; "))
+		return v1alpha1.FailedPolicy(wording.Few(problems, mostProblems, "; "))
 	}
 	out := v1alpha1.RunningPolicy()
-	out.Message = strings.Join(problems, "; ")
+	out.Message = wording.Few(problems, mostProblems, "; ")
 	return out
 }
+
+// mostProblems is the maximum number of patterns in a message.
+const mostProblems = 10
 
 // mostNamed is the maximum number of kinds in a message.
 const mostNamed = 3
