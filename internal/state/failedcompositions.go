@@ -13,15 +13,18 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/activation"
 )
 
-// Crossplane records that the composition of a composite resource failed with a warning of this reason.
-const (
-	EventReason          = "reason"
-	reasonComposeFailure = "ComposeResources"
-)
-
-// FailedCompositions selects the events of composite resources whose composition failed.
+// FailedCompositions selects the events of composite resources whose composition failed: Crossplane records a warning
+// with this reason.
 func FailedCompositions() fields.Selector {
-	return fields.SelectorFromSet(fields.Set{"type": corev1.EventTypeWarning, EventReason: reasonComposeFailure})
+	return fields.SelectorFromSet(fields.Set{"type": corev1.EventTypeWarning, "reason": "ComposeResources"})
+}
+
+// EventIndexes are the indexes that a cache needs to list these events.
+func EventIndexes() map[string]client.IndexerFunc {
+	return map[string]client.IndexerFunc{
+		"type":   func(o client.Object) []string { return []string{o.(*corev1.Event).Type} },
+		"reason": func(o client.Object) []string { return []string{o.(*corev1.Event).Reason} },
+	}
 }
 
 // OnlyMissedKinds reduces such an event to what [Kinds.Failed] reads.
@@ -50,7 +53,9 @@ type FailedComposition struct {
 // of Crossplane, which an API server keeps for an hour. A client that may not read them finds none.
 func (k Kinds) Failed(ctx context.Context) ([]FailedComposition, error) {
 	var all corev1.EventList
-	err := k.Reader.List(ctx, &all, client.MatchingFields{EventReason: reasonComposeFailure}, client.UnsafeDisableDeepCopy)
+	err := k.Reader.List(
+		ctx, &all, client.MatchingFieldsSelector{Selector: FailedCompositions()}, client.UnsafeDisableDeepCopy,
+	)
 	if apierrors.IsForbidden(err) {
 		return nil, nil
 	}
@@ -59,7 +64,7 @@ func (k Kinds) Failed(ctx context.Context) ([]FailedComposition, error) {
 	}
 	var out []FailedComposition
 	for _, e := range all.Items {
-		if kinds := activation.MissedIn(e.Message); len(kinds) > 0 && e.Type == corev1.EventTypeWarning {
+		if kinds := activation.MissedIn(e.Message); len(kinds) > 0 {
 			of := e.InvolvedObject
 			by := activation.ByComposite(strings.ToLower(of.Kind), of.Name)
 			out = append(out, FailedComposition{&of, activation.Use{By: by, Kinds: kinds, Failed: true}})

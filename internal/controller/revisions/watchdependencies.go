@@ -177,14 +177,17 @@ func (r *Reconciler) watchKinds(b *builder.Builder) {
 	b.Watches(&corev1.Event{}, enqueue, builder.WithPredicates(missesChanged()))
 }
 
-// indexEvents creates the index of the events about composite resources by their reason.
+// indexEvents creates the indexes of the events about composite resources.
 func indexEvents(ctx context.Context, mgr ctrl.Manager, kind string) error {
 	if kind != v1.ProviderKind {
 		return nil
 	}
-	return mgr.GetFieldIndexer().IndexField(ctx, &corev1.Event{}, state.EventReason, func(o client.Object) []string {
-		return []string{o.(*corev1.Event).Reason}
-	})
+	for field, index := range state.EventIndexes() {
+		if err := mgr.GetFieldIndexer().IndexField(ctx, &corev1.Event{}, field, index); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // missesChanged admits events of failed compositions that name other kinds that are not served.
