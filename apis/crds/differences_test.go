@@ -52,6 +52,10 @@ var differences = []difference{
 		"the custom resources that a deletion of the package would delete",
 	},
 	{
+		newest, revisionKinds, "added", "v1* .status.kinds*",
+		"how many kinds of a Provider are active, of those that its package offers",
+	},
+	{
 		newest, packageKinds, "added", "v1* .status.activation*",
 		"when the active revision was activated, and whether it has been healthy since",
 	},
