@@ -1,18 +1,12 @@
 package activation
 
-import (
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-
-	"github.com/xpkg-dev/xpkg/pkg/plan"
-)
+import "github.com/xpkg-dev/xpkg/pkg/plan"
 
 // DroppedRefs returns the references of [Selection.Dropped].
 func (s *Selection) DroppedRefs() []plan.Ref {
 	out := make([]plan.Ref, len(s.Dropped))
 	for i, name := range s.Dropped {
-		out[i] = plan.Ref{
-			APIVersion: apiextensionsv1.SchemeGroupVersion.String(), Kind: plan.DefinitionKind, Name: name,
-		}
+		out[i] = plan.DefinitionRef(name)
 	}
 	return out
 }

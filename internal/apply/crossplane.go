@@ -27,7 +27,7 @@ func (f *preflight) held(ctx context.Context, changes []plan.Change) error {
 			return err
 		}
 		for _, names := range d.kinds() {
-			crd := crdRef(names.Plural + "." + d.Spec.Group)
+			crd := plan.DefinitionRef(names.Plural + "." + d.Spec.Group)
 			crds[crd], refs = append(crds[crd], ch), append(refs, crd)
 		}
 	}

@@ -171,8 +171,3 @@ func compositeDefinition(ref plan.Ref, d plan.Definition) plan.Definition {
 	d.Scope = string(crd.ScopeOfXRD(ref.APIVersion, apiextensionsv1.ResourceScope(d.Scope)))
 	return d
 }
-
-// crdRef returns a reference to a CRD.
-func crdRef(name string) plan.Ref {
-	return plan.Ref{APIVersion: apiextensionsv1.SchemeGroupVersion.String(), Kind: plan.DefinitionKind, Name: name}
-}

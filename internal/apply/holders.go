@@ -99,9 +99,7 @@ func (c *Cluster) xrdHolders(ctx context.Context, ref plan.Ref, xrd Holder) ([]H
 	}
 	var out []Holder
 	for _, name := range crds {
-		found, err := c.crdHolders(ctx, plan.Ref{
-			APIVersion: apiextensionsv1.SchemeGroupVersion.String(), Kind: plan.DefinitionKind, Name: name,
-		})
+		found, err := c.crdHolders(ctx, plan.DefinitionRef(name))
 		if err != nil {
 			return nil, err
 		}

@@ -99,7 +99,7 @@ func (f *preflight) judgeComposites(ctx context.Context, ch *plan.Change, future
 		if err != nil {
 			return err
 		}
-		crd, exists, err := f.cluster.object(ctx, crdRef(d.Spec.Names.Plural+"."+d.Spec.Group))
+		crd, exists, err := f.cluster.object(ctx, plan.DefinitionRef(d.Spec.Names.Plural+"."+d.Spec.Group))
 		if err != nil {
 			return err
 		}

@@ -93,7 +93,7 @@ func (o Owned) By(matches func(metav1.OwnerReference) bool) []plan.Ref {
 
 // ContentKinds are the kinds of the objects that packages contain and own, as references without a name.
 var ContentKinds = []plan.Ref{
-	crdRef(""),
+	plan.DefinitionRef(""),
 	{APIVersion: "apiextensions.crossplane.io/v1", Kind: "CompositeResourceDefinition"},
 	{APIVersion: "apiextensions.crossplane.io/v1", Kind: "Composition"},
 	{APIVersion: "apiextensions.crossplane.io/v1alpha1", Kind: "ManagedResourceDefinition"},

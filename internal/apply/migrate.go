@@ -49,7 +49,7 @@ func (c *Cluster) Reporting(rewritten func(crd string, n int)) *Cluster {
 
 // CRDs returns the names of the CRDs with a matching owner, in alphabetical order.
 func (c *Cluster) CRDs(ctx context.Context, matches func(metav1.OwnerReference) bool) ([]string, error) {
-	owned, err := c.Owned(ctx, crdRef(""))
+	owned, err := c.Owned(ctx, plan.DefinitionRef(""))
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +67,7 @@ func (c *Cluster) CRDs(ctx context.Context, matches func(metav1.OwnerReference) 
 func (c *Cluster) migrateStorage(
 	ctx context.Context, crd string, dropFields bool,
 ) (m migration, after partial, err error) {
-	ref := crdRef(crd)
+	ref := plan.DefinitionRef(crd)
 	raw, exists, err := c.object(ctx, ref)
 	switch {
 	case err != nil:

@@ -117,11 +117,11 @@ func (f *preflight) update(ctx context.Context, ch *plan.Change) error {
 		return err
 	}
 	// Crossplane updates the CRD of an XRD or MRD to its spec.
-	raw, exists, err := f.cluster.object(ctx, crdRef(ch.Ref.Name))
+	raw, exists, err := f.cluster.object(ctx, plan.DefinitionRef(ch.Ref.Name))
 	if err != nil || !exists {
 		return err
 	}
-	live, err := decodeDefinition(crdRef(ch.Ref.Name), raw)
+	live, err := decodeDefinition(plan.DefinitionRef(ch.Ref.Name), raw)
 	if err != nil {
 		return err
 	}
@@ -156,15 +156,15 @@ func (f *preflight) update(ctx context.Context, ch *plan.Change) error {
 func Unserved(names []string, content Content) ([]plan.Refusal, error) {
 	var out []plan.Refusal
 	for _, name := range names {
-		raw, err := content(crdRef(name))
+		raw, err := content(plan.DefinitionRef(name))
 		if err != nil {
 			return nil, err
 		}
-		want, err := decodeDefinition(crdRef(name), raw)
+		want, err := decodeDefinition(plan.DefinitionRef(name), raw)
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, plan.Unserved(crdRef(name), want)...)
+		out = append(out, plan.Unserved(plan.DefinitionRef(name), want)...)
 	}
 	return out, nil
 }

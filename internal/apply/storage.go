@@ -75,7 +75,7 @@ func (f *preflight) migrateClaims(ctx context.Context, ch *plan.Change, content 
 	if err != nil || xrd.Spec.ClaimNames.Plural == "" {
 		return err
 	}
-	ref := crdRef(xrd.Spec.ClaimNames.Plural + "." + xrd.Spec.Group)
+	ref := plan.DefinitionRef(xrd.Spec.ClaimNames.Plural + "." + xrd.Spec.Group)
 	raw, exists, err := f.cluster.object(ctx, ref)
 	if err != nil || !exists {
 		return err

@@ -486,8 +486,8 @@ func failedComposition(name, group, kind string) *corev1.Event {
 	return e
 }
 
-// A composite resource whose function composes an inactive kind is told the command that activates it, and with the
-// choice on-demand the kind is activated.
+// An event about a composite resource whose function composes an inactive kind names the command that activates it. With
+// the choice on-demand, the manager activates the kind.
 func TestKindsAreActivatedOnDemand(t *testing.T) {
 	s := sharedEnv(t)
 	r := newRegistry(t)

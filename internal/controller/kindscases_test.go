@@ -243,8 +243,8 @@ func TestTheFirstActiveKindIsConverted(t *testing.T) {
 	remove(t, s, p)
 }
 
-// A kind whose CRD is still being deleted when it is activated is active once the deletion has ended. Until then, the
-// package says what it waits for, and the policy is not established.
+// A kind whose CRD is still being deleted when it is activated is active once the deletion has ended. Until then, a
+// condition of the package names what it waits for, and the condition Established of the policy is False.
 func TestAKindIsActivatedWhileItsCRDIsDeleted(t *testing.T) {
 	const finalizer = "xpkg.test/hold"
 	// The manager deletes the CRD, which has a finalizer, or a user, while a custom resource has one.

@@ -144,10 +144,7 @@ func (p *Plan) warnUnknown(after v1.Package, kinds *activation.Selection) {
 const maxAlike = 3
 
 // wasSafe reports whether a revision is active and its content has the capability safe-start.
-func wasSafe(rev v1.PackageRevision) bool {
-	return revision.IsActive(rev) &&
-		xpkg.Meta{Capabilities: rev.RevisionStatus().Capabilities}.HasCapability(xpkg.CapabilitySafeStart)
-}
+func wasSafe(rev v1.PackageRevision) bool { return revision.IsActive(rev) && revision.IsSafeStart(rev) }
 
 // costOf describes what kinds cost an API server.
 func costOf(kinds int) string {

@@ -10,6 +10,7 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/activation"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
 // AnnotationUses on a revision of a Configuration records the kinds that its Compositions use, as KIND.GROUP with
@@ -75,6 +76,11 @@ func WrittenDefinitions(refs []v1.TypedReference) map[string]bool {
 		}
 	}
 	return out
+}
+
+// IsSafeStart reports whether the package of a revision has the capability safe-start, as its status records.
+func IsSafeStart(rev v1.PackageRevision) bool {
+	return xpkg.Meta{Capabilities: rev.RevisionStatus().Capabilities}.HasCapability(xpkg.CapabilitySafeStart)
 }
 
 // annotationCrashKinds on a revision lists the CRDs, with commas, of the kinds without which its runtime exited.

@@ -2,8 +2,6 @@ package state
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -141,10 +139,12 @@ func (k Kinds) Select(
 		return nil, err
 	}
 	maps.Copy(needs.Before, revision.WrittenDefinitions(revision.CurrentObjects(rev)))
-	if dropped := needs.Select(offered).Dropped; len(dropped) > 0 {
-		if needs.InUse, err = k.InUse(ctx, dropped); err != nil {
-			return nil, err
-		}
+	out := needs.Select(offered)
+	if len(out.Dropped) == 0 {
+		return out, nil
+	}
+	if needs.InUse, err = k.InUse(ctx, out.Dropped); err != nil {
+		return nil, err
 	}
 	return needs.Select(offered), nil
 }
@@ -265,7 +265,7 @@ func (k Kinds) before(ctx context.Context, p v1.Package, crds []string) (map[str
 	}
 	refs := make([]plan.Ref, len(crds))
 	for i, name := range crds {
-		refs[i] = crdRef(name)
+		refs[i] = plan.DefinitionRef(name)
 	}
 	live, err := k.Metadata(ctx, refs)
 	if err != nil {
@@ -322,8 +322,7 @@ func SpecDigest(o *unstructured.Unstructured) string {
 	if err != nil {
 		panic(err) // What was decoded from JSON always encodes.
 	}
-	sum := sha256.Sum256(raw)
-	return "sha256:" + hex.EncodeToString(sum[:])
+	return oci.DigestOf(raw).String()
 }
 
 // OnlyKinds reduces an object that decides about kinds to what Kinds reads, so that a cache does not hold its schemas

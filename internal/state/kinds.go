@@ -57,7 +57,7 @@ func FindKinds(ctx context.Context, cluster KindReader, ref dependency.KindRef) 
 	for _, k := range served {
 		if ref.Matches(ref.Group, k.Kind, k.Plural, k.Singular) {
 			out = append(out, HeldKind{ServedKind: k, Group: ref.Group})
-			crds = append(crds, crdRef(k.Plural+"."+ref.Group))
+			crds = append(crds, plan.DefinitionRef(k.Plural+"."+ref.Group))
 		}
 	}
 	if len(out) == 0 {
@@ -73,10 +73,6 @@ func FindKinds(ctx context.Context, cluster KindReader, ref dependency.KindRef) 
 		}
 	}
 	return out, nil
-}
-
-func crdRef(name string) plan.Ref {
-	return plan.Ref{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition", Name: name}
 }
 
 // setHolder sets the package that holds the CRD with the owners, or the XRD or MRD among them.

@@ -222,6 +222,11 @@ const webhookRank = 4
 // DefinitionKind is the kind of CRDs. The API server deletes the custom resources of a CRD with it.
 const DefinitionKind = "CustomResourceDefinition"
 
+// DefinitionRef returns the reference of the CRD with a name.
+func DefinitionRef(name string) Ref {
+	return Ref{APIVersion: "apiextensions.k8s.io/v1", Kind: DefinitionKind, Name: name}
+}
+
 // rank orders kinds: CRDs precede the objects that use them, and webhook configurations, which can block other
 // writes, come last.
 func rank(kind string) int {

@@ -42,22 +42,15 @@ type kindArgs struct {
 	view.OutputFlag
 }
 
+// change gives each Provider that offers one of the kinds the annotations that wish returns for it and for its choice.
 func (c *kindArgs) change(
-	env *terminal.Env, steps func(*clusterPlanner, *inventory.Inventory) ([]*operation.Step, error),
+	env *terminal.Env, wish func(*clusterPlanner, offer, activation.Choice) (v1.Package, error),
 ) error {
 	r := review{
 		dryRun: c.DryRun, wait: c.Wait, ConsentFlag: c.ConsentFlag, ClusterFlags: c.ClusterFlags, OutputFlag: c.OutputFlag,
 		needsPlan: true,
 	}
-	return r.change(env, c.planFlags, steps)
-}
-
-// ActivateCmd implements `xpkg activate`.
-type ActivateCmd struct{ kindArgs }
-
-// Run adds kinds to the choice of the Providers that offer them.
-func (c *ActivateCmd) Run(env *terminal.Env) error {
-	return c.change(env, func(pl *clusterPlanner, all *inventory.Inventory) ([]*operation.Step, error) {
+	return r.change(env, c.planFlags, func(pl *clusterPlanner, all *inventory.Inventory) ([]*operation.Step, error) {
 		offers, err := c.offers(env, pl, all)
 		if err != nil {
 			return nil, err
@@ -68,32 +61,47 @@ func (c *ActivateCmd) Run(env *terminal.Env) error {
 			if err != nil {
 				return nil, err
 			}
-			want := o.provider.DeepCopyObject().(v1.Package)
-			isOpen := false
-			if choice.Implied { // A Configuration may use any of the kinds.
-				kinds, err := pl.KindsOf(env.Context, want)
-				if err != nil {
-					return nil, err
-				}
-				isOpen = len(kinds.Inactive()) == 0
+			want, err := wish(pl, o, choice)
+			if err != nil {
+				return nil, err
 			}
-			if choice.All || isOpen {
-				view.Notes(env.Stderr, "all kinds of "+inventory.ShortName(o.provider)+" are active already")
-			} else {
-				choice.Patterns = slices.Compact(slices.Sorted(slices.Values(append(choice.Patterns, o.chosen...))))
-				setChoice(want, activation.AnnotationKinds, choice.String())
-				dropped, err := activation.ParsePatterns(want.GetAnnotations()[activation.AnnotationDeactivate])
-				if err != nil {
-					return nil, err
-				}
-				kept := slices.DeleteFunc(dropped, func(p string) bool { return slices.Contains(o.chosen, p) })
-				if want.GetAnnotations()[activation.AnnotationDeactivate] != "" {
-					setChoice(want, activation.AnnotationDeactivate, strings.Join(kept, ","))
-				}
-			}
-			steps = append(steps, o.step(want))
+			same := activation.Wish(want.GetAnnotations()) == activation.Wish(o.provider.GetAnnotations())
+			steps = append(steps, &operation.Step{Live: o.provider, Want: want, Same: same})
 		}
 		return steps, nil
+	})
+}
+
+// ActivateCmd implements `xpkg activate`.
+type ActivateCmd struct{ kindArgs }
+
+// Run adds kinds to the choice of the Providers that offer them.
+func (c *ActivateCmd) Run(env *terminal.Env) error {
+	return c.change(env, func(pl *clusterPlanner, o offer, choice activation.Choice) (v1.Package, error) {
+		want := o.provider.DeepCopyObject().(v1.Package)
+		isOpen := false
+		if choice.Implied { // A Configuration may use any of the kinds.
+			kinds, err := pl.KindsOf(env.Context, want)
+			if err != nil {
+				return nil, err
+			}
+			isOpen = len(kinds.Inactive()) == 0
+		}
+		if choice.All || isOpen {
+			view.Notes(env.Stderr, "all kinds of "+inventory.ShortName(o.provider)+" are active already")
+			return want, nil
+		}
+		choice.Patterns = slices.Compact(slices.Sorted(slices.Values(append(choice.Patterns, o.chosen...))))
+		setChoice(want, activation.AnnotationKinds, choice.String())
+		dropped, err := activation.ParsePatterns(want.GetAnnotations()[activation.AnnotationDeactivate])
+		if err != nil {
+			return nil, err
+		}
+		kept := slices.DeleteFunc(dropped, func(p string) bool { return slices.Contains(o.chosen, p) })
+		if want.GetAnnotations()[activation.AnnotationDeactivate] != "" {
+			setChoice(want, activation.AnnotationDeactivate, strings.Join(kept, ","))
+		}
+		return want, nil
 	})
 }
 
@@ -102,30 +110,16 @@ type DeactivateCmd struct{ kindArgs }
 
 // Run deactivates kinds without custom resources that nothing needs.
 func (c *DeactivateCmd) Run(env *terminal.Env) error {
-	return c.change(env, func(pl *clusterPlanner, all *inventory.Inventory) ([]*operation.Step, error) {
-		offers, err := c.offers(env, pl, all)
-		if err != nil {
-			return nil, err
-		}
-		var steps []*operation.Step
-		for _, o := range offers {
-			want, err := c.deactivated(env, pl, o)
-			if err != nil {
-				return nil, err
-			}
-			steps = append(steps, o.step(want))
-		}
-		return steps, nil
+	return c.change(env, func(pl *clusterPlanner, o offer, choice activation.Choice) (v1.Package, error) {
+		return c.deactivated(env, pl, o, choice)
 	})
 }
 
 // deactivated returns a Provider with kinds to deactivate. It fails with KindNeeded for a kind that is named and stays
 // active.
-func (c *DeactivateCmd) deactivated(env *terminal.Env, pl *clusterPlanner, o offer) (v1.Package, error) {
-	choice, err := pl.Choice(env.Context, o.provider)
-	if err != nil {
-		return nil, err
-	}
+func (c *DeactivateCmd) deactivated(
+	env *terminal.Env, pl *clusterPlanner, o offer, choice activation.Choice,
+) (v1.Package, error) {
 	want := o.provider.DeepCopyObject().(v1.Package)
 	if choice.All {
 		choice = activation.Choice{Used: true}
@@ -160,12 +154,6 @@ func (c *DeactivateCmd) deactivated(env *terminal.Env, pl *clusterPlanner, o off
 type offer struct {
 	provider v1.Package
 	chosen   []string
-}
-
-// step returns the step that gives the Provider the annotations of want.
-func (o offer) step(want v1.Package) *operation.Step {
-	same := activation.Wish(want.GetAnnotations()) == activation.Wish(o.provider.GetAnnotations())
-	return &operation.Step{Live: o.provider, Want: want, Same: same}
 }
 
 // offers returns the Providers that offer the kinds of the command line. It fails with KindNotOffered.

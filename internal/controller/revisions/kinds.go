@@ -74,13 +74,8 @@ const maxNamed = 3
 func activeProviders(ctx context.Context, c client.Reader) []v1.PackageRevision {
 	all := watch.Revisions(ctx, c, v1.ProviderKind)
 	return slices.DeleteFunc(all, func(rev v1.PackageRevision) bool {
-		return !revision.IsActive(rev) || rev.GetDeletionTimestamp() != nil || !isSafe(rev)
+		return !revision.IsActive(rev) || rev.GetDeletionTimestamp() != nil || !revision.IsSafeStart(rev)
 	})
-}
-
-// isSafe reports whether the package of a revision has the capability safe-start, as its status records.
-func isSafe(rev v1.PackageRevision) bool {
-	return xpkg.Meta{Capabilities: rev.RevisionStatus().Capabilities}.HasCapability(xpkg.CapabilitySafeStart)
 }
 
 // inactiveKinds returns the CRDs of a Provider that are selected for a revision and that the Provider has not written

@@ -203,7 +203,7 @@ func missesChanged() predicate.Predicate {
 // enqueueSelecting enqueues the active revisions of Providers that can have inactive kinds.
 func enqueueSelecting(c client.Reader) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []reconcile.Request {
-		return activeRevisions(ctx, c, v1.ProviderKind, isSafe)
+		return activeRevisions(ctx, c, v1.ProviderKind, revision.IsSafeStart)
 	})
 }
 
@@ -215,7 +215,7 @@ func enqueueActivated(c client.Reader) handler.EventHandler {
 			len(establishedBy(ctx, c, v1.ProviderKind, plan.DefinitionKind, o.GetName())) > 0 {
 			return nil
 		}
-		return activeRevisions(ctx, c, v1.ProviderKind, isSafe)
+		return activeRevisions(ctx, c, v1.ProviderKind, revision.IsSafeStart)
 	})
 }
 

@@ -29,11 +29,18 @@ type reporter struct {
 func (r *run) report(ctx context.Context) func(string, []string) {
 	return func(message string, notes []string) {
 		_ = r.save(ctx, r.t, func(s *v1alpha1.TransactionStatus) {
-			if message != "" && s.Reason == "" { // A failure stays until the packages are returned.
-				s.Message = message
+			if message != "" {
+				setProgress(s, message)
 			}
 			s.Notes = notes
 		})
+	}
+}
+
+// setProgress sets what happens. A failure stays until the packages are returned.
+func setProgress(s *v1alpha1.TransactionStatus, message string) {
+	if s.Reason == "" {
+		s.Message = message
 	}
 }
 

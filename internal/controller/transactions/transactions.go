@@ -86,11 +86,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	if err := r.Guard(ctx); err != nil {
 		return ctrl.Result{RequeueAfter: requeue.Jitter(10 * time.Second)},
-			r.save(ctx, t, func(s *v1alpha1.TransactionStatus) {
-				if s.Reason == "" {
-					s.Message = err.Error()
-				}
-			})
+			r.save(ctx, t, func(s *v1alpha1.TransactionStatus) { setProgress(s, err.Error()) })
 	}
 	if controllerutil.AddFinalizer(t, finalizer) {
 		if err := r.patch(ctx, t, map[string]any{"metadata": map[string]any{

@@ -16,7 +16,6 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/internal/wording"
-	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
 // keptKinds is the name of the ManagedResourceActivationPolicy that makes core keep the active kinds.
@@ -28,10 +27,8 @@ func (s *snapshot) activeKinds() []string {
 	crds := map[string]bool{}
 	for _, f := range s.families {
 		for _, rev := range f.Revisions {
-			status := rev.RevisionStatus()
-			isSafe := xpkg.Meta{Capabilities: status.Capabilities}.HasCapability(xpkg.CapabilitySafeStart)
-			if f.PackageKind() == v1.ProviderKind && revision.IsActive(rev) && isSafe {
-				maps.Copy(crds, revision.WrittenDefinitions(status.ObjectRefs))
+			if f.PackageKind() == v1.ProviderKind && revision.IsActive(rev) && revision.IsSafeStart(rev) {
+				maps.Copy(crds, revision.WrittenDefinitions(rev.RevisionStatus().ObjectRefs))
 			}
 		}
 	}
