@@ -11,9 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -44,7 +42,7 @@ func fenced(t *testing.T) *env.Env {
 	for user, verbs := range map[string][]string{tenant: {"create", "patch"}, administrator: {
 		"create", "patch", "update",
 	}} {
-		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "consents-" + user}, Rules: []rbacv1.PolicyRule{
+		env.Grant(t, s.Client, env.User(user), []rbacv1.PolicyRule{
 			{APIGroups: []string{v1.Group}, Verbs: []string{"*"}, Resources: []string{
 				"providers", "configurations", "functions", "providers/status", "configurations/status", "functions/status",
 			}},
@@ -52,19 +50,13 @@ func fenced(t *testing.T) *env.Env {
 				"providerrevisions", "configurationrevisions", "functionrevisions",
 			}},
 			{APIGroups: []string{v1alpha1.Group}, Verbs: []string{"*"}, Resources: []string{"*"}},
-		}}
-		binding := &rbacv1.ClusterRoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: role.Name},
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
-			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
-		}
-		s.CreateTemporary(t, role, binding)
+		}...)
 	}
 	for _, f := range consent.Fences() {
 		policy, binding := f.Objects()
 		s.CreateTemporary(t, policy, binding)
 	}
-	c := env.NewClient(t, as(s, tenant))
+	c := env.NewClient(t, env.AsUser(s.Config, tenant))
 	consents := map[string]string{webhooks.AnnotationAllowed: "mutate * */*"}
 	for _, probe := range []client.Object{
 		annotatedPackage(v1.ProviderKind, "probe", consents), transaction(wanted(v1.ProviderKind, consents)),
@@ -75,13 +67,6 @@ func fenced(t *testing.T) *env.Env {
 		})
 	}
 	return s
-}
-
-// as returns the configuration of a user with the permissions of its bindings alone.
-func as(s *env.Env, user string) *rest.Config {
-	cfg := rest.CopyConfig(s.Config)
-	cfg.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"system:authenticated"}}
-	return cfg
 }
 
 func annotatedPackage(kind, name string, annotations map[string]string) v1.Package {
@@ -209,7 +194,7 @@ func TestConsentsNeedThePermissionToUpdateRevisions(t *testing.T) {
 			if tc.old != nil {
 				s.Create(t, annotatedPackage(kind, "boats", tc.old))
 			}
-			err := change(env.NewClient(t, as(s, tenant)))
+			err := change(env.NewClient(t, env.AsUser(s.Config, tenant)))
 			switch {
 			case tc.wants == "" && err != nil:
 				t.Errorf("%s: %s: %v", kind, name, err)
@@ -217,7 +202,7 @@ func TestConsentsNeedThePermissionToUpdateRevisions(t *testing.T) {
 				!strings.Contains(err.Error(), "permission to update "+strings.ToLower(kind)+"revisions.pkg.crossplane.io")):
 				t.Errorf("%s: %s: %v, want a denial with %q", kind, name, err, tc.wants)
 			}
-			if err := change(env.NewClient(t, as(s, administrator))); err != nil {
+			if err := change(env.NewClient(t, env.AsUser(s.Config, administrator))); err != nil {
 				t.Errorf("%s: %s by an administrator: %v", kind, name, err)
 			}
 			if tc.old != nil {
@@ -230,7 +215,7 @@ func TestConsentsNeedThePermissionToUpdateRevisions(t *testing.T) {
 // No other request gives a consent: neither a write of the status, nor a server-side apply, nor a new revision.
 func TestConsentsCannotBeGivenInOtherWays(t *testing.T) {
 	s := fenced(t)
-	c := env.NewClient(t, as(s, tenant))
+	c := env.NewClient(t, env.AsUser(s.Config, tenant))
 	s.CreateTemporary(t, annotatedPackage(v1.ProviderKind, "boats", nil))
 	consents := fmt.Sprintf(`{"metadata":{"annotations":{%q:"mutate * */*"}}`, webhooks.AnnotationAllowed)
 	p := v1.NewPackage(v1.ProviderKind)
@@ -278,7 +263,7 @@ func TestConsentsCannotBeGivenInOtherWays(t *testing.T) {
 // The fence distinguishes all repositories that the parser of references distinguishes.
 func TestFenceKnowsTheRepositoriesOfReferences(t *testing.T) {
 	s := fenced(t)
-	c := env.NewClient(t, as(s, tenant))
+	c := env.NewClient(t, env.AsUser(s.Config, tenant))
 	digest := "@sha256:" + strings.Repeat("a", 64)
 	references := []string{
 		"registry.example.org/acme/boats:v1", "registry.example.org/acme/boats:v2",

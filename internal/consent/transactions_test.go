@@ -69,7 +69,7 @@ func TestConsentsInTransactionsNeedThePermissionToUpdateRevisions(t *testing.T) 
 				change := transaction(
 					wanted(v1.FunctionKind, map[string]string{"example.org/a": "b"}), wanted(kind, tc.annotations),
 				)
-				return env.NewClient(t, as(s, user)).Create(t.Context(), change, client.DryRunAll)
+				return env.NewClient(t, env.AsUser(s.Config, user)).Create(t.Context(), change, client.DryRunAll)
 			}
 			err := create(tenant)
 			switch {
@@ -98,7 +98,7 @@ func TestTransactionsNeedThePermissionsForTheirPackages(t *testing.T) {
 			grant(t, s, user, rbacv1.PolicyRule{
 				APIGroups: []string{v1.Group}, Resources: []string{resource}, Verbs: slices.Collect(maps.Keys(verbs)),
 			})
-			c := env.NewClient(t, as(s, user))
+			c := env.NewClient(t, env.AsUser(s.Config, user))
 			for name, change := range map[string]*v1alpha1.Transaction{
 				"a package": transaction(wanted(kind, nil)), "a removal": removal(kind),
 			} {
@@ -132,7 +132,7 @@ func TestStatusOfTransactionsNeedsThePermissionsOfTheManager(t *testing.T) {
 			change.Spec.Remove = append(change.Spec.Remove, removal(kind).Spec.Remove...)
 		}
 	}
-	if err := env.NewClient(t, as(s, administrator)).Create(t.Context(), change); err != nil {
+	if err := env.NewClient(t, env.AsUser(s.Config, administrator)).Create(t.Context(), change); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.CleanUp(t, change) })
@@ -140,7 +140,7 @@ func TestStatusOfTransactionsNeedsThePermissionsOfTheManager(t *testing.T) {
 	report := change.DeepCopy()
 	report.Status.Phase = v1alpha1.Returning
 	for user, wantsDenial := range map[string]bool{"reporter": true, tenant: true, administrator: false} {
-		err := env.NewClient(t, as(s, user)).Status().
+		err := env.NewClient(t, env.AsUser(s.Config, user)).Status().
 			Patch(t.Context(), report.DeepCopy(), client.MergeFrom(change), client.DryRunAll)
 		if isDenied(err) != wantsDenial || !wantsDenial && err != nil {
 			t.Errorf("a status by %s: %v", user, err)
@@ -149,7 +149,7 @@ func TestStatusOfTransactionsNeedsThePermissionsOfTheManager(t *testing.T) {
 	// Other writes are free: the spec does not change.
 	labeled := change.DeepCopy()
 	labeled.Labels = map[string]string{"example.org/a": "b"}
-	if err := env.NewClient(t, as(s, "reporter")).
+	if err := env.NewClient(t, env.AsUser(s.Config, "reporter")).
 		Patch(t.Context(), labeled, client.MergeFrom(change), client.DryRunAll); err != nil {
 		t.Errorf("a label: %v", err)
 	}
@@ -165,7 +165,7 @@ func TestTransactionsNameNobodyElse(t *testing.T) {
 		}
 		return change
 	}
-	c := env.NewClient(t, as(s, administrator))
+	c := env.NewClient(t, env.AsUser(s.Config, administrator))
 	for user, wantsDenial := range map[string]bool{"": false, administrator: false, "jane": true} {
 		if err := c.Create(t.Context(), named(user), client.DryRunAll); isDenied(err) != wantsDenial || !wantsDenial && err != nil {
 			t.Errorf("a transaction of %q: %v", user, err)
@@ -181,7 +181,7 @@ func TestTransactionsNameNobodyElse(t *testing.T) {
 		`{"xpkg.dev/user":"jane"}`: true, `{"xpkg.dev/user":"editor","a/b":"c"}`: true, `{"a/b":"c"}`: false,
 	} {
 		patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":`+annotations+`}}`))
-		err := env.NewClient(t, as(s, "editor")).Patch(t.Context(), change.DeepCopy(), patch, client.DryRunAll)
+		err := env.NewClient(t, env.AsUser(s.Config, "editor")).Patch(t.Context(), change.DeepCopy(), patch, client.DryRunAll)
 		if isDenied(err) != wantsDenial || !wantsDenial && err != nil {
 			t.Errorf("the annotations %s: %v", annotations, err)
 		}
@@ -194,9 +194,5 @@ func grant(t *testing.T, s *env.Env, user string, rules ...rbacv1.PolicyRule) {
 	rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{v1alpha1.Group}, Verbs: []string{"*"}, Resources: []string{
 		"*",
 	}})
-	meta := metav1.ObjectMeta{Name: "transactions-" + user}
-	s.CreateTemporary(t, &rbacv1.ClusterRole{ObjectMeta: meta, Rules: rules}, &rbacv1.ClusterRoleBinding{
-		ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: meta.Name},
-		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
-	})
+	env.Grant(t, s.Client, env.User(user), rules...)
 }

@@ -3,16 +3,18 @@
 package attack_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/testing/env"
 	"github.com/xpkg-dev/xpkg/internal/testing/program"
 )
 
@@ -22,28 +24,19 @@ func TestUserOfPackagesDoesNotConsent(t *testing.T) {
 		t.Skip("needs a control plane: skipped with -short")
 	}
 	p := newPlane(t, program.Build(t))
-	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "providers"}, Rules: []rbacv1.PolicyRule{
-		{APIGroups: []string{v1.Group}, Resources: []string{"providers"}, Verbs: []string{"create", "get", "patch"}},
-	}}
-	binding := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "providers"},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "providers"},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "tenant"}},
-	}
-	if err := rbacv1.AddToScheme(p.client.Scheme()); err != nil {
+	if err := errors.Join(
+		rbacv1.AddToScheme(p.client.Scheme()), authorizationv1.AddToScheme(p.client.Scheme()),
+	); err != nil {
 		t.Fatal(err)
 	}
-	for _, o := range []client.Object{role, binding} {
-		if err := p.client.Create(t.Context(), o); err != nil {
-			t.Fatal(err)
-		}
-	}
+	env.Grant(t, p.client, env.User("tenant"), rbacv1.PolicyRule{
+		APIGroups: []string{v1.Group}, Resources: []string{"providers"}, Verbs: []string{"create", "get", "patch"},
+	})
 	cfg, err := clientcmd.BuildConfigFromFlags("", p.state.Kubeconfig)
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg.Impersonate.UserName = "tenant"
-	tenant, err := client.New(cfg, client.Options{Scheme: p.client.Scheme()})
+	tenant, err := client.New(env.AsUser(cfg, "tenant"), client.Options{Scheme: p.client.Scheme()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -84,3 +84,22 @@ func TestTestsBesideAManagerWriteFreshObjects(t *testing.T) {
 		}
 	}
 }
+
+// The API server reads roles some time after they are written, so tests that act as another user grant its permissions
+// with env.Grant, or wait themselves.
+func TestTestsWaitForThePermissionsOfTheirUsers(t *testing.T) {
+	err := filepath.WalkDir(root(t), func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		has := func(part string) bool { return strings.Contains(string(text), part) }
+		if has("&rbacv1.ClusterRoleBinding{") && (has(".Impersonate") || has("env.AsUser")) && !has("AccessReview") {
+			t.Errorf("%s grants a user permissions and does not wait for them, use env.Grant", path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

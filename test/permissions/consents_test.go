@@ -6,8 +6,6 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/consent"
@@ -20,17 +18,6 @@ import (
 )
 
 const coversCreations = "validate CREATE core/nothing"
-
-// bind gives a subject a ClusterRole until the test ends.
-func (s *suite) bind(t *testing.T, name string, subject rbacv1.Subject, rules ...rbacv1.PolicyRule) {
-	t.Helper()
-	s.CreateTemporary(t,
-		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}, &rbacv1.ClusterRoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: name},
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
-			Subjects:   []rbacv1.Subject{subject},
-		})
-}
 
 // waitsForWebhooks waits until a package has no consent to its webhooks, and returns the message.
 func (s *suite) waitsForWebhooks(t *testing.T, p *v1.Provider) string {
@@ -50,13 +37,11 @@ func (s *suite) hasConsent(t *testing.T, p *v1.Provider) {
 func TestUsersOfPackagesCannotConsent(t *testing.T) {
 	s := newSuite(t)
 	s.run(t, s.Config, controller.Permissions{})
-	s.bind(t, "consents-tenant", rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "tenant"},
+	env.Grant(t, s.Client, env.User("tenant"),
 		rbacv1.PolicyRule{APIGroups: []string{v1.Group}, Resources: []string{"providers"}, Verbs: []string{
 			"get", "create", "update", "patch",
 		}})
-	cfg := rest.CopyConfig(s.Config)
-	cfg.Impersonate = rest.ImpersonationConfig{UserName: "tenant", Groups: []string{"system:authenticated"}}
-	tenant := env.NewClient(t, cfg)
+	tenant := env.NewClient(t, env.AsUser(s.Config, "tenant"))
 	own := env.NewProvider(
 		"consents",
 		s.Push(t, "permissions/consents", "v1", hook.Outside("consents", "consents.example.org", "nothing", "CREATE")),
@@ -89,7 +74,7 @@ func TestConsentsDoNotCountWithoutTheirFence(t *testing.T) {
 	const account = "without-fence"
 	cfg := s.identity(t, account)
 	all := []string{"*"}
-	s.bind(t, account, rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: home, Name: account},
+	env.Grant(t, s.Client, rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: home, Name: account},
 		rbacv1.PolicyRule{Verbs: all, Resources: all, APIGroups: []string{
 			"", "apps", "apiextensions.k8s.io", "apiextensions.crossplane.io", "apiregistration.k8s.io", "authorization.k8s.io",
 			"coordination.k8s.io",
