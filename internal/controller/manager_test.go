@@ -225,7 +225,7 @@ func TestPause(t *testing.T) {
 	e.WaitCondition(t, p, v1.TypeSynced, corev1.ConditionFalse, "paused")
 	env.Update(t, e, p, func(p *v1.Provider) { p.Annotations = nil })
 	e.WaitHealthy(t, p)
-	if p.GetCondition(v1.TypeSynced).Status == corev1.ConditionFalse {
-		t.Error("the package still reports a pause")
+	if c := p.GetCondition(v1.TypeSynced); c.Reason == v1.ReasonPaused {
+		t.Errorf("the package still reports a pause: %+v", c)
 	}
 }

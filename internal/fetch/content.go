@@ -61,11 +61,12 @@ type Options struct {
 
 // Source returns packages. It is safe for concurrent use.
 type Source struct {
-	opts    Options
-	clients *pool
-	answers *resolveCache
-	memory  *semaphore.Weighted
-	parsing keyedmutex.Mutex[oci.Digest]
+	opts     Options
+	clients  *pool
+	answers  *resolveCache
+	verdicts verdicts
+	memory   *semaphore.Weighted
+	parsing  keyedmutex.Mutex[oci.Digest]
 	// describing serializes the first description of content, and noting the records of its origins.
 	describing keyedmutex.Mutex[oci.Digest]
 	noting     keyedmutex.Mutex[oci.Digest]
@@ -127,8 +128,12 @@ func (s *Source) Resolve(ctx context.Context, o Origin, maxAge time.Duration) (o
 }
 
 // Read returns the package with a digest. Missing content is pulled first if pull is true; otherwise no registry is
-// accessed. Content that is evicted or found to be damaged during the read is pulled once more.
+// accessed. Content that is evicted or found to be damaged during the read is pulled once more. Read fails before it
+// pulls anything if the content lacks signatures that the origin requires.
 func (s *Source) Read(ctx context.Context, o Origin, d oci.Digest, pull bool) (*xpkg.Package, error) {
+	if _, err := s.Verify(ctx, o, d, pull); err != nil {
+		return nil, err
+	}
 	const attempts = 3
 	for attempt := 1; ; attempt++ {
 		pkg, err := s.read(ctx, o, d)

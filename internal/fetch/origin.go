@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/xpkg-dev/xpkg/internal/credentials"
+	"github.com/xpkg-dev/xpkg/internal/signature"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/store"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
@@ -19,6 +20,8 @@ type Origin struct {
 	Ref oci.Reference
 	// Endpoints are tried in this order: the mirrors, then Ref itself.
 	Endpoints []Endpoint
+	// Signed returns what is required of the signatures of the content. Nil requires nothing.
+	Signed func(ctx context.Context) ([]signature.Requirement, error)
 	// Lenient reads the package with the lenient policy; see xpkg.Policy.
 	Lenient bool
 }

@@ -1,13 +1,15 @@
 // Package imageconfig evaluates the ImageConfigs of a cluster for an image: its name
-// after rewriting, its sources, and their pull secrets. It works on strings alone.
+// after rewriting, its sources, and their pull secrets. It reads nothing else.
 package imageconfig
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
+	"github.com/xpkg-dev/xpkg/internal/signature"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
@@ -17,14 +19,6 @@ var ErrImageConfigInvalid = errcode.Code{
 	Name: "ImageConfigInvalid", Class: errcode.Invalid,
 	Cause: "An ImageConfig that matches the image is incomplete or contains an invalid reference.",
 	Fix:   "Correct the named ImageConfig. The change takes effect at once.",
-}
-
-// ErrVerificationUnsupported is the code for an ImageConfig that requires signature
-// verification, which is not supported.
-var ErrVerificationUnsupported = errcode.Code{
-	Name: "VerificationUnsupported", Class: errcode.Unsupported,
-	Cause: "An ImageConfig requires signature verification of the image, which this version of xpkg does not support. The image is not installed without it.",
-	Fix:   "Remove the verification from the ImageConfig for this image, or verify the image elsewhere and mirror it.",
 }
 
 // Source is a reference from which an image can be pulled, with the settings for its
@@ -48,12 +42,22 @@ type Route struct {
 	Image string
 	// Sources are the mirrors in their order and then Image. It is never empty.
 	Sources []Source
+	// Verifications are the requirements for the signatures of the image, all of which it must meet, in the order of
+	// their names.
+	Verifications []Verification
 	// Applied are the configs that took effect, in the order of name and reason,
 	// each reason once.
 	Applied []v1.ImageConfigRef
 	// Runtime is the configuration of the runtime, nil if no config sets one. It takes
 	// precedence over the configuration of the package.
 	Runtime *v1.RuntimeConfigReference
+}
+
+// Verification is a requirement for the signatures of an image.
+type Verification struct {
+	// Config is the name of the ImageConfig.
+	Config string
+	Cosign *v1beta1.CosignVerification
 }
 
 // Images returns all references of a route, for [Concerns].
@@ -85,11 +89,12 @@ func transports(s *v1beta1.ImageConfigSpec) bool {
 
 // Choose evaluates the configs for an image of a package with the given pull secrets. It
 // rewrites the reference once. All other purposes match the rewritten reference and, for
-// a mirror, the reference of the mirror. It fails with ImageConfigInvalid if a selected
+// a mirror, the reference of the mirror. Verification also matches the given reference, so
+// that rewriting does not switch it off. It fails with ImageConfigInvalid if a selected
 // config is incomplete.
 func Choose(image string, packagePullSecrets []string, configs []v1beta1.ImageConfig) (Route, error) {
 	c := chooser{secrets: packagePullSecrets, configs: configs, route: Route{Image: image}}
-	for _, step := range []func() error{c.rewrite, c.verification, c.mirrors} {
+	for _, step := range []func() error{c.rewrite, func() error { return c.verify(image) }, c.mirrors} {
 		if err := step(); err != nil {
 			return Route{}, err
 		}
@@ -136,21 +141,29 @@ func (c *chooser) rewrite() error {
 	return nil
 }
 
-// verification rejects images that require verification. Installing them without it would
-// be weaker than the configured policy.
-func (c *chooser) verification() error {
-	m, ok := best(c.route.Image, c.configs, verifies)
-	switch {
-	case !ok:
-		return nil
-	case m.config.Spec.Verification.Cosign == nil:
-		return ErrImageConfigInvalid.New(
-			nil, "the ImageConfig %s requires verification but has no cosign configuration", m.config.Name,
-		)
+// verify selects the requirements for a reference and for the rewritten one.
+func (c *chooser) verify(image string) error {
+	selected := map[string]Verification{}
+	for _, name := range []string{image, c.route.Image} {
+		for _, config := range strictest(name, c.configs) {
+			v := Verification{Config: config.Name}
+			problem := "has no cosign configuration"
+			if v.Cosign = config.Spec.Verification.Cosign; v.Cosign != nil {
+				problem = signature.Check(v.Cosign)
+			}
+			if problem != "" {
+				return ErrImageConfigInvalid.New(
+					nil, "the ImageConfig %s requires verification of %s and %s", config.Name, name, problem,
+				)
+			}
+			selected[config.Name] = v
+		}
 	}
-	return ErrVerificationUnsupported.New(
-		nil, "the ImageConfig %s requires verification of the signature of %s", m.config.Name, c.route.Image,
-	)
+	for _, name := range slices.Sorted(maps.Keys(selected)) {
+		c.route.Verifications = append(c.route.Verifications, selected[name])
+		c.route.Applied = append(c.route.Applied, v1.ImageConfigRef{Name: name, Reason: v1.ImageConfigReasonVerify})
+	}
+	return nil
 }
 
 func (c *chooser) mirrors() error {

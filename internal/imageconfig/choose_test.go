@@ -2,6 +2,7 @@ package imageconfig
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -190,13 +191,14 @@ func TestChooseRefuses(t *testing.T) {
 		"EmptyRewrite": config("bad", "xpkg.io/acme", rewrite("")),
 		"EmptyMirror":  config("bad", "xpkg.io/acme", mirror("ok.io ")),
 		"NoCosign":     config("bad", "xpkg.io/acme", verify(nil)),
+		"NoAuthority":  config("bad", "xpkg.io/acme", verify(&v1beta1.CosignVerification{})),
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Choose(image, nil, []v1beta1.ImageConfig{c})
 			if !errors.Is(err, ErrImageConfigInvalid) || !strings.Contains(err.Error(), "the ImageConfig bad ") {
 				t.Errorf("got %v", err)
 			}
-			better := config("good", image, rewrite("y.io"), mirror("m.io"), verify(&v1beta1.CosignVerification{}))
+			better := config("good", image, rewrite("y.io"), mirror("m.io"), verify(keyed("good")))
 			if _, err := Choose(image, nil, []v1beta1.ImageConfig{c, better}); errors.Is(err, ErrImageConfigInvalid) {
 				t.Errorf("with a better one: %v", err)
 			}
@@ -207,18 +209,59 @@ func TestChooseRefuses(t *testing.T) {
 	}
 }
 
-// What cannot be verified is refused: after a rewrite, it is the rewritten image that
-// counts.
+// keyed is a requirement of a signature by a key.
+func keyed(names ...string) *v1beta1.CosignVerification {
+	out := &v1beta1.CosignVerification{}
+	for _, n := range names {
+		out.Authorities = append(out.Authorities, v1beta1.CosignAuthority{
+			Name: n, Key: &v1beta1.KeyReference{SecretRef: v1beta1.SecretKeySelector{Name: "keys", Key: n}},
+		})
+	}
+	return out
+}
+
+// The given reference and the rewritten one select requirements, which a longer prefix replaces only where a part of
+// the reference ends.
 //
 // hardening: G1, G9
-func TestChooseRefusesToVerify(t *testing.T) {
-	signed := config("signed", "y.io", verify(&v1beta1.CosignVerification{}))
-	if _, err := Choose(image, nil, []v1beta1.ImageConfig{signed}); err != nil {
-		t.Errorf("for another image: %v", err)
-	}
-	_, err := Choose(image, nil, []v1beta1.ImageConfig{signed, config("moved", image, rewrite("y.io"))})
-	if !errors.Is(err, ErrVerificationUnsupported) || !strings.Contains(err.Error(), "the ImageConfig signed ") {
-		t.Errorf("got %v", err)
+func TestChooseVerifications(t *testing.T) {
+	signed := func(name, prefixes string) v1beta1.ImageConfig { return config(name, prefixes, verify(keyed(name))) }
+	for name, tc := range map[string]struct {
+		configs []v1beta1.ImageConfig
+		want    string
+	}{
+		"nothing matches":          {[]v1beta1.ImageConfig{signed("a", "y.io xpkg.io/other")}, ""},
+		"a whole part":             {[]v1beta1.ImageConfig{signed("a", "xpkg.io"), signed("b", "xpkg.io/acme")}, "b"},
+		"a part of a part":         {[]v1beta1.ImageConfig{signed("a", "xpkg.io/acme/"), signed("b", "xpkg.io/acme/prov")}, "a b"},
+		"only a part of a part":    {[]v1beta1.ImageConfig{signed("b", "xpkg.io/acme/prov")}, "b"},
+		"a twin":                   {[]v1beta1.ImageConfig{signed("b", "xpkg.io/acme"), signed("a", "xpkg.io/acme")}, "a b"},
+		"the rewritten one":        {[]v1beta1.ImageConfig{signed("a", "y.io"), config("m", image, rewrite("y.io"))}, "a"},
+		"the given one":            {[]v1beta1.ImageConfig{signed("a", "xpkg.io"), config("m", image, rewrite("y.io"))}, "a"},
+		"both":                     {[]v1beta1.ImageConfig{signed("a", "xpkg.io"), signed("b", "y.io"), config("m", image, rewrite("y.io"))}, "a b"},
+		"a rewrite of the same":    {[]v1beta1.ImageConfig{config("m", image, rewrite("y.io"), verify(keyed("m")))}, "m"},
+		"the tag":                  {[]v1beta1.ImageConfig{signed("a", image), signed("b", "xpkg.io")}, "a"},
+		"a mirror changes nothing": {[]v1beta1.ImageConfig{signed("a", "m.io"), config("m", image, mirror("m.io"))}, ""},
+	} {
+		for range 2 {
+			route, err := Choose(image, nil, tc.configs)
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			var got, refs []string
+			for _, v := range route.Verifications {
+				got = append(got, v.Config)
+				refs = append(refs, v.Config+":VerifyImage")
+			}
+			if strings.Join(got, " ") != tc.want {
+				t.Errorf("%s: %v, want %s", name, got, tc.want)
+			}
+			for _, r := range refs {
+				if !strings.Contains(applied(route.Applied), r) {
+					t.Errorf("%s: %s is not among the applied ones: %s", name, r, applied(route.Applied))
+				}
+			}
+			slices.Reverse(tc.configs)
+		}
 	}
 }
 

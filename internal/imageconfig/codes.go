@@ -6,6 +6,5 @@ import "github.com/xpkg-dev/xpkg/pkg/errcode"
 func Codes() []errcode.Code {
 	return []errcode.Code{
 		ErrImageConfigInvalid,
-		ErrVerificationUnsupported,
 	}
 }

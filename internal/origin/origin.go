@@ -18,6 +18,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/credentials"
 	"github.com/xpkg-dev/xpkg/internal/fetch"
 	"github.com/xpkg-dev/xpkg/internal/imageconfig"
+	"github.com/xpkg-dev/xpkg/internal/signature"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
@@ -81,7 +82,7 @@ func (f Finder) configs(ctx context.Context) ([]v1beta1.ImageConfig, error) {
 
 // origin converts the sources of a route to places.
 func (f Finder) origin(image string, route imageconfig.Route) (fetch.Origin, error) {
-	var o fetch.Origin
+	o := fetch.Origin{Signed: f.signed(route.Verifications)}
 	for _, s := range route.Sources {
 		ref, err := oci.ParseReference(s.Image, oci.ParseOptions{})
 		switch {
@@ -140,4 +141,46 @@ func (f Finder) secret(ctx context.Context, name string, into *corev1.Secret) er
 		return fmt.Errorf("read pull secret %s: %w", name, err)
 	}
 	return nil
+}
+
+// signed returns a function that reads the requirements with the keys in their secrets, and nil if there are none.
+func (f Finder) signed(all []imageconfig.Verification) func(context.Context) ([]signature.Requirement, error) {
+	if len(all) == 0 {
+		return nil
+	}
+	return func(ctx context.Context) ([]signature.Requirement, error) {
+		var out []signature.Requirement
+		for _, v := range all {
+			r, err := signature.NewRequirement(ctx, v.Config, v.Cosign, f.value)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, r)
+		}
+		return out, nil
+	}
+}
+
+// value returns a value of a secret.
+func (f Finder) value(ctx context.Context, s v1beta1.SecretKeySelector) ([]byte, error) {
+	var secret corev1.Secret
+	reader := f.Secrets
+	if reader == nil {
+		reader = f.Reader
+	}
+	if reader == nil {
+		return nil, signature.ErrTrust.New(nil, "the Secret %s cannot be read without a control plane", s.Name).
+			WithDo("Run the command with the kubeconfig of the control plane.")
+	}
+	err := reader.Get(ctx, types.NamespacedName{Namespace: f.Namespace, Name: s.Name}, &secret)
+	data, ok := secret.Data[s.Key]
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, signature.ErrTrust.New(nil, "the Secret %s does not exist in namespace %s", s.Name, f.Namespace)
+	case err != nil:
+		return nil, fmt.Errorf("read the Secret %s: %w", s.Name, err)
+	case !ok:
+		return nil, signature.ErrTrust.New(nil, "the Secret %s in namespace %s has no value %s", s.Name, f.Namespace, s.Key)
+	}
+	return data, nil
 }

@@ -19,21 +19,33 @@ type ImageVerification struct {
 
 // CosignVerification lists the identities whose signatures are trusted.
 type CosignVerification struct {
-	// Authorities whose signatures are trusted. One valid signature is enough.
+	// Authorities whose signatures are trusted. One of them is enough.
 	Authorities []CosignAuthority `json:"authorities"`
+
+	// TrustedRoot are the certificate authorities, transparency logs and timestamp authorities that are trusted instead of
+	// those of the public instance of Sigstore, which are part of the program. Signatures by identities need a time that
+	// one of its transparency logs or, if it lists none, of its timestamp authorities has signed.
+	// +optional
+	TrustedRoot *TrustedRootReference `json:"trustedRoot,omitempty"`
+}
+
+// TrustedRootReference names a trust root.
+type TrustedRootReference struct {
+	// SecretRef names the secret with a trusted_root.json of Sigstore.
+	SecretRef SecretKeySelector `json:"secretRef"`
 }
 
 // CosignAuthority is a trusted signer.
 type CosignAuthority struct {
 	// Name of the authority.
 	Name string `json:"name"`
-	// Key of the authority.
+	// Key of the authority. An authority has either a key or identities.
 	// +optional
 	Key *KeyReference `json:"key,omitempty"`
 	// Keyless trusts identities that a Fulcio instance has certified.
 	// +optional
 	Keyless *KeylessReference `json:"keyless,omitempty"`
-	// Attestations are required in addition to the signature.
+	// Attestations are required in addition to the signature, each of them.
 	// +optional
 	Attestations []Attestation `json:"attestations,omitempty"`
 }
@@ -66,8 +78,8 @@ type KeylessReference struct {
 	InsecureIgnoreSCT *bool `json:"insecureIgnoreSCT,omitempty"`
 }
 
-// Identity is an identity in a certificate. The regular expressions have
-// precedence over the strings.
+// Identity is an identity in a certificate. It needs an issuer and a subject. The regular expressions have
+// precedence over the strings, and match the whole value.
 type Identity struct {
 	// Issuer of the identity.
 	// +optional

@@ -30,10 +30,7 @@ func (r *Client) Referrers(ctx context.Context, ref oci.Reference, artifactType 
 	if ref.Digest.IsZero() {
 		return nil, oci.ErrInvalidReference.New(nil, "reference %s has no digest", ref)
 	}
-	found, provided, err := r.listReferrers(ctx, ref)
-	if err == nil && !provided {
-		found, err = r.taggedReferrers(ctx, ref)
-	}
+	found, err := r.referrers(ctx, ref, false)
 	if err != nil {
 		return nil, err
 	}
@@ -44,9 +41,26 @@ func (r *Client) Referrers(ctx context.Context, ref oci.Reference, artifactType 
 	return slices.CompactFunc(found, func(a, b oci.Descriptor) bool { return a.Digest == b.Digest }), nil
 }
 
+// CertainReferrers is like [Client.Referrers] for all types. It fails if the registry denies the list, so that an empty
+// list proves that there are none.
+func (r *Client) CertainReferrers(ctx context.Context, ref oci.Reference) ([]oci.Descriptor, error) {
+	if ref.Digest.IsZero() {
+		return nil, oci.ErrInvalidReference.New(nil, "reference %s has no digest", ref)
+	}
+	return r.referrers(ctx, ref, true)
+}
+
+func (r *Client) referrers(ctx context.Context, ref oci.Reference, denialFails bool) ([]oci.Descriptor, error) {
+	found, provided, err := r.listReferrers(ctx, ref, denialFails)
+	if err == nil && !provided {
+		return r.taggedReferrers(ctx, ref)
+	}
+	return found, err
+}
+
 // listReferrers reads the referrers API. It returns false if the registry does not provide it.
 func (r *Client) listReferrers(
-	ctx context.Context, ref oci.Reference,
+	ctx context.Context, ref oci.Reference, denialFails bool,
 ) (found []oci.Descriptor, provided bool, err error) {
 	s := r.session(ref.Host())
 	next, pages := s.url("/v2/"+ref.RepositoryPath()+"/referrers/"+ref.Digest.String()), 0
@@ -60,7 +74,10 @@ func (r *Client) listReferrers(
 			header: http.Header{"Accept": {string(oci.MediaTypeOCIIndex)}},
 			what:   "list the referrers of " + ref.String(),
 		}, r.opts.Limits.Manifest)
+		isDenied := ans.Response != nil && (ans.StatusCode == http.StatusUnauthorized || ans.StatusCode == http.StatusForbidden)
 		switch {
+		case isDenied && denialFails:
+			return nil, true, err
 		case ans.Response != nil && isWithoutReferrers(ans.StatusCode):
 			return nil, false, nil
 		case err != nil:
@@ -162,7 +179,7 @@ func (r *Client) Attach(ctx context.Context, ref oci.Reference, a oci.Artifact) 
 		return digest, err
 	}
 	subject := repository.WithDigest(doc.Subject.Digest)
-	if found, provided, err := r.listReferrers(ctx, subject); err != nil ||
+	if found, provided, err := r.listReferrers(ctx, subject, false); err != nil ||
 		provided && slices.ContainsFunc(found, func(d oci.Descriptor) bool { return d.Digest == digest }) {
 		return digest, err
 	}

@@ -1,0 +1,94 @@
+package fetch
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+
+	"github.com/xpkg-dev/xpkg/internal/signature"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/store"
+)
+
+// evidenceKey returns the key of the signatures and attestations by which content was verified.
+func evidenceKey(d oci.Digest) store.DerivedKey {
+	return store.DerivedKey{Digest: d, Name: "evidence", Version: 1}
+}
+
+// verdicts are the verdicts of this process, by digest and requirements. They never become wrong: evidence is not
+// withdrawn.
+type verdicts struct {
+	mu    sync.Mutex
+	known map[verdictKey][]signature.Verdict
+}
+
+type verdictKey struct {
+	digest       oci.Digest
+	requirements string
+}
+
+// maxVerdicts bounds the verdicts in memory.
+const maxVerdicts = 4096
+
+// Verify returns who has signed the content with a digest, if the origin requires signatures. Evidence that was
+// accepted before is kept beside the content and judged again, so that verified content needs no registry. Without ask,
+// no registry is accessed. It fails as [signature.Collect] and [signature.VerifyAll] do.
+func (s *Source) Verify(ctx context.Context, o Origin, d oci.Digest, ask bool) ([]signature.Verdict, error) {
+	if o.Signed == nil {
+		return nil, nil
+	}
+	required, err := o.Signed(ctx)
+	if err != nil {
+		return nil, err
+	}
+	key := verdictKey{d, signature.Fingerprint(required)}
+	if known, ok := s.verdicts.get(key); ok {
+		return known, nil
+	}
+	var kept signature.Evidence
+	if raw, err := s.opts.Store.GetDerived(ctx, evidenceKey(d)); err == nil {
+		_ = json.Unmarshal(raw, &kept) // Damaged evidence is none.
+	}
+	verdict, _, err := signature.VerifyAll(required, o.at(d), d, kept)
+	if err == nil || !ask {
+		if err == nil {
+			s.verdicts.put(key, verdict)
+		}
+		return verdict, err
+	}
+	var proof signature.Evidence
+	_, err = first(ctx, o, func(p Endpoint) (struct{}, error) {
+		c, err := s.clients.get(ctx, p)
+		if err != nil {
+			return struct{}{}, err
+		}
+		return struct{}{}, signature.Collect(ctx, c.remote, p.Ref.WithDigest(d), func(e signature.Evidence) (err error) {
+			verdict, proof, err = signature.VerifyAll(required, o.at(d), d, e)
+			return err
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.verdicts.put(key, verdict)
+	if raw, err := json.Marshal(proof); err == nil {
+		_ = s.opts.Store.PutDerived(ctx, evidenceKey(d), raw) // Without a writable store, it is read again.
+	}
+	return verdict, nil
+}
+
+func (v *verdicts) get(key verdictKey) ([]signature.Verdict, bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	known, ok := v.known[key]
+	return known, ok
+}
+
+func (v *verdicts) put(key verdictKey, verdict []signature.Verdict) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.known == nil || len(v.known) >= maxVerdicts {
+		v.known = map[verdictKey][]signature.Verdict{}
+	}
+	v.known[key] = verdict
+}

@@ -1,0 +1,161 @@
+package signature
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
+)
+
+const (
+	// maxItems limits the artifacts that are read for one image, and the signatures in each.
+	maxItems = 64
+	// maxItem limits the size of an item in bytes. Bills of materials can be large.
+	maxItem = 4 << 20
+	// timeout limits the time for the evidence of one image.
+	timeout = 30 * time.Second
+
+	bundleType      = "application/vnd.dev.sigstore.bundle"
+	envelopeType    = "application/vnd.dsse.envelope.v1+json"
+	payloadMimeType = "application/vnd.dev.cosign.simplesigning.v1+json"
+)
+
+// Collect calls accept with the evidence about a digest in the repository of a reference: the bundles that refer to it
+// and, if accept refuses these, also what is under the tags of cosign. It returns the error of accept. It fails with
+// ErrUnknown if the registry does not tell, or if accept refuses and a part of the evidence cannot be read.
+func Collect(
+	ctx context.Context, client *remote.Client, ref oci.Reference, accept func(Evidence) error,
+) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	evidence, unreadable, err := bundles(ctx, client, ref)
+	if err != nil {
+		return unknown(err, ref)
+	}
+	if err := accept(evidence); err == nil || !isRefusal(err) {
+		return err
+	}
+	for _, suffix := range []string{".sig", ".att"} {
+		tagged, err := tagged(ctx, client, ref, suffix)
+		if err != nil {
+			return unknown(err, ref)
+		}
+		evidence = append(evidence, tagged...)
+	}
+	if err := accept(evidence); !isRefusal(err) || unreadable == nil {
+		return err
+	}
+	return unknown(unreadable, ref)
+}
+
+// isRefusal reports whether more evidence can help.
+func isRefusal(err error) bool { return errors.Is(err, ErrNotSigned) || errors.Is(err, ErrNotTrusted) }
+
+func unknown(err error, ref oci.Reference) error {
+	return ErrUnknown.New(err, "the signatures of %s are unknown", ref)
+}
+
+// bundles returns the bundles that refer to a digest, and why others cannot be read. The types in the list are claims,
+// and wrong in some registries, so the manifests decide.
+func bundles(
+	ctx context.Context, client *remote.Client, ref oci.Reference,
+) (out Evidence, unreadable error, err error) { //nolint:revive // The last error is that of the call.
+	found, err := client.CertainReferrers(ctx, ref)
+	if errors.Is(err, remote.ErrRepositoryNotFound) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	isBundle := func(d oci.Descriptor) bool { return strings.HasPrefix(d.ArtifactType, bundleType) }
+	slices.SortStableFunc(found, func(a, b oci.Descriptor) int {
+		switch {
+		case isBundle(a) == isBundle(b):
+			return a.Digest.Compare(b.Digest)
+		case isBundle(a):
+			return -1
+		}
+		return 1
+	})
+	if len(found) > maxItems {
+		unreadable = fmt.Errorf("%d artifacts refer to the image, and %d of them are read", len(found), maxItems)
+		found = found[:maxItems]
+	}
+	for _, d := range found {
+		bundles, err := bundlesIn(ctx, client, ref, d.Digest)
+		switch {
+		case ctx.Err() != nil:
+			return nil, nil, ctx.Err()
+		case err != nil:
+			unreadable = fmt.Errorf("%s refers to the image and cannot be read: %w", d.Digest, err)
+		}
+		out = append(out, bundles...)
+	}
+	return out, unreadable, nil
+}
+
+// bundlesIn returns the bundles in an artifact. It has none unless it refers to the digest of the reference: any client
+// can write the list of a registry without the referrers API.
+func bundlesIn(ctx context.Context, client *remote.Client, ref oci.Reference, d oci.Digest) (Evidence, error) {
+	a, err := client.Artifact(ctx, ref.WithTag("").WithDigest(d))
+	if errors.Is(err, oci.ErrManifestNotFound) {
+		return nil, nil // It was deleted since the list, or the list is wrong.
+	}
+	if err != nil {
+		return nil, err
+	}
+	_, doc, err := oci.ReadDocument(ctx, a, a.Root(), oci.Limits{})
+	if err != nil || doc.IsIndex() || doc.Subject == nil || doc.Subject.Digest != ref.Digest {
+		return nil, err
+	}
+	var out Evidence
+	for _, layer := range doc.Layers[:min(len(doc.Layers), maxItems)] {
+		if !strings.HasPrefix(string(layer.MediaType), bundleType) {
+			continue
+		}
+		data, err := oci.ReadSmall(ctx, a, layer, oci.Limits{Manifest: maxItem})
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, Item{Bundle: data})
+	}
+	return out, nil
+}
+
+// tagged returns the signatures or attestations under a tag of cosign.
+func tagged(ctx context.Context, client *remote.Client, ref oci.Reference, suffix string) (Evidence, error) {
+	a, err := client.Artifact(ctx, ref.WithDigest(oci.Digest{}).WithTag(oci.ArtifactTag(ref.Digest, suffix)))
+	if errors.Is(err, remote.ErrTagNotFound) || errors.Is(err, remote.ErrRepositoryNotFound) ||
+		errors.Is(err, oci.ErrManifestNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	_, doc, err := oci.ReadDocument(ctx, a, a.Root(), oci.Limits{})
+	if err != nil {
+		return nil, err
+	}
+	var out Evidence
+	for _, layer := range doc.Layers[:min(len(doc.Layers), maxItems)] {
+		isAttestation := layer.MediaType == envelopeType
+		if _, err := base64.StdEncoding.DecodeString(layer.Annotations[annotationSignature]); err != nil ||
+			!isAttestation && layer.MediaType != payloadMimeType {
+			continue
+		}
+		data, err := oci.ReadSmall(ctx, a, layer, oci.Limits{Manifest: maxItem})
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, Item{
+			Payload: data, IsAttestation: isAttestation && suffix == ".att", Annotations: layer.Annotations,
+		})
+	}
+	return out, nil
+}
