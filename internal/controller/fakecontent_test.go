@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/xpkg-dev/xpkg/internal/fetch"
+	"github.com/xpkg-dev/xpkg/internal/testing/sourcetest"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
@@ -14,6 +15,7 @@ import (
 // fakeContent is an in-memory source of packages for tests: packages are resolved and
 // read by reference, and lookups are counted.
 type fakeContent struct {
+	sourcetest.NoSignatures
 	mu       sync.Mutex
 	tags     map[string]oci.Digest
 	packages map[oci.Digest]string

@@ -3,6 +3,7 @@ package fetch
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"sync"
 
 	"github.com/xpkg-dev/xpkg/internal/signature"
@@ -30,6 +31,9 @@ type verdictKey struct {
 // maxVerdicts bounds the verdicts in memory.
 const maxVerdicts = 4096
 
+// maxEvidence bounds the evidence that is kept for one content, in bytes. What has proven something comes first.
+const maxEvidence = 1 << 20
+
 // Verify returns who has signed the content with a digest, if the origin requires signatures. Evidence that was
 // accepted before is kept beside the content and judged again, so that verified content needs no registry. Without ask,
 // no registry is accessed. It fails as [signature.Collect] and [signature.VerifyAll] do.
@@ -38,7 +42,7 @@ func (s *Source) Verify(ctx context.Context, o Origin, d oci.Digest, ask bool) (
 		return nil, nil
 	}
 	required, err := o.Signed(ctx)
-	if err != nil {
+	if err != nil || len(required) == 0 {
 		return nil, err
 	}
 	key := verdictKey{d, signature.Fingerprint(required)}
@@ -50,19 +54,22 @@ func (s *Source) Verify(ctx context.Context, o Origin, d oci.Digest, ask bool) (
 		_ = json.Unmarshal(raw, &kept) // Damaged evidence is none.
 	}
 	verdict, _, err := signature.VerifyAll(required, o.at(d), d, kept)
-	if err == nil || !ask {
-		if err == nil {
-			s.verdicts.put(key, verdict)
-		}
-		return verdict, err
+	switch {
+	case err == nil:
+		s.verdicts.put(key, verdict)
+		return verdict, nil
+	case !ask:
+		return nil, signature.ErrUnknown.New(err, "the package cache has no signature of %s that is sufficient", o.at(d)).
+			WithDo("Use the packagePullPolicy IfNotPresent, with which the signature is read from the registry.")
 	}
-	var proof signature.Evidence
+	var proof, all signature.Evidence
 	_, err = first(ctx, o, func(p Endpoint) (struct{}, error) {
 		c, err := s.clients.get(ctx, p)
 		if err != nil {
 			return struct{}{}, err
 		}
 		return struct{}{}, signature.Collect(ctx, c.remote, p.Ref.WithDigest(d), func(e signature.Evidence) (err error) {
+			all = e
 			verdict, proof, err = signature.VerifyAll(required, o.at(d), d, e)
 			return err
 		})
@@ -71,7 +78,7 @@ func (s *Source) Verify(ctx context.Context, o Origin, d oci.Digest, ask bool) (
 		return nil, err
 	}
 	s.verdicts.put(key, verdict)
-	if raw, err := json.Marshal(proof); err == nil {
+	if raw, err := json.Marshal(slices.Concat(proof, all, kept).Compact(maxEvidence)); err == nil {
 		_ = s.opts.Store.PutDerived(ctx, evidenceKey(d), raw) // Without a writable store, it is read again.
 	}
 	return verdict, nil

@@ -11,6 +11,7 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/provide"
+	"github.com/xpkg-dev/xpkg/internal/signature"
 	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
@@ -208,7 +209,7 @@ func (pl *planning) resolveDependencies(
 		})
 	switch {
 	case err == nil:
-	case errors.Is(err, provide.ErrNotProvided):
+	case errors.Is(err, provide.ErrNotProvided), signature.IsRefused(err):
 		return nil, err
 	case errcode.From(err).Code.Class == errcode.Conflict:
 		if command := pl.updateTogether(ctx, s, p, g); command != "" {

@@ -90,9 +90,9 @@ func uncompared(path string) bool {
 	for _, p := range []string{
 		".APIVersion", ".Kind", ".KindChanges", ".Permissions.Foreign", ".Warnings", ".Remedy", ".RollsBack",
 		".WithoutRuntime", ".Content.Resolved", ".CustomResources[1].Digest", ".Objects.Judgements",
-		".OnDelete.Orphan", ".OnDelete.Cascade", ".OnDelete.AtMost",
+		".Content.Signers", ".OnDelete.Orphan", ".OnDelete.Cascade", ".OnDelete.AtMost",
 	} {
-		if strings.HasPrefix(path, ".AddedPackages[") && (strings.Contains(path, "].KindChanges") ||
+		if strings.HasPrefix(path, ".AddedPackages[") && (strings.Contains(path, "].KindChanges") || strings.Contains(path, "].Signers") ||
 			strings.Contains(path, "].Objects.Judgements")) || path == p ||
 			strings.HasPrefix(path, p+"[") || strings.HasPrefix(path, p+" ") {
 			return true

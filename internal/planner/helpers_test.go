@@ -36,6 +36,7 @@ const limit = env.Limit
 type fakeContent struct {
 	sourcetest.NoHints
 	sourcetest.NoStatuses
+	sourcetest.NoSignatures
 	mu       sync.Mutex
 	tags     map[string]oci.Digest
 	packages map[oci.Digest]string

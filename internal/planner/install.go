@@ -93,6 +93,11 @@ func (pl *planning) install(ctx context.Context, want v1.Package) (*Plan, error)
 			out.warn("Accepted: " + text + ".")
 		}
 	}
+	out.Content.Signers, err = pl.Source.Verify(ctx, res.Origin, res.Digest, revision.MayPull(p.PackageSpec().PackagePullPolicy))
+	if err != nil {
+		return nil, err
+	}
+	out.warnOfSignatures(res.Route.Verifications, out.Content.Signers)
 	t, err := pl.transition(p, pkg, res.Digest.String(), s.revisions)
 	if err != nil {
 		return nil, err

@@ -9,7 +9,9 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/internal/imageconfig"
 	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/internal/signature"
 	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
@@ -22,6 +24,18 @@ import (
 
 // warn adds warnings.
 func (p *Plan) warn(all ...string) { p.Warnings = append(p.Warnings, all...) }
+
+// warnOfSignatures names the requirements that this client cannot verify.
+func (p *Plan) warnOfSignatures(required []imageconfig.Verification, signers []signature.Verdict) {
+	for _, r := range required {
+		if !slices.ContainsFunc(signers, func(v signature.Verdict) bool { return v.Config == r.Config }) {
+			p.warn(fmt.Sprintf(
+				"The signature that the ImageConfig %s requires is not verified here, because you may not read its Secrets: the manager verifies it.",
+				r.Config,
+			))
+		}
+	}
+}
 
 // UnusualWarnings returns the warnings that an operation prints if it does not show the plan: those that do not
 // describe its usual course.

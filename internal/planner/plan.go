@@ -18,6 +18,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/install"
 	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/internal/signature"
 	"github.com/xpkg-dev/xpkg/pkg/crddiff"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
@@ -150,6 +151,8 @@ type Content struct {
 	// Resolved is the image that is requested from a registry, after rewriting by ImageConfigs.
 	Resolved string `json:"resolved"`
 	Digest   string `json:"digest"`
+	// Signers have signed the content, as the ImageConfigs require. They are not compared.
+	Signers []signature.Verdict `json:"signers,omitempty"`
 }
 
 // RevisionAction is a write to a revision.
@@ -199,6 +202,8 @@ type AddedPackage struct {
 	From      string `json:"from,omitempty"`
 	Reference string `json:"reference"`
 	Digest    string `json:"digest"`
+	// Signers have signed the content, as the ImageConfigs require. They are not compared.
+	Signers []signature.Verdict `json:"signers,omitempty"`
 	// RequiredBy lists the repositories of the dependents.
 	RequiredBy []string `json:"requiredBy"`
 	// Objects are the changes of its objects, and Permissions the changes of the permissions of its

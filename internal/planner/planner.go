@@ -145,7 +145,7 @@ func (pl *Planner) packages() state.Packages {
 }
 
 func (pl *Planner) finder() origin.Finder {
-	return origin.Finder{Reader: pl.Reader, Namespace: pl.Namespace}
+	return origin.Finder{Reader: pl.Reader, Namespace: pl.Namespace, LeavesSecrets: true}
 }
 
 // Rewrites returns a function that maps a repository to the location from which it is read.

@@ -11,6 +11,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/install"
 	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/internal/signature"
 	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/pkg/desired"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
@@ -47,6 +48,7 @@ func (pl *planning) preflight(
 	for i, a := range group.Additions {
 		added[i] = a.Objects
 		s.contents.Known[changes[i].To.Repository] = a.Package
+		out.AddedPackages[i].Signers = a.Signers
 		if a.Package != nil {
 			if err := pl.movedKinds(ctx, s, changes[i], a.Package, out); err != nil {
 				return err
@@ -69,6 +71,8 @@ func (pl *planning) preflight(
 			}
 		}
 		switch {
+		case signature.IsRefused(a.Err):
+			return a.Err
 		case a.Err == nil, errors.Is(a.Err, rbac.ErrReservedDefinition): // The check of the definitions has found it.
 		case out.refuse(install.Crossplane, a.Err):
 		default:

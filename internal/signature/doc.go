@@ -10,7 +10,12 @@
 // matches the whole value; and an answer of a registry that is neither a list nor "not found" is no proof of absence.
 package signature
 
-import "github.com/xpkg-dev/xpkg/pkg/errcode"
+import (
+	"errors"
+	"slices"
+
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+)
 
 var (
 	// ErrNotSigned is the code for an image without the signature or an attestation that an ImageConfig requires.
@@ -38,6 +43,11 @@ var (
 		Fix:   "Correct the Secret in the message: a public key is in PEM, a trust root is a trusted_root.json of Sigstore. It is tried again.",
 	}
 )
+
+// IsRefused reports whether an image must not be used because of its signatures, or because these are unknown.
+func IsRefused(err error) bool {
+	return slices.ContainsFunc(Codes(), func(c errcode.Code) bool { return errors.Is(err, c) })
+}
 
 // Codes returns the error codes that this package defines, in alphabetical order.
 func Codes() []errcode.Code {

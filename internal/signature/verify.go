@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -32,6 +33,24 @@ type Item struct {
 
 // Evidence is what is kept beside an image.
 type Evidence []Item
+
+// Compact returns the first items of at most a number of bytes, each once.
+func (e Evidence) Compact(limit int) Evidence {
+	var out Evidence
+	for _, item := range e {
+		size := len(item.Bundle) + len(item.Payload)
+		for k, v := range item.Annotations {
+			size += len(k) + len(v)
+		}
+		if limit -= size; limit < 0 {
+			break
+		}
+		if !slices.ContainsFunc(out, func(o Item) bool { return reflect.DeepEqual(o, item) }) {
+			out = append(out, item)
+		}
+	}
+	return out
+}
 
 // Verdict states who has signed an image.
 type Verdict struct {

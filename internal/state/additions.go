@@ -12,6 +12,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/activation"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/internal/signature"
 	"github.com/xpkg-dev/xpkg/pkg/desired"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 	"github.com/xpkg-dev/xpkg/pkg/rbac"
@@ -28,6 +29,8 @@ type Addition struct {
 	// Objects are the objects of the new version, and Composed the CRDs that Crossplane creates
 	// from them.
 	Objects, Composed []plan.Ref
+	// Signers have signed the new version, as the ImageConfigs require.
+	Signers []signature.Verdict
 	// Err is the reason why the objects are unknown, or why the version cannot be installed.
 	Err error
 }
@@ -51,7 +54,8 @@ func (r AdditionReader) ReadAll(ctx context.Context, parent v1.Package, changes 
 	group.SetLimit(concurrentReads)
 	for i, c := range changes {
 		group.Go(func() error {
-			p, pkg, err := r.readChange(ctx, parent, c)
+			p, pkg, signers, err := r.readChange(ctx, parent, c)
+			out[i].Signers = signers
 			var kinds *activation.Selection
 			if err == nil {
 				kinds, err = r.Kinds.Select(ctx, p, pkg, nil)
@@ -83,33 +87,34 @@ func (r AdditionReader) ReadAll(ctx context.Context, parent v1.Package, changes 
 // ReadChange reads the package that a change installs or moves on behalf of a dependent. With the error
 // [xpkg.ErrIncompatible], it returns the package too.
 func (r AdditionReader) ReadChange(ctx context.Context, parent v1.Package, c graph.Change) (*xpkg.Package, error) {
-	_, pkg, err := r.readChange(ctx, parent, c)
+	_, pkg, _, err := r.readChange(ctx, parent, c)
 	return pkg, err
 }
 
-// readChange is like ReadChange, and returns the package that is changed too.
+// readChange is like ReadChange, and returns the package that is changed, and who has signed its content, too.
 func (r AdditionReader) readChange(
 	ctx context.Context, parent v1.Package, c graph.Change,
-) (v1.Package, *xpkg.Package, error) {
-	p := c.NewPackage(parent)
+) (p v1.Package, content *xpkg.Package, signers []signature.Verdict, err error) {
+	p = c.NewPackage(parent)
 	if c.Existing != nil {
-		var err error
 		if p, err = r.Installed(ctx, c.Existing.Kind, c.Existing.Name); err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
 	}
 	spec, image := p.PackageSpec(), c.Reference()
 	policy := cmp.Or(spec.PackagePullPolicy, corev1.PullIfNotPresent)
 	origin, _, err := r.Origins.Locate(ctx, image, spec.PackagePullSecrets, policy)
 	if err != nil {
-		return p, nil, err
+		return p, nil, nil, err
 	}
-	pkg, err := r.Read(ctx, origin, c.To.Digest, image, policy)
-	if err != nil {
-		return p, nil, err
+	if content, err = r.Read(ctx, origin, c.To.Digest, image, policy); err != nil {
+		return p, nil, nil, err
 	}
-	if err := revision.Installable(p, pkg); err != nil || spec.IgnoreCrossplaneConstraints {
-		return p, pkg, err
+	if signers, err = r.Content.Verify(ctx, origin, c.To.Digest, revision.MayPull(policy)); err != nil {
+		return p, nil, nil, err
 	}
-	return p, pkg, r.CheckCrossplane(ctx, pkg.Meta)
+	if err := revision.Installable(p, content); err != nil || spec.IgnoreCrossplaneConstraints {
+		return p, content, signers, err
+	}
+	return p, content, signers, r.CheckCrossplane(ctx, content.Meta)
 }

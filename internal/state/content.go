@@ -12,6 +12,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/imageconfig"
 	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/internal/signature"
 	"github.com/xpkg-dev/xpkg/pkg/desired"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
@@ -26,6 +27,9 @@ type Content interface {
 	// Read returns the package with a digest. Content that is not in the cache is pulled
 	// if pull is set.
 	Read(ctx context.Context, o fetch.Origin, d oci.Digest, pull bool) (*xpkg.Package, error)
+	// Verify returns who has signed the content with a digest, as its origin requires. Content that was
+	// read is verified.
+	Verify(ctx context.Context, o fetch.Origin, d oci.Digest, ask bool) ([]signature.Verdict, error)
 	// Named returns the digest of the content that a user added to the package cache
 	// under a name.
 	Named(ctx context.Context, name string) (oci.Digest, error)

@@ -10,6 +10,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
 	"github.com/xpkg-dev/xpkg/internal/fetch"
 	"github.com/xpkg-dev/xpkg/internal/provide"
+	"github.com/xpkg-dev/xpkg/internal/signature"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/unpack"
@@ -76,6 +77,13 @@ func (s *LazySource) Resolve(ctx context.Context, o fetch.Origin, maxAge time.Du
 // Read implements planner.Source.
 func (s *LazySource) Read(ctx context.Context, o fetch.Origin, d oci.Digest, pull bool) (*xpkg.Package, error) {
 	return withSource(ctx, s, func(c *fetch.Source) (*xpkg.Package, error) { return c.Read(ctx, o, d, pull) })
+}
+
+// Verify implements planner.Source.
+func (s *LazySource) Verify(
+	ctx context.Context, o fetch.Origin, d oci.Digest, ask bool,
+) ([]signature.Verdict, error) {
+	return withSource(ctx, s, func(c *fetch.Source) ([]signature.Verdict, error) { return c.Verify(ctx, o, d, ask) })
 }
 
 // Tags implements fetch.Lookup.

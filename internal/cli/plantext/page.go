@@ -13,6 +13,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/install"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/planner"
+	"github.com/xpkg-dev/xpkg/internal/signature"
 	"github.com/xpkg-dev/xpkg/pkg/crddiff"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
@@ -59,6 +60,7 @@ func pageOf(p *planner.Plan, most int) *page {
 	t.judgements("custom resources of changed kinds", p.Objects.Judgements)
 	t.resources(p)
 	t.dependencies(p.Dependencies)
+	t.signatures(p)
 	t.brings(p.AddedPackages)
 	t.moves(p.AddedPackages)
 	t.additions(p.AddedPackages)
@@ -305,6 +307,26 @@ func (t *page) brings(all []planner.AddedPackage) {
 	t.title("installed with it")
 	for _, b := range all {
 		t.row(strings.ToLower(b.Kind), b.Reference, "for "+strings.Join(b.RequiredBy, ", "))
+	}
+}
+
+// signatures writes who has signed the content of the packages, as the ImageConfigs require.
+func (t *page) signatures(p *planner.Plan) {
+	isTitled := false
+	row := func(reference string, all []signature.Verdict) {
+		for _, v := range all {
+			if !isTitled {
+				isTitled = true
+				t.title("signed by")
+			}
+			t.row(reference, v.Signer, fmt.Sprintf("as the ImageConfig %s requires", v.Config))
+		}
+	}
+	if p.Content != nil {
+		row(p.Content.Reference, p.Content.Signers)
+	}
+	for _, a := range p.AddedPackages {
+		row(a.Reference, a.Signers)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/xpkg-dev/xpkg/internal/fetch"
+	"github.com/xpkg-dev/xpkg/internal/signature"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
@@ -24,5 +25,13 @@ type NoStatuses struct{}
 
 // Status implements [fetch.Lookup].
 func (NoStatuses) Status(context.Context, fetch.Origin, oci.Digest) (*catalog.VersionStatus, error) {
+	return nil, nil
+}
+
+// NoSignatures is the part of a the content of packages of the manager whose content needs no signatures.
+type NoSignatures struct{}
+
+// Verify implements the content of packages of the manager.
+func (NoSignatures) Verify(context.Context, fetch.Origin, oci.Digest, bool) ([]signature.Verdict, error) {
 	return nil, nil
 }
