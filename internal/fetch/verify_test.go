@@ -35,6 +35,8 @@ func by(t *testing.T, keys ...*signing.Key) func(context.Context) ([]signature.R
 
 // Nothing is pulled before it is verified. What was verified is judged again without the registry, in another process
 // and by other requirements.
+//
+// hardening: G8
 func TestReadVerifies(t *testing.T) {
 	r := newRegistry(t)
 	push(t, r.address)

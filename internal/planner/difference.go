@@ -77,8 +77,8 @@ func Compare(planned, now *Plan) []Difference {
 	each(&d, planned.Dependencies, now.Dependencies, func(x Dependency) (string, string) {
 		return "the dependency " + x.Package, strings.TrimSpace(string(x.State) + " " + x.Installed)
 	})
-	each(&d, withoutKindChanges(planned.AddedPackages),
-		withoutKindChanges(now.AddedPackages), func(b AddedPackage) (string, string) {
+	each(&d, comparedParts(planned.AddedPackages),
+		comparedParts(now.AddedPackages), func(b AddedPackage) (string, string) {
 			ref, _, _ := strings.Cut(b.Reference, "@")
 			return "the added package " + ref, b.Digest
 		})
@@ -131,12 +131,12 @@ func withoutDigests(all []CustomResources) []CustomResources {
 	return out
 }
 
-// withoutKindChanges returns added packages without the changes of their kinds, which follow from the digests, and
-// without their effect on custom resources.
-func withoutKindChanges(all []AddedPackage) []AddedPackage {
+// comparedParts returns added packages without the changes of their kinds and without their signers, which follow from
+// the digests, and without their effect on custom resources.
+func comparedParts(all []AddedPackage) []AddedPackage {
 	out := slices.Clone(all)
 	for i := range out {
-		out[i].KindChanges, out[i].Objects.Judgements = nil, nil
+		out[i].KindChanges, out[i].Objects.Judgements, out[i].Signers = nil, nil, nil
 	}
 	return out
 }

@@ -112,6 +112,8 @@ func collect(ctx context.Context, client *remote.Client, ref oci.Reference, r si
 }
 
 // A bundle that cannot be read is named, unless others suffice, and many referrers are bounded.
+//
+// hardening: G6
 func TestCollectNamesWhatCannotBeRead(t *testing.T) {
 	local := httptest.NewServer(localregistry.New(t))
 	t.Cleanup(local.Close)

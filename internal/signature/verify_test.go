@@ -92,6 +92,8 @@ func attached(envelope []byte) signature.Item {
 }
 
 // Each kind of key signs in each scheme, and only for its image and with its hash.
+//
+// hardening: G5
 func TestKeys(t *testing.T) {
 	for _, kind := range []string{"p256", "p384", "ed25519", "rsa"} {
 		for name, hash := range map[string]crypto.Hash{"sha256": crypto.SHA256, "sha384": crypto.SHA384, "sha512": crypto.SHA512} {
@@ -142,6 +144,8 @@ func TestKeys(t *testing.T) {
 }
 
 // An identity signs in each scheme, with the trust root of an own instance, with or without a transparency log.
+//
+// hardening: G2
 func TestIdentities(t *testing.T) {
 	instance, evil := signing.NewSigstore(t), signing.NewSigstore(t)
 	exact := v1beta1.Identity{Issuer: issuer, Subject: jane}
@@ -240,6 +244,8 @@ func TestAuthorities(t *testing.T) {
 }
 
 // What is malformed, or has the signature of something else, is refused for its reason and hides nothing valid.
+//
+// hardening: G4, G7
 func TestMalformedEvidence(t *testing.T) {
 	key, instance := signing.NewKey(t, "p256", crypto.SHA256), signing.NewSigstore(t)
 	v := values{"release": key.PEM(t), "root": instance.Root(t, true)}
