@@ -89,3 +89,35 @@ func TestImagesWithoutTheRequiredSignatureAreNotInstalled(t *testing.T) {
 	s.Delete(t, config)
 	untilSettled(t, s, later)
 }
+
+// The image of a runtime that is not that of the package needs the signature that an ImageConfig requires of it.
+func TestRuntimesWithoutTheRequiredSignatureAreNotStarted(t *testing.T) {
+	s, _, r := newDeploymentEnv(t)
+	client := remote.New(remote.Options{})
+	t.Cleanup(client.Close)
+	key := signing.NewKey(t, "ed25519", crypto.SHA256)
+	image, digest := r.push(t, "elsewhere/signed:v1", meta("Configuration", "image", ""))
+	s.EnsureCreated(t, &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: controller.DefaultNamespace, Name: "runtime-keys"},
+		Data:       map[string][]byte{"release": key.PEM(t)},
+	})
+	config := imageConfig("verify-runtimes", r.address+"/elsewhere")
+	config.Spec.Verification = &v1beta1.ImageVerification{Provider: v1beta1.Cosign, Cosign: &v1beta1.CosignVerification{
+		Authorities: []v1beta1.CosignAuthority{{Name: "release", Key: &v1beta1.KeyReference{
+			SecretRef: v1beta1.SecretKeySelector{Name: "runtime-keys", Key: "release"}, HashAlgorithm: "sha256",
+		}}},
+	}}
+	s.CreateTemporary(t, config)
+	ref, _ := r.push(t, "runtime/signed:v1", meta("Provider", "signed", "spec:\n  controller:\n    image: "+image+"\n")+
+		crd("signed.test", "Thing", "one"))
+	p := env.NewProvider("signed", ref)
+	s.CreateTemporary(t, p)
+	s.WaitCondition(t, p, v1.TypeReady, corev1.ConditionFalse, "ImageNotSigned: ")
+	payload := signing.Payload(digest)
+	signing.TagPayload(
+		t, client, oci.MustParseReference(r.backend+"/elsewhere/signed@"+digest.String()), payload, key.Tagged(t, payload),
+	)
+	untilSettled(t, s, p)
+	untilRuns(t, s, p, digest.String())
+	remove(t, s, p)
+}

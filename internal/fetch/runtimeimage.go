@@ -21,10 +21,13 @@ func (s *Source) Exists(ctx context.Context, o Origin, d oci.Digest) error {
 }
 
 // FetchRuntimeImage fetches the complete image of a runtime into the store, from the first location that has it; see
-// [remote.Client.FetchRuntimeImage]. Stored content is not requested.
+// [remote.Client.FetchRuntimeImage]. Stored content is not requested. The image has the signatures that the origin requires.
 func (s *Source) FetchRuntimeImage(
 	ctx context.Context, o Origin, d oci.Digest, platform oci.Platform, limits unpack.Limits,
 ) (unpack.RuntimeImage, error) {
+	if _, err := s.Verify(ctx, o, d, true); err != nil {
+		return unpack.RuntimeImage{}, err
+	}
 	return first(ctx, o, func(p Endpoint) (unpack.RuntimeImage, error) {
 		c, err := s.clients.get(ctx, p)
 		if err != nil {
@@ -38,6 +41,9 @@ func (s *Source) FetchRuntimeImage(
 func (s *Source) RuntimeConfig(
 	ctx context.Context, o Origin, d oci.Digest, platform oci.Platform,
 ) (unpack.RuntimeConfig, error) {
+	if _, err := s.Verify(ctx, o, d, true); err != nil {
+		return unpack.RuntimeConfig{}, err
+	}
 	return first(ctx, o, func(p Endpoint) (unpack.RuntimeConfig, error) {
 		c, err := s.clients.get(ctx, p)
 		if err != nil {

@@ -156,7 +156,7 @@ func packageRegistry(rev v1.PackageRevision) string {
 // names one. A tag is resolved once: the digest stays the same as long as the same image is requested.
 //
 // The image of an external runtime has no digest if the manager cannot read it: another system fetches it, possibly
-// with credentials of its own or from the machine on which it runs.
+// with credentials of its own or from the machine on which it runs. An image whose signature is required is always read.
 func (r *Reconciler) resolveRuntimeImage(
 	ctx context.Context, in *reconciliation, image, registry string,
 ) (state.Source, error) {
@@ -176,8 +176,11 @@ func (r *Reconciler) resolveRuntimeImage(
 	if !known {
 		digest, err = r.Packages.Content.Resolve(ctx, origin, 0)
 	}
-	if r.runsExternally(in) && runtime.IsUnreadable(err) {
+	if r.runsExternally(in) && runtime.IsUnreadable(err) && origin.Signed == nil {
 		err = nil
+	}
+	if err == nil {
+		_, err = r.Packages.Content.Verify(ctx, origin, digest, revision.MayPull(spec.PackagePullPolicy))
 	}
 	return state.Source{Origin: origin, Digest: digest, Route: route}, err
 }
