@@ -19,7 +19,7 @@ var (
 	ErrNoMeta = errcode.Code{
 		Name: "NoMeta", Class: errcode.Invalid,
 		Cause: "The package has no metadata object (Provider, Configuration or Function of meta.pkg.crossplane.io).",
-		Fix:   "Add a crossplane.yaml with the metadata of the package.",
+		Fix:   "Add a crossplane.yaml with the metadata of the package, or a crossplane-project.yaml.",
 	}
 	ErrManyMetas = errcode.Code{
 		Name: "ManyMetas", Class: errcode.Invalid,

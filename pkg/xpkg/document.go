@@ -33,6 +33,9 @@ type body struct {
 	// length is the length of a text that is read for each use, if it is known.
 	length int
 
+	// source returns the line of the file that a line of a generated text was made from; nil for other texts.
+	source func(line int) int
+
 	once    sync.Once
 	read    func() ([]byte, error)
 	json    []byte
@@ -45,6 +48,14 @@ type body struct {
 // safe for concurrent use.
 func NewDocument(file string, line, index int, read func() ([]byte, error)) Document {
 	return Document{File: file, Line: line, Index: index, body: &body{again: true, read: read}}
+}
+
+// GeneratedDocument returns a document with a text that was made from one document of a file, which starts in the given
+// line. Findings about the text have the lines of the file, which source returns for lines from 1.
+func GeneratedDocument(file string, line int, raw []byte, source func(line int) int) Document {
+	d := newDocument(file, line, 0, raw, yamldoc.NewReader(yamldoc.Limits{}))
+	d.body.source = source
+	return d
 }
 
 // newDocument returns a document whose JSON is computed from raw on first use.
@@ -119,10 +130,13 @@ func (d Document) warning() *yamldoc.Fault {
 // Finding returns a finding about the document, with the severity Error. Line is relative
 // to the document, from 1; 0 means the first line with content.
 func (d Document) Finding(code errcode.Code, line int, message string) Finding {
-	if line > 0 {
-		line += d.Line - 1
-	} else {
+	switch {
+	case line <= 0:
 		line = d.contentLine()
+	case d.body != nil && d.body.source != nil:
+		line = d.body.source(line)
+	default:
+		line += d.Line - 1
 	}
 	return Finding{
 		Code: code, Severity: Error, Message: message, Fix: code.Fix,

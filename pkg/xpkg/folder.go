@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg/internal/parallel"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg/internal/yamldoc"
@@ -20,7 +22,7 @@ var (
 	ErrFolderNotFound = errcode.Code{
 		Name: "FolderNotFound", Class: errcode.NotFound,
 		Cause: "The folder of the package does not exist, or is not a folder.",
-		Fix:   "Name the folder that holds crossplane.yaml.",
+		Fix:   "Name the folder that holds crossplane.yaml or the file of a Project.",
 	}
 	ErrUnreadableFile = errcode.Code{
 		Name: "UnreadableFile", Class: errcode.Invalid,
@@ -37,6 +39,11 @@ var (
 		Cause: "A pattern of files to ignore is malformed.",
 		Fix:   "Use patterns such as \"crds/*.yaml\", relative to the root of the package.",
 	}
+	ErrNotPackaged = errcode.Code{
+		Name: "NotPackaged", Class: errcode.Invalid,
+		Cause: "A document in a folder of a Project is not of a kind that this folder adds to the package. It is left out.",
+		Fix:   "Correct the kind, move the file to another folder, or omit it with --ignore.",
+	}
 )
 
 // FolderOptions configures ReadFolder.
@@ -52,6 +59,51 @@ type FolderOptions struct {
 	Examples fs.FS
 	// Limits bounds the input, over all files together.
 	Limits Limits
+	// Layout is that of a folder whose package does not consist of all files; nil for others.
+	Layout *Layout
+}
+
+// A Layout describes the package of a folder that has no file with its metadata.
+type Layout struct {
+	// Meta is the metadata of the package. It has no text if the metadata cannot be read.
+	Meta Document
+	// Findings are the problems of the file that the metadata was made from.
+	Findings []Finding
+	// Parts are the folders with the objects of the package.
+	Parts []Part
+}
+
+// A Part is a folder whose objects of some kinds are in the package. A part that does not exist is empty.
+type Part struct {
+	// Folder is the path of the folder, and Except are the paths of folders in it that do not belong to it.
+	Folder string
+	Except []string
+	// Kinds are the kinds of the objects. Other documents are left out, with a warning if the part is not the whole
+	// folder of the package.
+	Kinds []schema.GroupKind
+}
+
+// part returns the documents of the kinds of a part, and reports the others. A document that is no YAML is kept, because
+// it may be any object.
+func (r *folderReader) part(p Part, docs []Document) []Document {
+	if p.Kinds == nil {
+		return docs
+	}
+	entries := make([]entry, len(docs))
+	parallel.Do(len(docs), func(i int) { entries[i] = readEntry(docs[i]) })
+	var kept []Document
+	for _, e := range entries {
+		_, err := e.doc.canonical()
+		switch {
+		case err != nil || e.err == nil && slices.Contains(p.Kinds, e.header.gvk().GroupKind()):
+			kept = append(kept, e.doc)
+		case p.Folder != ".":
+			f := e.doc.Finding(ErrNotPackaged, 0, "left out of the package, which has "+kindNames(p.Kinds)+" from this folder")
+			f.Kind, f.Name = e.header.kind, e.header.name
+			r.findings = append(r.findings, f)
+		}
+	}
+	return kept
 }
 
 // A Folder holds the documents of a package folder.
@@ -84,11 +136,11 @@ func ReadFolder(fsys fs.FS, opts FolderOptions) (*Folder, error) {
 	if opts.ExamplesRoot != "" {
 		r.opts.ExamplesRoot = path.Clean(opts.ExamplesRoot)
 	}
-	docs, err := r.read(fsys, ".", r.opts.ExamplesRoot)
+	docs, err := r.readPackage(fsys)
 	if err != nil {
 		return nil, err
 	}
-	f := &Folder{Documents: metaFirst(docs), findings: r.findings, omitted: r.omitted}
+	f := &Folder{Documents: docs, findings: r.findings, omitted: r.omitted}
 	r.findings = nil
 	if f.ExampleDocuments, err = r.readExamples(fsys); err != nil {
 		return nil, err
@@ -171,6 +223,31 @@ func (r *folderReader) checkOptions(fsys fs.FS) error {
 	return nil
 }
 
+// readPackage returns the documents of the package, the metadata first.
+func (r *folderReader) readPackage(fsys fs.FS) ([]Document, error) {
+	layout := r.opts.Layout
+	if layout == nil {
+		docs, err := r.read(fsys, ".", r.opts.ExamplesRoot)
+		return metaFirst(docs), err
+	}
+	r.findings = layout.Findings
+	var docs []Document
+	if layout.Meta.Raw != nil {
+		docs = append(docs, layout.Meta)
+	}
+	for _, p := range layout.Parts {
+		if info, err := fs.Lstat(fsys, p.Folder); errors.Is(err, fs.ErrNotExist) || err == nil && !info.IsDir() {
+			continue
+		}
+		found, err := r.read(fsys, p.Folder, slices.Concat(p.Except, []string{r.opts.ExamplesRoot})...)
+		if err != nil {
+			return nil, err
+		}
+		docs = append(docs, r.part(p, found)...)
+	}
+	return docs, nil
+}
+
 // readExamples reads the folder of examples. A missing folder is not an error.
 func (r *folderReader) readExamples(fsys fs.FS) ([]Document, error) {
 	root := r.opts.ExamplesRoot
@@ -183,17 +260,17 @@ func (r *folderReader) readExamples(fsys fs.FS) ([]Document, error) {
 	if info, err := fs.Lstat(fsys, root); errors.Is(err, fs.ErrNotExist) || err == nil && !info.IsDir() {
 		return nil, nil
 	}
-	return r.read(fsys, root, "")
+	return r.read(fsys, root)
 }
 
-// read reads all files below root, except the files below the omitted folder.
-func (r *folderReader) read(fsys fs.FS, root, except string) ([]Document, error) {
+// read reads all files below root, except the files below the omitted folders.
+func (r *folderReader) read(fsys fs.FS, root string, except ...string) ([]Document, error) {
 	var docs []Document
 	err := fs.WalkDir(fsys, root, func(name string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return ErrUnreadableFile.New(err, "cannot read %q", name)
-		case entry.IsDir() && (entry.Name() == ".git" || except != "" && name == except):
+		case entry.IsDir() && (entry.Name() == ".git" || slices.Contains(except, name)):
 			return fs.SkipDir
 		}
 		if entry.IsDir() {

@@ -72,9 +72,11 @@ func checkKind(kind Kind, gvk schema.GroupVersionKind) *yamldoc.Fault {
 		kind, safe(gvk.GroupVersion().String()), allowedKinds(kind))}
 }
 
-func allowedKinds(kind Kind) string {
+func allowedKinds(kind Kind) string { return kindNames(allowed[kind]) }
+
+func kindNames(kinds []schema.GroupKind) string {
 	var names []string
-	for _, gk := range allowed[kind] {
+	for _, gk := range kinds {
 		names = append(names, gk.Kind)
 	}
 	return strings.Join(names, ", ")

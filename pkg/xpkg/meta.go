@@ -24,17 +24,22 @@ var (
 	ErrUnsupportedMeta = errcode.Code{
 		Name: "UnsupportedMeta", Class: errcode.Unsupported,
 		Cause: "The metadata object has an unknown version or kind.",
-		Fix:   "Use meta.pkg.crossplane.io/v1 with the kind Provider, Configuration or Function, or a newer xpkg.",
+		Fix:   "Use meta.pkg.crossplane.io/v1 with the kind Provider, Configuration or Function, a Project of dev.crossplane.io/v1alpha1, meta.dev.upbound.io/v1alpha1 or meta.dev.upbound.io/v2alpha1, or a newer xpkg.",
 	}
 	ErrMalformedMeta = errcode.Code{
 		Name: "MalformedMeta", Class: errcode.Invalid,
-		Cause: "A field of the metadata object has the wrong type, or fields contradict each other.",
+		Cause: "A field of the metadata object is missing or has the wrong type, or fields contradict each other.",
 		Fix:   "Correct the named field.",
 	}
 	ErrUnknownMetaField = errcode.Code{
 		Name: "UnknownMetaField", Class: errcode.Invalid,
-		Cause: "The metadata object has an unknown field. It is kept, but has no effect.",
+		Cause: "The metadata object has an unknown field, which has no effect.",
 		Fix:   "Check the spelling, or remove the field.",
+	}
+	ErrMissingRepository = errcode.Code{
+		Name: "MissingRepository", Class: errcode.Invalid,
+		Cause: "The Project names no repository. It can be built, but other tools refuse it, and its functions have no names.",
+		Fix:   "Set spec.repository to the repository of the package, such as ghcr.io/acme/fleets.",
 	}
 	ErrInvalidConstraint = errcode.Code{
 		Name: "InvalidConstraint", Class: errcode.Invalid,

@@ -110,9 +110,11 @@ func (p Policy) Apply(findings []Finding, defaults Severities) []Finding {
 
 // severities holds the codes of this package that are not errors under every policy.
 var severities = Severities{
-	ErrKindAlias.Name:        {Build: Warning, Install: Warning},
-	ErrUnknownMetaField.Name: {Build: Warning, Install: Warning},
-	ErrInvalidExample.Name:   {Build: Warning, Install: Warning},
+	ErrKindAlias.Name:         {Build: Warning, Install: Warning},
+	ErrUnknownMetaField.Name:  {Build: Warning, Install: Warning},
+	ErrInvalidExample.Name:    {Build: Warning, Install: Warning},
+	ErrMissingRepository.Name: {Build: Warning, Install: Warning},
+	ErrNotPackaged.Name:       {Build: Warning, Install: Warning},
 
 	// Authors can fix the text; published packages cannot be changed.
 	ErrTextOnSeparator.Name: {Build: Error, Install: Off},

@@ -54,6 +54,25 @@ func checkedMeta(e entry, opts ReadOptions) (Meta, error) {
 	return meta, nil
 }
 
+// Meta reads only the metadata of the package. It fails if the file with the metadata has an error.
+func (f *Folder) Meta(opts ReadOptions) (Meta, error) {
+	found, ok := findMeta(f.Documents)
+	if !ok {
+		_, err := f.Package(opts) // A file that is no YAML is not among the documents.
+		return Meta{}, err
+	}
+	var findings []Finding
+	for _, about := range f.findings {
+		if about.File == found.doc.File {
+			findings = append(findings, about)
+		}
+	}
+	if err := Failed(opts.Policy.Apply(findings, severities)); err != nil {
+		return Meta{}, err
+	}
+	return checkedMeta(found, opts)
+}
+
 // ReadMetaDocument reads the metadata object from its document.
 func ReadMetaDocument(doc Document, opts ReadOptions) (Meta, error) {
 	e := readEntry(doc)

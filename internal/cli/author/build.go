@@ -24,7 +24,7 @@ import (
 // BuildCmd implements `xpkg build`.
 type BuildCmd struct {
 	First       string `arg:"" optional:"" name:"folder-or-kind" complete:"kind" help:"Folder of the package, as with -f, or the expected kind of the package: provider, configuration or function."`
-	PackageRoot string `short:"f" placeholder:"DIR" help:"Folder of the package, which contains crossplane.yaml or, for a package of the first generation, the folder .registry. Default is this folder."`
+	PackageRoot string `short:"f" placeholder:"DIR" help:"Folder of the package, which contains crossplane.yaml, the file of a Project or, for a package of the first generation, the folder .registry. Default is this folder."`
 	PackageFile string `short:"o" placeholder:"FILE" help:"File to write, or - for standard output. Default is NAME-DIGEST.xpkg in the folder of the package."`
 	Strict      bool   `help:"Treat warnings as errors."`
 	createdFlag

@@ -32,7 +32,7 @@ import (
 // ErrNotFirstGeneration is the code for a package that has today's format already.
 var ErrNotFirstGeneration = errcode.Code{
 	Name: "NotFirstGeneration", Class: errcode.Usage,
-	Cause: "The package has a package.yaml or crossplane.yaml: it is a package of today.",
+	Cause: "The package has a package.yaml, crossplane.yaml or the file of a Project: it is a package of today.",
 	Fix:   "No conversion is needed. Build the folder with `xpkg build`, or use the image as it is.",
 }
 
@@ -124,8 +124,8 @@ func (c *ConvertCmd) folder(env *terminal.Env, dir string) (err error) {
 		return err
 	}
 	if !ok {
-		if _, err := os.Lstat(filepath.Join(dir, crossplaneYAML)); err == nil {
-			return ErrNotFirstGeneration.New(nil, "%s contains %s", dir, crossplaneYAML)
+		if file := location.Metadata(dir); file != "" {
+			return ErrNotFirstGeneration.New(nil, "%s contains %s", dir, file)
 		}
 		return firstgen.ErrNoRegistryFolder.New(nil, "%s contains no package of the first generation", dir)
 	}

@@ -18,25 +18,21 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg/check"
 )
 
-// crossplaneYAML is the metadata file of a package of today. A folder that contains it is never read as a package of
-// the first generation.
-const crossplaneYAML = "crossplane.yaml"
-
 // firstFolder is a folder with a package of the first generation.
 type firstFolder struct {
 	dir string
 	at  firstgen.Location
 }
 
-// findFirst returns the package of the first generation in a folder, and false if there is none. It fails if the place
-// of the package is a link out of the folder.
+// findFirst returns the package of the first generation in a folder, and false if there is none or the folder is the
+// source of a package of today. It fails if the place of the package is a link out of the folder.
 func findFirst(dir string) (firstFolder, bool, error) {
 	root, err := fileutil.OpenFolder(dir)
 	if err != nil {
 		return firstFolder{}, false, nil //nolint:nilerr // The caller reads the folder, and reports why it cannot.
 	}
 	defer root.Close()
-	if _, err := root.Lstat(crossplaneYAML); err == nil {
+	if location.IsSource(dir) {
 		return firstFolder{}, false, nil
 	}
 	at, err := firstgen.Find(root.FS())

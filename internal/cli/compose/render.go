@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/cli/author"
 	"github.com/xpkg-dev/xpkg/internal/cli/dependencies"
+	"github.com/xpkg-dev/xpkg/internal/cli/location"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/cli/view"
 	"github.com/xpkg-dev/xpkg/internal/composition"
@@ -101,7 +101,7 @@ func (c *RenderCmd) roots() []string {
 	if len(c.Package) > 0 || c.CompositionFile != "" && c.FunctionsFile != "" && !c.Validate {
 		return c.Package
 	}
-	if _, err := os.Stat(metadataFile); err == nil {
+	if location.IsSource(".") {
 		return []string{"."}
 	}
 	return nil

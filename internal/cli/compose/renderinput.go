@@ -19,9 +19,6 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
-// metadataFile is the file with the metadata of a package in its folder.
-const metadataFile = "crossplane.yaml"
-
 // input reads the files of the command, except for the composition and the functions.
 func (c *RenderCmd) input(env *terminal.Env) (in composition.Input, err error) {
 	xrs, err := c.objects(env, c.CompositeResource)

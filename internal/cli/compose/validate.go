@@ -91,7 +91,7 @@ func (c *ValidateCmd) Run(env *terminal.Env) error {
 
 // packages returns the packages of the flags, or this folder if it is a package and there is no lock file.
 func (c *ValidateCmd) packages() []string {
-	if _, err := os.Stat("crossplane.yaml"); err == nil && len(c.Package) == 0 {
+	if len(c.Package) == 0 && location.IsSource(".") {
 		return []string{"."}
 	}
 	return c.Package
@@ -184,7 +184,7 @@ func isPackageMetadata(d xpkg.Document) bool {
 // documents reads the documents of all arguments, or the compositions and the examples of the package in this folder.
 func (c *ValidateCmd) documents(env *terminal.Env) ([]xpkg.Document, error) {
 	if len(c.Resources) == 0 {
-		if _, err := os.Stat("crossplane.yaml"); err != nil {
+		if !location.IsSource(".") {
 			return nil, ErrNothingToValidate.New(nil, "no resource is given, and this folder is not a package")
 		}
 		folder, err := c.Read(env.Context, ".", c.StreamLimits())

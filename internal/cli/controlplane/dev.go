@@ -2,7 +2,6 @@ package controlplane
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -70,7 +69,7 @@ func (c *DevCmd) Run(env *terminal.Env) error {
 	if c.Folder == "" {
 		c.Folder = "."
 	}
-	meta, err := c.metadata(env.Context)
+	meta, err := location.ReadMeta(env.Context, c.Folder)
 	if err != nil {
 		return err
 	}
@@ -196,21 +195,6 @@ func pause(ctx context.Context) error {
 	case <-timer.C:
 		return nil
 	}
-}
-
-// metadata reads the metadata of the package.
-func (c *DevCmd) metadata(ctx context.Context) (xpkg.Meta, error) {
-	folder, err := location.FolderFlags{}.Read(ctx, c.Folder, xpkg.Limits{})
-	if err != nil {
-		return xpkg.Meta{}, err
-	}
-	meta, err := xpkg.ReadMeta(folder.Stream(), xpkg.ReadOptions{File: filepath.Join(c.Folder, "crossplane.yaml")})
-	if err != nil {
-		// A file that is no YAML is not in the stream.
-		_, refused := folder.Package(xpkg.ReadOptions{})
-		return meta, cmp.Or(refused, err)
-	}
-	return meta, nil
 }
 
 // watched returns the folders whose changes start a build.

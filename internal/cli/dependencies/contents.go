@@ -21,7 +21,7 @@ import (
 
 // ContentsFlags select packages with their dependencies, whose content a command reads.
 type ContentsFlags struct {
-	Package []string `short:"p" sep:"none" placeholder:"PACKAGE" help:"Package whose kinds are known, with its dependencies: a folder with a crossplane.yaml, a .xpkg file, REPOSITORY:TAG or REPOSITORY@CONSTRAINT. Can be repeated. Default is this folder."`
+	Package []string `short:"p" sep:"none" placeholder:"PACKAGE" help:"Package whose kinds are known, with its dependencies: its folder, a .xpkg file, REPOSITORY:TAG or REPOSITORY@CONSTRAINT. Can be repeated. Default is this folder."`
 	Lock    string   `placeholder:"FILE" help:"Lock file with the packages whose kinds are known, at their locked digests."`
 	resolverFlags
 	flags.LimitFlags

@@ -83,7 +83,7 @@ func (c *depsVendorCmd) closure(env *terminal.Env, r *rootResolver) (lockfile.Fi
 	}
 	if roots == nil {
 		return lockfile.File{}, terminal.ErrUsage.New(nil, "no package is given, and this folder is not a package").
-			WithDo("Name a package, its file, a folder with a crossplane.yaml, or a lock file with --lock.")
+			WithDo("Name a package, its file, its folder, or a lock file with --lock.")
 	}
 	got, err := r.resolve(env, resolver.Request{Roots: roots})
 	return got.File, err

@@ -90,7 +90,7 @@ func (c *ResolveCmd) Run(env *terminal.Env) (err error) {
 	}
 	if roots == nil {
 		return terminal.ErrUsage.New(nil, "no package is given, and this folder is not a package").
-			WithDo("Name a folder with a crossplane.yaml, or a package.")
+			WithDo("Name the folder of a package, which contains crossplane.yaml or a Project, or a package.")
 	}
 	if c.Frozen {
 		return c.frozen(env, before, roots)

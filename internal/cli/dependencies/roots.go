@@ -2,7 +2,6 @@ package dependencies
 
 import (
 	"context"
-	"path/filepath"
 	"strings"
 
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
@@ -17,7 +16,7 @@ import (
 
 // RootArgs select the packages to resolve.
 type RootArgs struct {
-	Packages []string `arg:"" optional:"" name:"package" help:"Packages to resolve: a folder with a crossplane.yaml or a .xpkg file, for its dependencies; REPOSITORY:TAG; REPOSITORY@CONSTRAINT such as xpkg.crossplane.io/crossplane-contrib/provider-nop@>=v0.4.0, or REPOSITORY@sha256:DIGEST. Default is this folder; if it is not a package, the roots of the lock file."`
+	Packages []string `arg:"" optional:"" name:"package" help:"Packages to resolve: the folder of a package or a .xpkg file, for its dependencies; REPOSITORY:TAG; REPOSITORY@CONSTRAINT such as xpkg.crossplane.io/crossplane-contrib/provider-nop@>=v0.4.0, or REPOSITORY@sha256:DIGEST. Default is this folder; if it is not a package, the roots of the lock file."`
 }
 
 // roots returns the roots that the arguments select. It returns none if there are no
@@ -26,8 +25,8 @@ type RootArgs struct {
 func (a RootArgs) roots(env *terminal.Env, registry string) ([]dependency.Root, error) {
 	what := a.Packages
 	if len(what) == 0 {
-		if found, err := filepath.Glob("crossplane.yaml"); err != nil || len(found) == 0 {
-			return nil, err
+		if !location.IsSource(".") {
+			return nil, nil
 		}
 		what = []string{"."}
 	}
@@ -77,11 +76,7 @@ func rootsOf(env *terminal.Env, s, registry string) ([]dependency.Root, error) {
 
 // folderRoots returns the dependencies and optional dependencies of the package in a folder.
 func folderRoots(ctx context.Context, dir, registry string) ([]dependency.Root, error) {
-	folder, err := location.FolderFlags{}.Read(ctx, dir, xpkg.Limits{})
-	if err != nil {
-		return nil, err
-	}
-	meta, err := xpkg.ReadMeta(folder.Stream(), xpkg.ReadOptions{File: filepath.Join(dir, "crossplane.yaml")})
+	meta, err := location.ReadMeta(ctx, dir)
 	if err != nil {
 		return nil, err
 	}

@@ -9,12 +9,33 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/fileutil"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg/project"
 )
 
 // FolderFlags selects the files of a folder that are part of a package.
 type FolderFlags struct {
-	ExamplesRoot string   `short:"e" placeholder:"DIR" help:"Folder of the examples of the package. Default is examples in the folder of the package or beside it."`
+	ExamplesRoot string   `short:"e" placeholder:"DIR" help:"Folder of the examples of the package. Default is examples in the folder of the package or beside it, and in a Project the folder that its file names."`
 	Ignore       []string `placeholder:"GLOB" help:"Files to ignore, as patterns relative to the folder of the package."`
+}
+
+// metadataFile is the file with the metadata of a package in its folder.
+const metadataFile = "crossplane.yaml"
+
+// Metadata returns the name of the file with the metadata of the package in a folder: that of a Project, if there is
+// one. It returns "" for a folder that is no source of a package.
+func Metadata(dir string) string {
+	root, err := fileutil.OpenFolder(dir)
+	if err != nil {
+		return ""
+	}
+	defer root.Close()
+	if file := project.Find(root.FS(), nil); file != "" {
+		return file
+	}
+	if _, err := root.Lstat(metadataFile); err != nil {
+		return ""
+	}
+	return metadataFile
 }
 
 // Read reads the files of the package in root and of its examples. It follows no link out of
@@ -34,6 +55,15 @@ func (f FolderFlags) read(dir string, limits xpkg.Limits) (*xpkg.Folder, error) 
 	if err != nil {
 		return nil, err
 	}
+	if file := project.Find(root.FS(), f.Ignore); file != "" {
+		var p *project.Project
+		if p, opts.Layout, err = project.Open(root.FS(), file, limits); err != nil {
+			return nil, err
+		}
+		if p != nil && f.ExamplesRoot == "" {
+			examples = filepath.Join(dir, filepath.FromSlash(p.Paths.Examples))
+		}
+	}
 	if opts.ExamplesRoot, err = within(dir, examples); err != nil {
 		return nil, err
 	}
@@ -46,6 +76,17 @@ func (f FolderFlags) read(dir string, limits xpkg.Limits) (*xpkg.Folder, error) 
 		opts.Examples = folder.FS()
 	}
 	return xpkg.ReadFolder(root.FS(), opts)
+}
+
+// ReadMeta reads the metadata of the package in a folder.
+func ReadMeta(ctx context.Context, dir string) (xpkg.Meta, error) {
+	folder, err := FolderFlags{}.Read(ctx, dir, xpkg.Limits{})
+	if err != nil {
+		return xpkg.Meta{}, err
+	}
+	meta, err := folder.Meta(xpkg.ReadOptions{})
+	FolderFlags{}.Place(dir, xpkg.Findings(err))
+	return meta, err
 }
 
 // examples returns the folder of the examples, or "" if there is none. A folder that the user

@@ -229,10 +229,7 @@ func adviseBuild(err error, path string) error {
 }
 
 // IsSource reports whether a path is the folder of the source of a package, and not that of an OCI layout.
-func IsSource(path string) bool {
-	_, err := os.Stat(filepath.Join(path, "crossplane.yaml"))
-	return err == nil
-}
+func IsSource(path string) bool { return Metadata(path) != "" }
 
 // Write writes an artifact to a location. Tag is its name in an OCI layout; it can be empty.
 func (m Transfer) Write(ctx context.Context, p Location, a oci.Artifact, tag string) (oci.Digest, error) {

@@ -26,7 +26,7 @@ import (
 type exportCmd struct {
 	Dir      string   `arg:"" help:"Folder to write. It must be empty, or not exist."`
 	Packages []string `arg:"" optional:"" name:"package" help:"Versions of packages in registries, for example ghcr.io/acme/boats:v1.0.0."`
-	From     []string `placeholder:"DIR" help:"Folder with packages as REPOSITORY/TAG.xpkg, or as folders REPOSITORY/TAG with a crossplane.yaml. Can be given more than once."`
+	From     []string `placeholder:"DIR" help:"Folder with packages as REPOSITORY/TAG.xpkg, or as folders REPOSITORY/TAG with the source of a package. Can be given more than once."`
 	Index    string   `placeholder:"REF" help:"Index whose packages are exported, for example registry.example.org/index:main. Each version is read from its registry."`
 	Versions int      `placeholder:"N" help:"With --index, read only the newest N versions of each package."`
 	Name     string   `default:"Packages" help:"Name of the site."`

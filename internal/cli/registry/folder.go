@@ -3,7 +3,6 @@ package registry
 import (
 	"context"
 	"io/fs"
-	"os"
 	"path"
 	"path/filepath"
 	"strings"
@@ -15,8 +14,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
-// readFolder reads the packages of a folder: files REPOSITORY/TAG.xpkg, and folders REPOSITORY/TAG with a
-// crossplane.yaml.
+// readFolder reads the packages of a folder: files REPOSITORY/TAG.xpkg, and folders REPOSITORY/TAG with the
+// source of a package.
 func (c *exportCmd) readFolder(env *terminal.Env, dir string) ([]folder.Version, error) {
 	var out []folder.Version
 	err := filepath.WalkDir(dir, func(name string, entry fs.DirEntry, err error) error {
@@ -61,8 +60,7 @@ func versionAt(dir, name string, entry fs.DirEntry) (folder.Version, bool) {
 	repository, tag := path.Split(rel)
 	repository = strings.TrimSuffix(repository, "/")
 	if entry.IsDir() {
-		_, err := os.Stat(filepath.Join(name, "crossplane.yaml"))
-		return folder.Version{Repository: repository, Tag: tag}, err == nil && repository != ""
+		return folder.Version{Repository: repository, Tag: tag}, repository != "" && location.IsSource(name)
 	}
 	tag, ok := strings.CutSuffix(tag, ".xpkg")
 	return folder.Version{Repository: repository, Tag: tag}, ok && repository != "" && entry.Type().IsRegular()

@@ -25,7 +25,7 @@ var (
 	ErrMissingAnnotation = errcode.Code{
 		Name: "MissingAnnotation", Class: errcode.Invalid,
 		Cause: "The metadata has no annotations that describe the package.",
-		Fix:   "Add the annotations to the metadata object.",
+		Fix:   "Add the annotations to the metadata object; in a Project, set spec.maintainer, spec.source, spec.license, spec.description and spec.readme.",
 	}
 	ErrInvalidLicense = errcode.Code{
 		Name: "InvalidLicense", Class: errcode.Invalid,

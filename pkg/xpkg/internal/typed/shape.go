@@ -123,9 +123,9 @@ func (s *Shape) addFields(t reflect.Type) {
 	for f := range t.Fields() {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		switch {
-		case name == "-" || !f.IsExported():
-		case name == "" && f.Anonymous:
+		case name == "" && f.Anonymous: // of an exported type or not, as for encoding/json
 			s.addFields(f.Type)
+		case name == "-" || !f.IsExported():
 		case name != "":
 			s.fields[name] = shapeOf(f.Type)
 		}
