@@ -24,6 +24,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/testing/placeholder"
 	"github.com/xpkg-dev/xpkg/internal/testing/port"
 	"github.com/xpkg-dev/xpkg/internal/testing/prerequisite"
+	"github.com/xpkg-dev/xpkg/internal/testing/program"
 )
 
 // TestMain runs the tests or, started by a script under the name of a command,
@@ -97,6 +98,7 @@ func TestScripts(t *testing.T) {
 			"pushruntime": pushRuntime,
 			"daemon":      startDaemon,
 			"require":     require,
+			"usego":       useGo,
 		},
 		RequireUniqueNames: true,
 	})
@@ -164,6 +166,17 @@ func require(ts *testscript.TestScript, neg bool, args []string) {
 		prerequisite.Missing(scriptTest(ts), "devices cannot be created in %s: %v", ts.Getenv("WORK"), err)
 	}
 	ts.Check(os.Remove(path))
+}
+
+// useGo gives a script the caches of the Go toolchain.
+func useGo(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 0 {
+		ts.Fatalf("usage: usego")
+	}
+	for _, variable := range program.GoFolders(scriptTest(ts)) {
+		name, value, _ := strings.Cut(variable, "=")
+		ts.Setenv(name, value)
+	}
 }
 
 // testKey is the key of the test of a script.

@@ -98,7 +98,11 @@ func (r *folderReader) part(p Part, docs []Document) []Document {
 		case err != nil || e.err == nil && slices.Contains(p.Kinds, e.header.gvk().GroupKind()):
 			kept = append(kept, e.doc)
 		case p.Folder != ".":
-			f := e.doc.Finding(ErrNotPackaged, 0, "left out of the package, which has "+kindNames(p.Kinds)+" from this folder")
+			what := "left out of the package, which has " + kindNames(p.Kinds) + " from this folder"
+			if e.err != nil {
+				what = e.err.Error() + "; " + what
+			}
+			f := e.doc.Finding(ErrNotPackaged, 0, what)
 			f.Kind, f.Name = e.header.kind, e.header.name
 			r.findings = append(r.findings, f)
 		}

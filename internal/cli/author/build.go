@@ -26,6 +26,7 @@ type BuildCmd struct {
 	First       string `arg:"" optional:"" name:"folder-or-kind" complete:"kind" help:"Folder of the package, as with -f, or the expected kind of the package: provider, configuration or function."`
 	PackageRoot string `short:"f" placeholder:"DIR" help:"Folder of the package, which contains crossplane.yaml, the file of a Project or, for a package of the first generation, the folder .registry. Default is this folder."`
 	PackageFile string `short:"o" placeholder:"FILE" help:"File to write, or - for standard output. Default is NAME-DIGEST.xpkg in the folder of the package."`
+	Repository  string `placeholder:"REPOSITORY" help:"Repository of the Project, in place of spec.repository. The repositories of its functions start with it."`
 	Strict      bool   `help:"Treat warnings as errors."`
 	createdFlag
 	runtimeFlags
@@ -50,26 +51,21 @@ func (c *BuildCmd) Run(env *terminal.Env) (err error) {
 		}
 		return errors.Join(c.buildFirst(env, f, base), done())
 	}
-	p := terminal.StartTask(env.Stderr, "checking the package in %s", c.PackageRoot)
-	defer p.End()
-	var folder *xpkg.Folder
-	var pkg *xpkg.Package
-	var index image.ExtraLayer
-	stream, err := fileutil.Await(env.Context, func() (stream []byte, err error) {
-		if folder, err = c.Read(env.Context, c.PackageRoot, c.StreamLimits()); err != nil {
-			return nil, err
-		}
-		if pkg, err = c.check(p, folder, kind); err != nil {
-			return nil, err
-		}
-		stream = folder.Stream()
-		index, err = indexlayer.Build(stream, c.StreamLimits())
-		return stream, err
-	})
+	folder, pkg, err := c.read(env, kind)
 	if err != nil {
 		return err
 	}
-	p.End()
+	parts, err := c.openProject()
+	if err != nil {
+		return err
+	}
+	if parts != nil {
+		defer func() { err = errors.Join(err, parts.done()) }()
+		if err := parts.build(env, c); err != nil {
+			return err
+		}
+		folder.Documents[0] = parts.WithFunctions(parts.dependencies())
+	}
 	base, done, err := c.runtime(env, c.TransferFlags)
 	if err != nil {
 		return err
@@ -79,17 +75,48 @@ func (c *BuildCmd) Run(env *terminal.Env) (err error) {
 	if err != nil {
 		return err
 	}
-	in := image.Input{
-		PackageYAML: stream, Examples: folder.Examples(), Extra: []image.ExtraLayer{index}, Base: base, Platform: platform,
-	}
-	if err := c.set(&in); err != nil {
-		return err
-	}
-	image, err := image.Build(env.Context, in)
+	built, err := c.image(env, folder, base, platform)
 	if err != nil {
 		return err
 	}
-	return c.write(env, pkg, image)
+	if parts != nil {
+		if err := parts.write(env, c); err != nil {
+			return err
+		}
+	}
+	return c.write(env, pkg, built)
+}
+
+// read reads and checks the package.
+func (c *BuildCmd) read(env *terminal.Env, kind xpkg.Kind) (folder *xpkg.Folder, pkg *xpkg.Package, err error) {
+	p := terminal.StartTask(env.Stderr, "checking the package in %s", c.PackageRoot)
+	defer p.End()
+	pkg, err = fileutil.Await(env.Context, func() (_ *xpkg.Package, err error) {
+		if folder, err = c.Read(env.Context, c.PackageRoot, c.StreamLimits()); err != nil {
+			return nil, err
+		}
+		return c.check(p, folder, kind)
+	})
+	return folder, pkg, err
+}
+
+// image builds the image of a package above a runtime image, which can be nil.
+func (c *BuildCmd) image(
+	env *terminal.Env, folder *xpkg.Folder, base *image.Image, platform oci.Platform,
+) (*image.Image, error) {
+	in := image.Input{Examples: folder.Examples(), Base: base, Platform: platform}
+	index, err := fileutil.Await(env.Context, func() (image.ExtraLayer, error) {
+		in.PackageYAML = folder.Stream()
+		return indexlayer.Build(in.PackageYAML, c.StreamLimits())
+	})
+	if err != nil {
+		return nil, err
+	}
+	in.Extra = []image.ExtraLayer{index}
+	if err := c.set(&in); err != nil {
+		return nil, err
+	}
+	return image.Build(env.Context, in)
 }
 
 // firstArgument returns the expected kind of the package, and sets the folder of the package. A word that is a kind is

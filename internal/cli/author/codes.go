@@ -10,6 +10,7 @@ import (
 func Codes() []errcode.Code {
 	return []errcode.Code{
 		ErrExtensions,
+		ErrFunctionNotBuildable,
 		ErrLostCapability,
 		ErrNotFirstGeneration,
 		goprogram.ErrGoBuild,

@@ -23,7 +23,7 @@ type PushCmd struct {
 	// First is the reference, or a kind before it, as in the packages guide.
 	First         string            `arg:"" name:"kind-or-ref" help:"Destination, for example ghcr.io/org/provider-x:v0.1.0, or the expected kind of the package before it."`
 	Second        string            `arg:"" optional:"" name:"ref" help:"Destination, after a kind."`
-	PackageFiles  []string          `short:"f" name:"package-files" aliases:"package-file" placeholder:"FILE" help:"Package to push. Several, one for each platform, are pushed as one index. Default is the only .xpkg file in this folder."`
+	PackageFiles  []string          `short:"f" name:"package-files" aliases:"package-file" placeholder:"FILE" help:"Package to push. Several, one for each platform, are pushed as one index; those of a Project are pushed to their own repositories, the Functions first. Default is the only .xpkg file in this folder, or those of one Project."`
 	OCIAnnotation map[string]string `short:"a" name:"oci-annotation" placeholder:"KEY=VALUE" help:"Annotation to add to the manifests and to the index. It changes the digest."`
 	location.TransferFlags
 	flags.DataDirFlag
@@ -50,43 +50,47 @@ func (c *PushCmd) Run(env *terminal.Env) error {
 	}
 	files := c.PackageFiles
 	if len(files) == 0 {
-		file, err := location.OnePackageFile(".")
-		if err != nil {
+		if files, err = c.defaultFiles(env); err != nil {
 			return err
 		}
-		files = []string{file}
 	}
 	return c.push(env, files, ref, xpkg.Kind(kind))
 }
 
 func (c *PushCmd) push(env *terminal.Env, files []string, ref oci.Reference, kind xpkg.Kind) (err error) {
-	var archives []*archive.Archive
-	defer func() {
-		for _, a := range archives {
-			err = errors.Join(err, a.Close())
-		}
-	}()
-	for _, file := range files {
-		a, err := location.OpenArchive(env, file, c.ArchiveLimit(), c.ImageLimits())
-		if err != nil {
-			return err
-		}
-		archives = append(archives, a)
-		if err := c.checkKind(env, a, kind, file); err != nil {
-			return err
+	archives, closeAll, err := c.open(env, files)
+	defer func() { err = errors.Join(err, closeAll()) }()
+	if err != nil {
+		return err
+	}
+	parts := c.parts(env, archives)
+	for i, a := range archives {
+		if parts.configuration < 0 || parts.configuration == i {
+			if err := c.checkKind(env, a, kind, files[i]); err != nil {
+				return err
+			}
 		}
 		if err := c.checkTag(env, a, ref); err != nil {
 			return err
 		}
 	}
-	a, err := c.join(env, archives)
+	packages, err := c.destinations(env, archives, parts, ref)
 	if err != nil {
 		return err
 	}
-	to := location.Location{Kind: location.Registry, Ref: ref}
-	p := terminal.StartTask(env.Stderr, "pushing to %s", ref)
-	defer p.End()
 	c.Keychain = c.WriteKeychain()
+	for _, p := range packages {
+		if err := c.pushTo(env, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *PushCmd) pushTo(env *terminal.Env, a pushedPackage) error {
+	to := location.Location{Kind: location.Registry, Ref: a.ref}
+	p := terminal.StartTask(env.Stderr, "pushing to %s", a.ref)
+	defer p.End()
 	m, err := c.NewTransfer(env, p, to)
 	if err != nil {
 		return err

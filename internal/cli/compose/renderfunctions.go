@@ -146,7 +146,7 @@ func selectFunctions(
 	for _, name := range c.Functions() {
 		f, err := selectFunction(env, name, objects, closure)
 		if err != nil {
-			return nil, err
+			return nil, adviseEmbedded(err, name)
 		}
 		out = append(out, f)
 	}

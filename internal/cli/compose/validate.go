@@ -135,6 +135,13 @@ func (c *ValidateCmd) addSchemas(env *terminal.Env, v *resourceValidation, docs 
 			return err
 		}
 		v.addFunction(pkg, pkg.Meta.Name)
+		embedded, err := embeddedFunctions(c.FolderFlags, p, c.StreamLimits())
+		if err != nil {
+			return err
+		}
+		for _, f := range embedded {
+			v.functions = append(v.functions, knownFunction{names: f.names})
+		}
 	}
 	contents, err := c.Contents(env, packages)
 	if err != nil {

@@ -30,7 +30,7 @@ func (a RootArgs) roots(env *terminal.Env, registry string) ([]dependency.Root, 
 		}
 		what = []string{"."}
 	}
-	var out []dependency.Root
+	out := []dependency.Root{}
 	for _, w := range what {
 		roots, err := rootsOf(env, w, registry)
 		if err != nil {

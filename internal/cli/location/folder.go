@@ -78,6 +78,25 @@ func (f FolderFlags) read(dir string, limits xpkg.Limits) (*xpkg.Folder, error) 
 	return xpkg.ReadFolder(root.FS(), opts)
 }
 
+// Project returns the Project in a folder with its functions, and nil if the folder is none.
+func (f FolderFlags) Project(dir string, limits xpkg.Limits) (*project.Project, []project.Function, error) {
+	root, err := fileutil.OpenFolder(dir)
+	if err != nil {
+		return nil, nil, xpkg.ErrFolderNotFound.New(err, "cannot read the folder of the package")
+	}
+	defer root.Close()
+	file := project.Find(root.FS(), f.Ignore)
+	if file == "" {
+		return nil, nil, nil
+	}
+	p, _, err := project.Open(root.FS(), file, limits)
+	if err != nil || p == nil {
+		return nil, nil, err
+	}
+	functions, err := p.Functions(root.FS())
+	return p, functions, err
+}
+
 // ReadMeta reads the metadata of the package in a folder.
 func ReadMeta(ctx context.Context, dir string) (xpkg.Meta, error) {
 	folder, err := FolderFlags{}.Read(ctx, dir, xpkg.Limits{})

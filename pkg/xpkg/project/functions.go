@@ -66,6 +66,9 @@ func (p *Project) Functions(fsys fs.FS) ([]Function, error) {
 	return out, nil
 }
 
+// FunctionRepository returns the repository of the package of a function.
+func (p *Project) FunctionRepository(name string) string { return p.Repository + "_" + name }
+
 // languageOf returns the language of the source in a folder.
 func languageOf(fsys fs.FS, folder string) Language {
 	for _, l := range languages {

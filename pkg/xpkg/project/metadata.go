@@ -3,9 +3,12 @@ package project
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg/internal/yamldoc"
 )
@@ -26,24 +29,57 @@ type configuration struct {
 	} `json:"spec"`
 }
 
-// generate returns the metadata as a document whose lines are those of the Project.
-func (r *reader) generate(c configuration) xpkg.Document {
-	object, err := json.Marshal(c)
+// metadata is the metadata of a package of a Project.
+type metadata struct {
+	configuration
+	// renamed are the paths of the Project for those of the metadata that differ.
+	renamed map[string]string
+}
+
+// WithFunctions returns the metadata of the Configuration, which also depends on functions of the Project.
+func (p *Project) WithFunctions(functions []dependency.Dependency) xpkg.Document {
+	m := p.meta
+	m.Spec.DependsOn = slices.Clone(m.Spec.DependsOn)
+	for _, d := range functions {
+		m.Spec.DependsOn = append(m.Spec.DependsOn, packageDependency{
+			APIVersion: d.APIVersion, Kind: d.Kind, Package: d.Package, Version: d.Constraint,
+		})
+	}
+	return m.document(p.doc)
+}
+
+// FunctionMeta returns the metadata of the package of a function of the Project.
+func (p *Project) FunctionMeta(name string) xpkg.Document {
+	m := p.meta
+	m.Kind = string(xpkg.Function)
+	m.Metadata.Name = p.Name + "-" + name
+	m.Metadata.Annotations = maps.Clone(m.Metadata.Annotations)
+	if m.Metadata.Annotations == nil {
+		m.Metadata.Annotations = map[string]string{}
+	}
+	delete(m.Metadata.Annotations, xpkg.AnnotationReadme)
+	m.Metadata.Annotations[xpkg.AnnotationDescription] = fmt.Sprintf("The function %s of %s.", name, p.Name)
+	m.Spec.Crossplane, m.Spec.DependsOn = nil, nil
+	m.Spec.Capabilities = []string{xpkg.CapabilityComposition, xpkg.CapabilityOperation}
+	return m.document(p.doc)
+}
+
+// document returns the metadata as a document whose lines are those of the Project.
+func (m metadata) document(from xpkg.Document) xpkg.Document {
+	object, err := json.Marshal(m.configuration)
 	var raw []byte
 	if err == nil {
 		raw, err = xpkg.EncodeDocument(object)
 	}
 	if err != nil {
-		r.fault(xpkg.ErrMalformedMeta, "", "the metadata cannot be written: %.200s", err)
-		return xpkg.Document{}
+		panic("strings cannot be encoded: " + err.Error())
 	}
-	from := r.p.doc
 	first := from.Finding(xpkg.ErrNoMeta, 0, "").Line
 	lines := sync.OnceValue(func() map[int]int {
 		var value any
 		_ = json.Unmarshal(object, &value) // json.Marshal wrote it.
 		l := mapping{
-			to: yamldoc.Locator{Raw: raw}, from: yamldoc.Locator{Raw: from.Raw}, renamed: r.renamed, lines: map[int]int{},
+			to: yamldoc.Locator{Raw: raw}, from: yamldoc.Locator{Raw: from.Raw}, renamed: m.renamed, lines: map[int]int{},
 		}
 		l.add("", "", value)
 		return l.lines

@@ -33,7 +33,8 @@ type Project struct {
 	// Meta is the metadata of the Configuration, which depends on no function of the Project itself.
 	Meta xpkg.Document
 
-	doc xpkg.Document
+	doc  xpkg.Document
+	meta metadata
 }
 
 // Paths are the folders of a Project, relative to it, as clean paths with slashes. Operations and Schemas are empty if

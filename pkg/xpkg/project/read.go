@@ -34,6 +34,12 @@ const (
 // additionalPrefix is the prefix of the keys of spec.additionalMetadata.
 const additionalPrefix = "meta.upbound.io/"
 
+// otherName is what the fields of one group are in the other.
+var otherName = map[string]string{
+	"dependsOn": "dependencies", "apiDependencies": "dependencies", "imageConfig": "imageConfigs",
+	"dependencies": "dependsOn", "imageConfigs": "imageConfig",
+}
+
 // Read reads the text of a file with a Project. The Project is as complete as possible, and nil if the file has no
 // Project of a known version. The findings have the severity Error; a policy decides which are errors.
 func Read(text []byte, file string, limits xpkg.Limits) (*Project, []xpkg.Finding) {
@@ -51,8 +57,10 @@ func Read(text []byte, file string, limits xpkg.Limits) (*Project, []xpkg.Findin
 	if err != nil {
 		return nil, xpkg.Findings(err)
 	}
-	r := &reader{p: &Project{doc: docs[0]}, json: json, renamed: map[string]string{}}
-	if !r.read() {
+	r := &reader{p: &Project{doc: docs[0]}, json: json}
+	known := r.read()
+	xpkg.SortFindings(r.findings)
+	if !known {
 		return nil, r.findings
 	}
 	return r.p, r.findings
@@ -63,8 +71,6 @@ type reader struct {
 	p        *Project
 	json     []byte
 	findings []xpkg.Finding
-	// renamed are the paths of the Project for those of the metadata that differ.
-	renamed map[string]string
 }
 
 // header is what all versions have in common.
@@ -81,17 +87,18 @@ func (r *reader) read() bool {
 	_ = kjson.UnmarshalCaseSensitivePreserveInts(r.json, &h) // The reader of the version reports wrong types.
 	r.p.Name = h.Metadata.Name
 	r.p.Paths = Paths{APIs: "apis", Functions: "functions", Examples: "examples", Tests: "tests"}
-	c := configuration{APIVersion: "meta.pkg.crossplane.io/v1", Kind: string(xpkg.Configuration)}
+	c := &r.p.meta
+	c.APIVersion, c.Kind, c.renamed = "meta.pkg.crossplane.io/v1", string(xpkg.Configuration), map[string]string{}
 	known := h.Kind == kind
 	switch version := h.APIVersion; {
 	case known && version == crossplaneV1Alpha1:
 		r.p.Paths.Operations, r.p.Paths.Schemas = "operations", "schemas"
-		r.crossplane(&c)
+		r.crossplane(c)
 	case known && version == upboundV1Alpha1:
-		r.upboundV1(&c)
+		r.upboundV1(c)
 	case known && version == upboundV2Alpha1:
 		r.p.Paths.Operations = "operations"
-		r.upboundV2(&c)
+		r.upboundV2(c)
 	default:
 		r.fault(
 			xpkg.ErrUnsupportedMeta, "apiVersion", "%.100q of %.100q is no known Project; the versions are %s, %s and %s",
@@ -102,7 +109,7 @@ func (r *reader) read() bool {
 	if c.Spec.Crossplane == nil && h.APIVersion != upboundV1Alpha1 {
 		c.Spec.Crossplane = &crossplane{Version: defaultCrossplane}
 	}
-	r.p.Meta = r.generate(c)
+	r.p.Meta = c.document(r.p.doc)
 	return true
 }
 
@@ -115,8 +122,12 @@ func decode[Spec any](r *reader, shape *typed.Shape) (metav1.ObjectMeta, *Spec) 
 			r.fault(xpkg.ErrMalformedMeta, f.Path, "%.300s: %s", f.Path, f.Message)
 			continue
 		}
-		hint := ""
-		if near := spelling.Field(f.Path[strings.LastIndexByte(f.Path, '.')+1:], f.Known); near != "" {
+		hint, name := "", f.Path[strings.LastIndexByte(f.Path, '.')+1:]
+		near := otherName[name]
+		if !slices.Contains(f.Known, near) {
+			near = spelling.Field(name, f.Known)
+		}
+		if near != "" {
 			hint = fmt.Sprintf(", did you mean %q", near)
 		}
 		r.fault(xpkg.ErrUnknownMetaField, f.Path, "unknown field %.200q%s", f.Path, hint)
@@ -132,7 +143,7 @@ func decode[Spec any](r *reader, shape *typed.Shape) (metav1.ObjectMeta, *Spec) 
 	return w.Metadata, w.Spec
 }
 
-func (r *reader) upboundV1(c *configuration) {
+func (r *reader) upboundV1(c *metadata) {
 	meta, spec := decode[upboundSpec[upboundPathsV1]](r, upboundShapeV1)
 	r.upbound(c, meta, &spec.common, spec.AdditionalMetadata, spec.APIDependencies)
 	c.Spec.DependsOn = spec.DependsOn
@@ -141,7 +152,7 @@ func (r *reader) upboundV1(c *configuration) {
 	})
 }
 
-func (r *reader) upboundV2(c *configuration) {
+func (r *reader) upboundV2(c *metadata) {
 	meta, spec := decode[upboundSpec[upboundPathsV2]](r, upboundShapeV2)
 	r.upbound(c, meta, &spec.common, spec.AdditionalMetadata, spec.APIDependencies)
 	c.Spec.DependsOn = spec.DependsOn
@@ -153,7 +164,7 @@ func (r *reader) upboundV2(c *configuration) {
 
 // upbound reads what the versions of meta.dev.upbound.io have in common.
 func (r *reader) upbound(
-	c *configuration, meta metav1.ObjectMeta, spec *common, additional map[string]string, schemas []wireSchemaDependency,
+	c *metadata, meta metav1.ObjectMeta, spec *common, additional map[string]string, schemas []wireSchemaDependency,
 ) {
 	r.common(c, meta, spec)
 	for _, key := range slices.Sorted(maps.Keys(additional)) {
@@ -172,7 +183,7 @@ func (r *reader) upbound(
 	}
 }
 
-func (r *reader) crossplane(c *configuration) {
+func (r *reader) crossplane(c *metadata) {
 	meta, spec := decode[crossplaneSpec](r, crossplaneShape)
 	r.common(c, meta, &spec.common)
 	r.paths(spec.Paths)
@@ -183,7 +194,7 @@ func (r *reader) crossplane(c *configuration) {
 }
 
 // dependency adds a dependency of dev.crossplane.io to the metadata, unless it only has schemas.
-func (r *reader) dependency(c *configuration, at string, d wireDependency) {
+func (r *reader) dependency(c *metadata, at string, d wireDependency) {
 	sources := d.count()
 	if d.Xpkg != nil {
 		sources++
@@ -220,7 +231,7 @@ func (r *reader) dependency(c *configuration, at string, d wireDependency) {
 	if x.APIOnly || !r.constraint(at+".xpkg.version", x.Version, true) {
 		return
 	}
-	r.renamed[fmt.Sprintf("spec.dependsOn[%d]", len(c.Spec.DependsOn))] = at + ".xpkg"
+	c.renamed[fmt.Sprintf("spec.dependsOn[%d]", len(c.Spec.DependsOn))] = at + ".xpkg"
 	c.Spec.DependsOn = append(c.Spec.DependsOn, packageDependency{
 		APIVersion: x.APIVersion, Kind: x.Kind, Package: x.Package, Version: x.Version,
 	})
@@ -241,7 +252,7 @@ func (r *reader) constraint(at, text string, digest bool) bool {
 }
 
 // common reads the fields of all versions.
-func (r *reader) common(c *configuration, meta metav1.ObjectMeta, spec *common) {
+func (r *reader) common(c *metadata, meta metav1.ObjectMeta, spec *common) {
 	c.Metadata.Name, c.Metadata.Labels, c.Metadata.Annotations = meta.Name, meta.Labels, meta.Annotations
 	for _, f := range []struct{ name, annotation, value string }{
 		{"maintainer", xpkg.AnnotationMaintainer, spec.Maintainer},
@@ -268,12 +279,12 @@ func (r *reader) common(c *configuration, meta metav1.ObjectMeta, spec *common) 
 	}
 }
 
-func (r *reader) annotate(c *configuration, key, value, at string) {
+func (r *reader) annotate(c *metadata, key, value, at string) {
 	if c.Metadata.Annotations == nil {
 		c.Metadata.Annotations = map[string]string{}
 	}
 	c.Metadata.Annotations[key] = value
-	r.renamed[child("metadata.annotations", key)] = at
+	c.renamed[child("metadata.annotations", key)] = at
 }
 
 // paths sets the paths that are given and inside of the Project.

@@ -1,0 +1,225 @@
+package author
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/xpkg-dev/xpkg/internal/cli/author/goprogram"
+	"github.com/xpkg-dev/xpkg/internal/cli/location"
+	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/fileutil"
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/image"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg/project"
+)
+
+// ErrFunctionNotBuildable is the code for functions of a Project that are written in a language without a compiler in
+// xpkg.
+var ErrFunctionNotBuildable = errcode.Code{
+	Name: "FunctionNotBuildable", Class: errcode.Unsupported,
+	Cause: "A function of the Project is not written in Go. xpkg has no compilers for KCL, Python, TypeScript and templates, which other tools run in images of their own.",
+	Fix:   "Build a runtime image of the function with another tool, publish it as a package with --embed-runtime-image, and make that package a dependency of the Project.",
+}
+
+// projectBuild builds the functions of a Project.
+type projectBuild struct {
+	*project.Project
+	functions []project.Function
+	built     []builtFunction
+	done      func() error
+}
+
+// builtFunction is the package of a function.
+type builtFunction struct {
+	name, repository string
+	index            *image.Index
+}
+
+// openProject returns the Project in the folder of the package, and nil if the folder is none or has no functions. It
+// fails if a function cannot be built.
+func (c *BuildCmd) openProject() (*projectBuild, error) {
+	p, functions, err := c.Project(c.PackageRoot, c.StreamLimits())
+	if err != nil {
+		return nil, err
+	}
+	if p == nil && c.Repository != "" {
+		return nil, terminal.ErrUsage.New(nil, "--repository is for Projects, and %s is none", c.PackageRoot).
+			WithDo("Omit the flag, and name the repository when you push the package.")
+	}
+	if len(functions) == 0 {
+		return nil, nil //nolint:nilnil // The build of a Configuration needs nothing else.
+	}
+	if c.Repository != "" {
+		p.Repository = c.Repository
+	}
+	if p.Repository == "" {
+		return nil, xpkg.ErrMissingRepository.New(nil, "the functions of the Project have no repositories")
+	}
+	if fileutil.IsStdout(c.PackageFile) {
+		return nil, terminal.ErrUsage.New(nil, "the Project is several packages, which standard output cannot hold").
+			WithDo("Name a file with -o; the packages of the functions are written beside it.")
+	}
+	var refused []string
+	for _, f := range functions {
+		if _, err := functionRepository(p, f.Name); err != nil {
+			return nil, err
+		}
+		if f.Folder != "" && f.Language != project.Go {
+			refused = append(refused, fmt.Sprintf("%s is written in %s", path.Join(c.PackageRoot, f.Folder), f.Language))
+		}
+	}
+	if len(refused) > 0 {
+		return nil, ErrFunctionNotBuildable.New(nil, "%s", strings.Join(refused, ", "))
+	}
+	return &projectBuild{Project: p, functions: functions, done: func() error { return nil }}, nil
+}
+
+// functionRepository returns the repository of the package of a function.
+func functionRepository(p *project.Project, name string) (string, error) {
+	ref, err := oci.ParseReference(p.FunctionRepository(name), oci.ParseOptions{AllowUntagged: true})
+	if err != nil {
+		return "", err
+	}
+	return ref.Name(), nil
+}
+
+// build builds the packages of the functions. Their layers are read until close is called.
+func (b *projectBuild) build(env *terminal.Env, c *BuildCmd) error {
+	platforms, err := b.platforms(c.Platform)
+	if err != nil {
+		return err
+	}
+	for _, f := range b.functions {
+		folder, err := b.folder(c, f)
+		if err != nil {
+			return err
+		}
+		var images []*image.Image
+		for _, platform := range platforms {
+			base, err := b.runtime(env, c, f, platform)
+			if err != nil {
+				return err
+			}
+			i, err := c.image(env, folder, base, platform)
+			if err != nil {
+				return err
+			}
+			images = append(images, i)
+		}
+		index, err := image.NewIndex(images...)
+		if err != nil {
+			return err
+		}
+		repository, err := functionRepository(b.Project, f.Name)
+		if err != nil {
+			return err
+		}
+		b.built = append(b.built, builtFunction{name: f.Name, repository: repository, index: index})
+	}
+	return nil
+}
+
+// platforms returns the platforms of the functions: that of the flag, or those of the Project.
+func (b *projectBuild) platforms(flag string) ([]oci.Platform, error) {
+	if flag != "" {
+		platform, err := oci.ParsePlatform(flag)
+		return []oci.Platform{platform}, err
+	}
+	var out []oci.Platform
+	for _, architecture := range b.Architectures {
+		platform, err := oci.ParsePlatform("linux/" + architecture)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, platform)
+	}
+	return out, nil
+}
+
+// folder returns the content of the package of a function: its metadata, and the examples in its folder.
+func (b *projectBuild) folder(c *BuildCmd, f project.Function) (*xpkg.Folder, error) {
+	dir := filepath.Join(c.PackageRoot, filepath.FromSlash(f.Folder))
+	root, err := fileutil.OpenFolder(dir)
+	if err != nil {
+		return nil, xpkg.ErrFolderNotFound.New(err, "cannot read the folder of the function %s", f.Name)
+	}
+	defer root.Close()
+	opts := xpkg.FolderOptions{Limits: c.StreamLimits(), Layout: &xpkg.Layout{Meta: b.FunctionMeta(f.Name)}}
+	if f.Folder != "" {
+		opts.ExamplesRoot = "examples"
+	}
+	folder, err := xpkg.ReadFolder(root.FS(), opts)
+	if err != nil {
+		return nil, err
+	}
+	_, err = folder.Package(xpkg.ReadOptions{Policy: authorPolicy(c.Strict), Limits: c.StreamLimits()})
+	c.Place(c.PackageRoot, xpkg.Findings(err))
+	return folder, err
+}
+
+// runtime returns the runtime image of a function: its program, or the image that the Project names.
+func (b *projectBuild) runtime(
+	env *terminal.Env, c *BuildCmd, f project.Function, platform oci.Platform,
+) (*image.Image, error) {
+	if f.Folder != "" {
+		task := terminal.StartTask(env.Stderr, "building the function %s for %s", f.Name, platform)
+		defer task.End()
+		dir := filepath.Join(c.PackageRoot, filepath.FromSlash(f.Folder))
+		return goprogram.Program{Folder: dir, Platform: platform, Messages: task}.Image(env.Context)
+	}
+	file := filepath.Join(c.PackageRoot, filepath.FromSlash(f.Tarball)) + "-" + platform.Architecture + ".tar"
+	if _, err := os.Stat(file); errors.Is(err, os.ErrNotExist) {
+		if _, err := os.Stat(file + ".gz"); err == nil {
+			file += ".gz"
+		}
+	}
+	a, err := location.OpenArchive(env, file, c.ArchiveLimit(), c.ImageLimits())
+	if err != nil {
+		return nil, err
+	}
+	before := b.done
+	b.done = func() error { return errors.Join(before(), a.Close()) }
+	return image.Load(env.Context, a, platform, c.ImageLimits())
+}
+
+// dependencies returns the dependencies of the Configuration on the functions.
+func (b *projectBuild) dependencies() []dependency.Dependency {
+	var out []dependency.Dependency
+	for _, f := range b.built {
+		out = append(out, dependency.Dependency{
+			APIVersion: "pkg.crossplane.io/v1", Kind: string(xpkg.Function), Package: f.repository,
+			Constraint: f.index.Digest().String(),
+		})
+	}
+	return out
+}
+
+// write writes the packages of the functions: beside the file of the Configuration, or into the folder of the Project.
+func (b *projectBuild) write(env *terminal.Env, c *BuildCmd) error {
+	for _, f := range b.built {
+		name := b.Name + "-" + f.name
+		file := filepath.Join(c.PackageRoot, oci.FriendlyID(name, f.index.Digest().Hex())+".xpkg")
+		if c.PackageFile != "" {
+			file = strings.TrimSuffix(c.PackageFile, ".xpkg") + "_" + f.name + ".xpkg"
+		}
+		if _, err := env.WriteArchive(
+			env.Context, file, location.ArtifactOnly{Artifact: f.index}, c.ImageLimits(),
+		); err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintf(
+			env.Messages(file), "%s: Function %s of %s, %s\n", terminal.SafeLine(file), terminal.SafeLine(name),
+			terminal.SafeLine(f.repository), f.index.Digest(),
+		); err != nil {
+			return err
+		}
+	}
+	return nil
+}
