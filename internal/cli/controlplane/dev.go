@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -40,7 +41,7 @@ type DevCmd struct {
 	EmbedGoProgram           string        `xor:"runtime" placeholder:"DIR" help:"Folder of the main package of a Go program to build and embed. The module of the program is watched."`
 	EmbedRuntimeImageTarball string        `xor:"runtime" placeholder:"FILE" help:"Runtime image to embed, as a file that docker save or an OCI tool wrote. The file is watched."`
 	Watch                    []string      `sep:"none" placeholder:"DIR" help:"Further folder whose changes start a build. Can be repeated."`
-	Repository               string        `placeholder:"NAME" help:"Repository in the registry of the control plane. Default is dev/ and the name of the package."`
+	Repository               string        `placeholder:"NAME" help:"Repository in the registry of the control plane. Default is dev/ and the name of the package, or for a Project with functions the path of its repository."`
 	Wait                     time.Duration `default:"2m" placeholder:"DURATION" help:"Time in which a new version must become healthy. Default is 2m."`
 	flags.DataDirFlag
 }
@@ -79,7 +80,9 @@ func (c *DevCmd) Run(env *terminal.Env) error {
 	}
 	defer os.RemoveAll(work)
 	if c.Repository == "" {
-		c.Repository = "dev/" + meta.Name
+		if c.Repository, err = c.defaultRepository(meta.Name); err != nil {
+			return err
+		}
 	}
 	d := &deployment{
 		DevCmd: c, run: ownProgram(env), messages: env.Stderr, state: report.State, file: filepath.Join(work, "package.xpkg"),
@@ -112,6 +115,20 @@ func (c *DevCmd) Run(env *terminal.Env) error {
 		)
 	}
 	return nil
+}
+
+// defaultRepository returns the repository of a package that is developed. That of a Project with functions has the path
+// that the Project names, from which its compositions derive the names of the functions.
+func (c *DevCmd) defaultRepository(name string) (string, error) {
+	p, functions, err := location.FolderFlags{}.Project(c.Folder, xpkg.Limits{})
+	if err != nil {
+		return "", err
+	}
+	if len(functions) > 0 {
+		ref, err := oci.ParseReference(p.Repository, oci.ParseOptions{AllowUntagged: true})
+		return ref.Repository, err
+	}
+	return "dev/" + name, nil
 }
 
 // selectInstalled selects the installed package of the repository. If there is none, it prints how a package with the
@@ -342,12 +359,21 @@ func (d *deployment) deploy(ctx context.Context) error {
 	if d.EmbedRuntimeImageTarball != "" {
 		build = append(build, "--embed-runtime-image-tarball", d.EmbedRuntimeImageTarball)
 	}
+	_, functions, err := location.FolderFlags{}.Project(d.Folder, xpkg.Limits{})
+	if err != nil {
+		return err
+	}
+	if len(functions) > 0 {
+		build = append(
+			build, "--repository", d.state.Registry+"/"+d.Repository, "--platform", "linux/"+runtime.GOARCH,
+		)
+	}
 	var built bytes.Buffer
 	if err := d.run(ctx, &built, build...); err != nil {
 		return err
 	}
-	_, digest, ok := strings.Cut(strings.TrimSpace(built.String()), "sha256:")
-	if !ok || digest == d.digest {
+	files, digest := readBuilt(built.String())
+	if digest == "" || digest == d.digest {
 		fmt.Fprintln(d.messages, "the content of the package is unchanged")
 		return nil
 	}
@@ -355,7 +381,11 @@ func (d *deployment) deploy(ctx context.Context) error {
 	ref := fmt.Sprintf(
 		"%s/%s:%s%s", d.state.Registry, d.Repository, versions.DevelopmentPrefix, digest[:min(12, len(digest))],
 	)
-	if err := d.run(ctx, io.Discard, "push", "-f", d.file, ref, "--data-dir", d.state.DataDir); err != nil {
+	push := []string{"push"}
+	for _, file := range files {
+		push = append(push, "-f", file)
+	}
+	if err := d.run(ctx, io.Discard, append(push, ref, "--data-dir", d.state.DataDir)...); err != nil {
 		return err
 	}
 	// A version that does not become healthy in time, or that a change ends, is installed, and one that was refused is
@@ -368,6 +398,19 @@ func (d *deployment) deploy(ctx context.Context) error {
 	}
 	d.digest = digest
 	return nil
+}
+
+// readBuilt returns the files in the output of a build, and the digest of the last one: a Project is several packages,
+// and its Configuration comes last.
+func readBuilt(output string) (files []string, digest string) {
+	for line := range strings.Lines(output) {
+		file, _, isFile := strings.Cut(line, ".xpkg: ")
+		_, d, ok := strings.Cut(strings.TrimSpace(line), "sha256:")
+		if isFile && ok {
+			files, digest = append(files, file+".xpkg"), d
+		}
+	}
+	return files, digest
 }
 
 // follow prints the logs of the revisions that are activated, each from its start, until the returned function is

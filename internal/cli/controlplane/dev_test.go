@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -72,6 +73,45 @@ func TestDevDeploysEachContentOnce(t *testing.T) {
 	}
 	if messages.String() != "the content of the package is unchanged\n" {
 		t.Errorf("got %q", messages.String())
+	}
+}
+
+// The functions of a Project are built for the control plane, and pushed with the Configuration.
+func TestDevDeploysTheFunctionsOfAProject(t *testing.T) {
+	dir := t.TempDir()
+	const text = "apiVersion: dev.crossplane.io/v1alpha1\nkind: Project\nmetadata: {name: fleets}\nspec: {repository: x.io/acme/fleets}\n"
+	if err := os.MkdirAll(filepath.Join(dir, "functions", "compose"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "crossplane-project.yaml"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var commands []string
+	function, configuration := strings.Repeat("a", 64), strings.Repeat("b", 64)
+	d := &deployment{
+		DevCmd: &DevCmd{Folder: dir, Repository: "dev/fleets"}, messages: io.Discard,
+		state: up.State{Registry: "127.0.0.1:15000", DataDir: "plane"}, file: "f.xpkg",
+		run: func(_ context.Context, out io.Writer, args ...string) error {
+			commands = append(commands, strings.Join(args, " "))
+			if args[0] == "build" {
+				fmt.Fprintf(out, "f_compose.xpkg: Function fleets-compose of x.io/acme/fleets_compose, sha256:%s\n", function)
+				fmt.Fprintf(out, "f.xpkg: Configuration fleets with 1 object, sha256:%s\n", configuration)
+			}
+			return nil
+		},
+	}
+	if got, err := d.defaultRepository("fleets"); err != nil || got != "acme/fleets" {
+		t.Errorf("got %q, %v", got, err)
+	}
+	if err := d.deploy(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"build -f " + dir + " -o f.xpkg --repository 127.0.0.1:15000/dev/fleets --platform linux/" + runtime.GOARCH,
+		"push -f f_compose.xpkg -f f.xpkg 127.0.0.1:15000/dev/fleets:v0.0.0-dev.xbbbbbbbbbbbb --data-dir plane",
+	}
+	if diff := cmp.Diff(want, commands[:2]); diff != "" {
+		t.Error(diff)
 	}
 }
 

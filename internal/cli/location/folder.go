@@ -78,11 +78,11 @@ func (f FolderFlags) read(dir string, limits xpkg.Limits) (*xpkg.Folder, error) 
 	return xpkg.ReadFolder(root.FS(), opts)
 }
 
-// Project returns the Project in a folder with its functions, and nil if the folder is none.
+// Project returns the Project in a folder with its functions, and nil if the folder is none or cannot be read.
 func (f FolderFlags) Project(dir string, limits xpkg.Limits) (*project.Project, []project.Function, error) {
 	root, err := fileutil.OpenFolder(dir)
 	if err != nil {
-		return nil, nil, xpkg.ErrFolderNotFound.New(err, "cannot read the folder of the package")
+		return nil, nil, nil //nolint:nilerr // Whatever reads the package reports it.
 	}
 	defer root.Close()
 	file := project.Find(root.FS(), f.Ignore)
