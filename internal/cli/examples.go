@@ -14,6 +14,7 @@ var examples = map[string][]string{
 	"build": {
 		"build -f package -o boats.xpkg", "build -f package --embed-runtime-image-tarball image.tar -o boats.xpkg",
 		"build -f package --embed-go-program ./cmd/boats --platform linux/arm64",
+		"build fleets --repository ghcr.io/acme/fleets",
 	},
 	"lint": {"lint package", "lint ghcr.io/acme/boats:v1.0.0 --strict"},
 	"validate": {

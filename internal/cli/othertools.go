@@ -74,7 +74,7 @@ var replacements = []replacement{
 	{"pip", "Omit the word: use `xpkg install PACKAGE`, `xpkg list`, `xpkg tree` or `xpkg uninstall NAME`."},
 	{"plugin", "Use `kubectl krew` for plug-ins of kubectl: xpkg has none."},
 	{"profile", "Use `xpkg config view`."},
-	{"project", "Use `xpkg build`, `xpkg push` and `xpkg up`."},
+	{"project", "Use `xpkg build`, `xpkg push`, `xpkg up` and `xpkg dev` in the folder of the Project."},
 	{"project init", "Use `xpkg init configuration NAME`."},
 	{"project push", "Use `xpkg push PACKAGE`."},
 	{"project stop", "Use `xpkg down`."},

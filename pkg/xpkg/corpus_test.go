@@ -16,6 +16,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/testing/corpus"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg/check"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg/project"
 )
 
 // eachYAML calls do for each YAML file of the corpus.
@@ -132,15 +133,12 @@ var notPackages = []string{"auth.yaml", "kustomize/*"}
 func packageFolders(t *testing.T) map[string]string {
 	t.Helper()
 	dir := corpus.Dir(t)
-	has := map[string]map[string]bool{} // files of folders
+	has := map[string]bool{}
 	for _, area := range []string{"providers", "configurations", "functions"} {
 		err := filepath.WalkDir(filepath.Join(dir, area), func(path string, entry fs.DirEntry, err error) error {
 			if name := entry.Name(); name == "crossplane.yaml" || name == "upbound.yaml" {
 				folder, _ := filepath.Rel(dir, filepath.Dir(path))
-				if has[folder] == nil {
-					has[folder] = map[string]bool{}
-				}
-				has[folder][name] = true
+				has[folder] = true
 			}
 			return err
 		})
@@ -149,17 +147,8 @@ func packageFolders(t *testing.T) map[string]string {
 		}
 	}
 	folders := map[string]string{}
-	for folder, files := range has {
-		// An upbound.yaml is the project of another tool, which is no package before
-		// that tool has made one of it. Some repositories have both.
-		switch {
-		case files["crossplane.yaml"] && files["upbound.yaml"]:
-			folders[folder] = "UnknownKind"
-		case files["upbound.yaml"]:
-			folders[folder] = "NoMeta"
-		default:
-			folders[folder] = ""
-		}
+	for folder := range has {
+		folders[folder] = ""
 	}
 	// These are published in families, with metadata made from a template.
 	for _, version := range []string{"v1.23.0", "v2.0.0", "v2.5.0", "v2.6.0"} {
@@ -175,11 +164,19 @@ func TestCorpusPackages(t *testing.T) {
 		t.Skip("checks half a gigabyte of definitions as an API server would")
 	}
 	dir := corpus.Dir(t)
-	accepted := 0
+	accepted, projects := 0, 0
 	for name, code := range packageFolders(t) {
 		t.Run(name, func(t *testing.T) {
+			fsys := os.DirFS(filepath.Join(dir, name))
 			opts := xpkg.FolderOptions{ExamplesRoot: "examples", Ignore: notPackages}
-			folder, err := xpkg.ReadFolder(os.DirFS(filepath.Join(dir, name)), opts)
+			file := project.Find(fsys, opts.Ignore)
+			if file != "" {
+				var err error
+				if _, opts.Layout, err = project.Open(fsys, file, xpkg.Limits{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			folder, err := xpkg.ReadFolder(fsys, opts)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -194,6 +191,9 @@ func TestCorpusPackages(t *testing.T) {
 				t.Fatalf("refused: %v", got)
 			}
 			accepted++
+			if file != "" {
+				projects++
+			}
 			published, err := xpkg.Read(folder.Stream(), xpkg.ReadOptions{})
 			if err != nil {
 				t.Fatalf("what is built is refused: %v", err)
@@ -205,6 +205,10 @@ func TestCorpusPackages(t *testing.T) {
 	}
 	if accepted < 180 {
 		t.Errorf("only %d packages were accepted", accepted)
+	}
+	// The corpus has no functions of Projects.
+	if projects < 21 {
+		t.Errorf("only %d Projects were accepted", projects)
 	}
 }
 

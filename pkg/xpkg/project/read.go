@@ -113,8 +113,7 @@ func (r *reader) read() bool {
 	return true
 }
 
-// decode decodes the JSON, and reports unknown fields and fields of the wrong type, which stay empty. It returns the
-// empty spec if there is none.
+// decode decodes the JSON, and reports unknown fields and fields of the wrong type, which stay empty.
 func decode[Spec any](r *reader, shape *typed.Shape) (metav1.ObjectMeta, *Spec) {
 	found := typed.Check(r.json, shape)
 	for _, f := range found {
@@ -136,11 +135,7 @@ func decode[Spec any](r *reader, shape *typed.Shape) (metav1.ObjectMeta, *Spec) 
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(typed.Correct(r.json, found), &w); err != nil {
 		r.fault(xpkg.ErrMalformedMeta, "", "the Project cannot be read: %.300s", err)
 	}
-	if w.Spec == nil {
-		r.fault(xpkg.ErrMalformedMeta, "", "the Project has no spec")
-		w.Spec = new(Spec)
-	}
-	return w.Metadata, w.Spec
+	return w.Metadata, &w.Spec
 }
 
 func (r *reader) upboundV1(c *metadata) {

@@ -12,7 +12,7 @@ import (
 type wire[Spec any] struct {
 	metav1.TypeMeta `json:",inline"`
 	Metadata        metav1.ObjectMeta `json:"metadata"`
-	Spec            *Spec             `json:"spec"`
+	Spec            Spec              `json:"spec"`
 }
 
 // common are the fields that all API versions have.
