@@ -83,8 +83,8 @@ type Part struct {
 	Kinds []schema.GroupKind
 }
 
-// part returns the documents of the kinds of a part, and reports the others. A document that is no YAML is kept, because
-// it may be any object.
+// part returns the documents of the kinds of a part, and reports the others. A document that is no YAML is kept,
+// because it may be any object.
 func (r *folderReader) part(p Part, docs []Document) []Document {
 	if p.Kinds == nil {
 		return docs

@@ -38,7 +38,9 @@ func (c *PushCmd) defaultFiles(env *terminal.Env) (_ []string, err error) {
 }
 
 // open opens package files.
-func (c *PushCmd) open(env *terminal.Env, files []string) (archives []*archive.Archive, closeAll func() error, err error) {
+func (c *PushCmd) open(
+	env *terminal.Env, files []string,
+) (archives []*archive.Archive, closeAll func() error, err error) {
 	closeAll = func() error {
 		var errs []error
 		for _, a := range archives {

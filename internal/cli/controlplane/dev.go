@@ -117,8 +117,8 @@ func (c *DevCmd) Run(env *terminal.Env) error {
 	return nil
 }
 
-// defaultRepository returns the repository of a package that is developed. That of a Project with functions has the path
-// that the Project names, from which its compositions derive the names of the functions.
+// defaultRepository returns the repository of a package that is developed. That of a Project with functions has the
+// path that the Project names, from which its compositions derive the names of the functions.
 func (c *DevCmd) defaultRepository(name string) (string, error) {
 	p, functions, err := location.FolderFlags{}.Project(c.Folder, xpkg.Limits{})
 	if err != nil {

@@ -5,8 +5,8 @@
 //
 // Read is pure. It maps the file to values that exist for a folder with a crossplane.yaml: a metadata object, and the
 // folders of the objects. The rest of the library does not know Projects. The metadata object is a Configuration of
-// meta.pkg.crossplane.io/v1, in canonical form, so that equal Projects become equal packages. Findings about it have the
-// lines of the author's file.
+// meta.pkg.crossplane.io/v1, in canonical form, so that equal Projects become equal packages. Findings about it have
+// the lines of the author's file.
 //
 // The API versions are dev.crossplane.io/v1alpha1, meta.dev.upbound.io/v1alpha1 and meta.dev.upbound.io/v2alpha1.
 //

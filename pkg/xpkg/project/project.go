@@ -99,9 +99,8 @@ func (p *Project) parts() []xpkg.Part {
 		p.Paths.APIs, p.Paths.Functions, p.Paths.Examples, p.Paths.Tests, p.Paths.Operations, p.Paths.Schemas,
 	}, written...)
 	part := func(folder string, kinds []schema.GroupKind) xpkg.Part {
-		return xpkg.Part{
-			Folder: folder, Kinds: kinds, Except: slices.DeleteFunc(slices.Clone(all), func(f string) bool { return f == folder }),
-		}
+		others := slices.DeleteFunc(slices.Clone(all), func(f string) bool { return f == folder })
+		return xpkg.Part{Folder: folder, Except: others, Kinds: kinds}
 	}
 	switch p.Paths.Operations {
 	case "":
