@@ -1,6 +1,7 @@
 package author
 
 import (
+	"compress/gzip"
 	"errors"
 	"fmt"
 	"os"
@@ -15,6 +16,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/archive"
 	"github.com/xpkg-dev/xpkg/pkg/oci/image"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg/project"
@@ -25,7 +27,7 @@ import (
 var ErrFunctionNotBuildable = errcode.Code{
 	Name: "FunctionNotBuildable", Class: errcode.Unsupported,
 	Cause: "A function of the Project is not written in Go. xpkg has no compilers for KCL, Python, TypeScript and templates, which other tools run in images of their own.",
-	Fix:   "Build a runtime image of the function with another tool, publish it as a package with --embed-runtime-image, and make that package a dependency of the Project.",
+	Fix:   "Build a runtime image of the function with another tool. Then list it in spec.functions with the source Tarball (dev.crossplane.io), or publish it as a package with --embed-runtime-image, make that package a dependency, and move the folder out of the functions of the Project.",
 }
 
 // projectBuild builds the functions of a Project.
@@ -176,17 +178,36 @@ func (b *projectBuild) runtime(
 	}
 	file := filepath.Join(c.PackageRoot, filepath.FromSlash(f.Tarball)) + "-" + platform.Architecture + ".tar"
 	if _, err := os.Stat(file); errors.Is(err, os.ErrNotExist) {
-		if _, err := os.Stat(file + ".gz"); err == nil {
-			file += ".gz"
+		if _, err := os.Stat(file + ".gz"); err != nil {
+			return nil, archive.ErrArchiveNotFound.New(nil, "the runtime image %s of the function %s does not exist", file, f.Name).
+				WithDo("Build the image for %s with another tool, and save it in this file.", platform)
 		}
+		file += ".gz"
 	}
-	a, err := location.OpenArchive(env, file, c.ArchiveLimit(), c.ImageLimits())
+	a, err := openTarball(env, file, c)
 	if err != nil {
 		return nil, err
 	}
 	before := b.done
 	b.done = func() error { return errors.Join(before(), a.Close()) }
 	return image.Load(env.Context, a, platform, c.ImageLimits())
+}
+
+// openTarball opens an image in a file, which gzip may have compressed.
+func openTarball(env *terminal.Env, file string, c *BuildCmd) (_ *archive.Archive, err error) {
+	if !strings.HasSuffix(file, ".gz") {
+		return location.OpenArchive(env, file, c.ArchiveLimit(), c.ImageLimits())
+	}
+	compressed, err := env.OpenInput(file)
+	if err != nil {
+		return nil, archive.ErrArchiveNotFound.New(err, "cannot open %s", file)
+	}
+	defer terminal.Close(&err, compressed)
+	plain, err := gzip.NewReader(compressed)
+	if err != nil {
+		return nil, archive.ErrNotAnArchive.New(err, "cannot read %s", file)
+	}
+	return archive.Read(env.Context, plain, "", c.ArchiveLimit(), c.ImageLimits())
 }
 
 // dependencies returns the dependencies of the Configuration on the functions.
