@@ -305,6 +305,8 @@ type deployment struct {
 	state    up.State
 	// file is the package file, and kind and name the installed package.
 	file, kind, name string
+	// functions are the names of the functions of a Project.
+	functions []string
 	// read reads what is installed of the package.
 	read func(context.Context) (installation, error)
 	// digest is that of the content that is known to be installed, or "".
@@ -324,6 +326,8 @@ type installation struct {
 	// active is the active revision, and version the tag of its package.
 	active, version string
 	isHealthy       bool
+	// functions are the installed functions of the Project.
+	functions []string
 }
 
 // reader returns a function that reads the installed state of the package from the control plane.
@@ -337,8 +341,17 @@ func (d *deployment) reader(ctx context.Context) (func(context.Context) (install
 		if err != nil || p == nil {
 			return installation{}, err
 		}
-		revisions, err := inventory.ReadRevisions(ctx, cluster, p)
 		i := installation{exists: true}
+		for _, f := range d.functions {
+			installed, err := inventory.Get(ctx, cluster, v1.FunctionKind, oci.ToDNSLabel(d.Repository+"_"+f))
+			if err != nil {
+				return installation{}, err
+			}
+			if installed != nil {
+				i.functions = append(i.functions, f)
+			}
+		}
+		revisions, err := inventory.ReadRevisions(ctx, cluster, p)
 		for _, rev := range revisions {
 			i.revisions = append(i.revisions, rev.GetName())
 			if spec := rev.RevisionSpec(); spec.DesiredState == v1.RevisionActive {
@@ -363,6 +376,10 @@ func (d *deployment) deploy(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	d.functions = nil
+	for _, f := range functions {
+		d.functions = append(d.functions, f.Name)
+	}
 	if len(functions) > 0 {
 		build = append(
 			build, "--repository", d.state.Registry+"/"+d.Repository, "--platform", "linux/"+runtime.GOARCH,
@@ -378,9 +395,8 @@ func (d *deployment) deploy(ctx context.Context) error {
 		return nil
 	}
 	// A tag for each content: an installed package keeps the content that its tag had.
-	ref := fmt.Sprintf(
-		"%s/%s:%s%s", d.state.Registry, d.Repository, versions.DevelopmentPrefix, digest[:min(12, len(digest))],
-	)
+	repository, tag := d.state.Registry+"/"+d.Repository, versions.DevelopmentPrefix+digest[:min(12, len(digest))]
+	ref := repository + ":" + tag
 	push := []string{"push"}
 	for _, file := range files {
 		push = append(push, "-f", file)
@@ -391,8 +407,19 @@ func (d *deployment) deploy(ctx context.Context) error {
 	// A version that does not become healthy in time, or that a change ends, is installed, and one that was refused is
 	// not. Until the update has succeeded, the former content can be what has to be deployed.
 	d.digest = ""
+	update := []string{"update", "--install", ref}
+	if len(functions) > 0 {
+		i, err := d.read(ctx)
+		if err != nil {
+			return err
+		}
+		// The Configuration depends on the digests of its functions, so these are updated with it.
+		for _, f := range i.functions {
+			update = append(update, repository+"_"+f+":"+tag)
+		}
+	}
 	if err := d.run(
-		ctx, nil, "update", "--install", ref, "--yes", "--wait", d.Wait.String(), "--kubeconfig", d.state.Kubeconfig,
+		ctx, nil, append(update, "--yes", "--wait", d.Wait.String(), "--kubeconfig", d.state.Kubeconfig)...,
 	); err != nil {
 		return err
 	}

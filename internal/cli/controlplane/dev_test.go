@@ -91,6 +91,9 @@ func TestDevDeploysTheFunctionsOfAProject(t *testing.T) {
 	d := &deployment{
 		DevCmd: &DevCmd{Folder: dir, Repository: "dev/fleets"}, messages: io.Discard,
 		state: up.State{Registry: "127.0.0.1:15000", DataDir: "plane"}, file: "f.xpkg",
+		read: func(context.Context) (installation, error) {
+			return installation{exists: true, functions: []string{"compose"}}, nil
+		},
 		run: func(_ context.Context, out io.Writer, args ...string) error {
 			commands = append(commands, strings.Join(args, " "))
 			if args[0] == "build" {
@@ -109,8 +112,10 @@ func TestDevDeploysTheFunctionsOfAProject(t *testing.T) {
 	want := []string{
 		"build -f " + dir + " -o f.xpkg --repository 127.0.0.1:15000/dev/fleets --platform linux/" + runtime.GOARCH,
 		"push -f f_compose.xpkg -f f.xpkg 127.0.0.1:15000/dev/fleets:v0.0.0-dev.xbbbbbbbbbbbb --data-dir plane",
+		"update --install 127.0.0.1:15000/dev/fleets:v0.0.0-dev.xbbbbbbbbbbbb " +
+			"127.0.0.1:15000/dev/fleets_compose:v0.0.0-dev.xbbbbbbbbbbbb --yes --wait 0s --kubeconfig ",
 	}
-	if diff := cmp.Diff(want, commands[:2]); diff != "" {
+	if diff := cmp.Diff(want, commands); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -145,16 +150,16 @@ func TestDevReportsTheActiveVersionAfterAFailure(t *testing.T) {
 		{"Provider", "", installation{}, exited, "waiting for the next change"},
 		{"Provider", "", installation{exists: true}, exited, "waiting for the next change"},
 		{"Provider", "", installation{
-			true, nil, "boats-1", "v1", true,
+			true, nil, "boats-1", "v1", true, nil,
 		}, exited, "waiting for the next change; the installed version v1 keeps running"},
 		{"Provider", "", installation{
-			true, nil, "boats-2", "v2", false,
+			true, nil, "boats-2", "v2", false, nil,
 		}, exited, "waiting for the next change; v2 is installed and not healthy, and `xpkg logs provider/dev-boats` prints the log of its runtime"},
 		{"Provider", "my plane", installation{
-			true, nil, "boats-2", "v2", false,
+			true, nil, "boats-2", "v2", false, nil,
 		}, exited, "waiting for the next change; v2 is installed and not healthy, and `xpkg logs provider/dev-boats --data-dir 'my plane'` prints the log of its runtime"},
 		{"Configuration", "", installation{
-			true, nil, "boats-2", "v2", false,
+			true, nil, "boats-2", "v2", false, nil,
 		}, exited, "waiting for the next change; v2 is installed and not healthy"},
 		{"Provider", "", installation{}, errors.New("no folder"), "error: no folder\nwaiting for the next change"},
 	} {
