@@ -21,7 +21,8 @@ func (s *Source) Exists(ctx context.Context, o Origin, d oci.Digest) error {
 }
 
 // FetchRuntimeImage fetches the complete image of a runtime into the store, from the first location that has it; see
-// [remote.Client.FetchRuntimeImage]. Stored content is not requested. The image has the signatures that the origin requires.
+// [remote.Client.FetchRuntimeImage]. Stored content is not requested. The image has the signatures that the origin
+// requires.
 func (s *Source) FetchRuntimeImage(
 	ctx context.Context, o Origin, d oci.Digest, platform oci.Platform, limits unpack.Limits,
 ) (unpack.RuntimeImage, error) {

@@ -76,8 +76,7 @@ func rewrites(s *v1beta1.ImageConfigSpec) bool { return s.RewriteImage != nil }
 func mirrors(s *v1beta1.ImageConfigSpec) bool {
 	return s.Registry != nil && len(s.Registry.Mirrors) > 0
 }
-func verifies(s *v1beta1.ImageConfigSpec) bool { return s.Verification != nil }
-func runs(s *v1beta1.ImageConfigSpec) bool     { return s.Runtime != nil && s.Runtime.ConfigRef != nil }
+func runs(s *v1beta1.ImageConfigSpec) bool { return s.Runtime != nil && s.Runtime.ConfigRef != nil }
 
 func authenticates(s *v1beta1.ImageConfigSpec) bool {
 	return s.Registry != nil && s.Registry.Authentication != nil && s.Registry.Authentication.PullSecretRef.Name != ""

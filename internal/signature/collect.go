@@ -65,7 +65,7 @@ func unknown(err error, ref oci.Reference) error {
 // and wrong in some registries, so the manifests decide.
 func bundles(
 	ctx context.Context, client *remote.Client, ref oci.Reference,
-) (out Evidence, unreadable error, err error) { //nolint:revive // The last error is that of the call.
+) (out Evidence, unreadable error, err error) {
 	found, err := client.CertainReferrers(ctx, ref)
 	if errors.Is(err, remote.ErrRepositoryNotFound) {
 		return nil, nil, nil

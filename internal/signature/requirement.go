@@ -166,7 +166,9 @@ func NewRequirement(
 //go:embed publicgood.json
 var publicGood []byte
 
-var publicRoot = sync.OnceValues(func() (root.TrustedMaterial, error) { return root.NewTrustedRootFromJSON(publicGood) })
+var publicRoot = sync.OnceValues(func() (root.TrustedMaterial, error) {
+	return root.NewTrustedRootFromJSON(publicGood)
+})
 
 func trustRoot(
 	config string, c *v1beta1.CosignVerification, read func(v1beta1.SecretKeySelector) ([]byte, error),
