@@ -15,9 +15,12 @@ var GroupVersion = schema.GroupVersion{Group: Group, Version: "v1alpha1"}
 // TransactionKind is the kind of a Transaction.
 const TransactionKind = "Transaction"
 
+// ChangePolicyKind is the kind of a ChangePolicy.
+const ChangePolicyKind = "ChangePolicy"
+
 // AddToScheme registers the types of this package.
 func AddToScheme(s *runtime.Scheme) error {
-	s.AddKnownTypes(GroupVersion, &Transaction{}, &TransactionList{})
+	s.AddKnownTypes(GroupVersion, &Transaction{}, &TransactionList{}, &ChangePolicy{}, &ChangePolicyList{})
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil
 }

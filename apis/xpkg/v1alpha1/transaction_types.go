@@ -1,6 +1,8 @@
 package v1alpha1
 
 import (
+	"time"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -30,8 +32,15 @@ type Transaction struct {
 
 // HasEndedWriting reports whether the transaction changes no package any more.
 func (t *Transaction) HasEndedWriting() bool {
-	return t.Status.Phase.IsFinal() || t.Status.Phase == Watching && t.Spec.OnFailure == Keep
+	return t.Status.Phase.IsFinal() || t.Status.Phase == Watching && t.Keeps()
 }
+
+// Keeps reports whether the packages stay as they are after a failure. A policy that watches them overrides that.
+func (t *Transaction) Keeps() bool { return t.Spec.OnFailure == Keep && t.Status.Policy.WatchTime() == 0 }
+
+// AwaitsPolicy reports whether the transaction waits for a time at which it may start, or for approvals. It holds no
+// packages then.
+func (t *Transaction) AwaitsPolicy() bool { return t.Status.Phase == Waiting && t.Status.Policy != nil }
 
 // TransactionList is a list of Transactions.
 //
@@ -187,6 +196,43 @@ type TransactionStatus struct {
 	// Packages are the packages of the transaction, in the order of its steps.
 	// +optional
 	Packages []ChangedPackage `json:"packages,omitempty"`
+	// Policy is what the ChangePolicy asks of the transaction. It is empty if there was no policy at its start.
+	// +optional
+	Policy *AskedByPolicy `json:"policy,omitempty"`
+	// HealthySince is the time since which all packages have been healthy, if the policy watches them.
+	// +optional
+	HealthySince *metav1.Time `json:"healthySince,omitempty"`
+}
+
+// AskedByPolicy is what a ChangePolicy asks of a transaction.
+type AskedByPolicy struct {
+	// Policy is the UID and the generation of the ChangePolicy.
+	Policy string `json:"policy"`
+	// Plan is the digest of the plan, which approvals name.
+	Plan string `json:"plan"`
+	// OpensAt is the time at which the transaction may start; empty for now, or if the policy names no time.
+	// +optional
+	OpensAt *metav1.Time `json:"opensAt,omitempty"`
+	// People is the number of users who must approve the plan.
+	// +optional
+	People int32 `json:"people,omitempty"`
+	// Reasons are why an approval is needed, such as more permissions.
+	// +optional
+	Reasons []string `json:"reasons,omitempty"`
+	// ApprovedBy are the users who have approved the plan.
+	// +optional
+	ApprovedBy []string `json:"approvedBy,omitempty"`
+	// Watch is the time for which the packages must stay healthy.
+	// +optional
+	Watch *metav1.Duration `json:"watch,omitempty"`
+}
+
+// WatchTime returns the time for which the packages must stay healthy.
+func (a *AskedByPolicy) WatchTime() time.Duration {
+	if a == nil || a.Watch == nil {
+		return 0
+	}
+	return a.Watch.Duration
 }
 
 // Phase is the state of a transaction.
@@ -194,14 +240,14 @@ type Phase string
 
 // The phases. The last four are final.
 const (
-	// Waiting for another transaction that concerns the same packages.
+	// Waiting for another transaction that concerns the same packages, or for what the ChangePolicy asks.
 	Waiting Phase = "Waiting"
 	// Planning the change, before the first write.
 	Planning Phase = "Planning"
 	// Applying the change.
 	Applying Phase = "Applying"
-	// Watching the packages, which are all written, until they are healthy or gone. A transaction with the failure policy
-	// Keep changes nothing any more, and no other one waits for it.
+	// Watching the packages, which are all written, until they are healthy or gone, and for the time of the ChangePolicy.
+	// A transaction with the failure policy Keep changes nothing any more, and no other one waits for it.
 	Watching Phase = "Watching"
 	// Returning the packages to their former state after a failure.
 	Returning Phase = "Returning"
