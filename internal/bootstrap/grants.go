@@ -71,10 +71,12 @@ func Grants() []Grant {
 		{
 			Name: "transactions", Scope: Everywhere,
 			Reason: "Carry out transactions for users who may make the same changes: write and delete their packages, return them to their former state after a failure, " +
-				"record the progress, and keep a transaction until it has ended.",
+				"record the progress, and keep a transaction until it has ended. Follow the ChangePolicy, and report whether it is enforced.",
 			Rules: []rbacv1.PolicyRule{
 				rule(transactions, words("transactions"), slices.Concat(read, words("patch", "delete"))),
 				rule(transactions, words("transactions/status"), words("patch")),
+				rule(transactions, words("changepolicies"), read),
+				rule(transactions, words("changepolicies/status"), words("patch")),
 				rule(packages, words("providers", "configurations", "functions"), words("patch", "delete")),
 			},
 		},
@@ -177,7 +179,7 @@ func Grants() []Grant {
 		},
 		{
 			Name: "fences", Scope: Everywhere,
-			Reason: "Maintain the policies that deny package runtimes the objects with which they could take over the manager, that deny users consents and transactions which they may not give, and that deny deletions which lose custom resources. " +
+			Reason: "Maintain the policies that deny package runtimes the objects with which they could take over the manager, that deny users consents, transactions and approvals which they may not give, that deny deletions which lose custom resources, and, while a ChangePolicy exists, that deny changes of packages by others. " +
 				"Without those of consents and transactions, the manager accepts no consents in annotations of packages. The list also shows whether another policy applies to the objects of packages, " +
 				"so that an update of which it denies an object writes nothing.",
 			Rules: []rbacv1.PolicyRule{
@@ -188,7 +190,11 @@ func Grants() []Grant {
 					"admissionregistration.k8s.io", words("validatingadmissionpolicies", "validatingadmissionpolicybindings"),
 					words("create", "patch"),
 				),
-					fence.RuntimesName, fence.ConsentsName, fence.TransactionsName, fence.RemovalsName),
+					fence.RuntimesName, fence.ConsentsName, fence.TransactionsName, fence.ApprovalsName, fence.RemovalsName, fence.ChangesName),
+				named(rule(
+					"admissionregistration.k8s.io", words("validatingadmissionpolicies", "validatingadmissionpolicybindings"),
+					words("delete"),
+				), fence.ChangesName),
 			},
 		},
 		{

@@ -53,19 +53,51 @@ func Needs(p v1alpha1.ChangePolicySpec, f Facts) (people int32, reasons []string
 	return people, reasons
 }
 
-// Approval returns the line with which a user approves the plan with a digest.
-func Approval(digest, user string) string { return digest + " " + user }
+// People returns a number of people.
+func People(n int32) string {
+	if n == 1 {
+		return "1 person"
+	}
+	return fmt.Sprintf("%d people", n)
+}
+
+// Approve adds the approval of a plan by a user to approvals, and removes those of other plans by this user.
+func Approve(approvals, digest, user string) string {
+	lines := strings.Split(approvals, "\n")
+	lines = slices.DeleteFunc(lines, func(line string) bool {
+		_, by, _ := strings.Cut(line, " ")
+		return line == "" || by == user
+	})
+	return strings.Join(append(lines, digest+" "+user), "\n")
+}
 
 // Approvers returns the users who have approved the plan with a digest, without the creator of the transaction, in
 // order. Approvals are the lines of the annotation.
-func Approvers(approvals, digest, creator string) []string {
-	var out []string
-	for line := range strings.SplitSeq(approvals, "\n") {
-		plan, user, ok := strings.Cut(line, " ")
-		if ok && plan == digest && user != "" && user != creator {
-			out = append(out, user)
+func Approvers(approvals, digest, creator string) []string { return approvers(approvals, creator)[digest] }
+
+// ApprovesOther reports whether enough people have approved another plan than the one with a digest: the change may have
+// other consequences now.
+func ApprovesOther(approvals, digest, creator string, people int32) bool {
+	for plan, by := range approvers(approvals, creator) {
+		if plan != digest && len(by) >= int(people) {
+			return true
 		}
 	}
-	slices.Sort(out)
-	return slices.Compact(out)
+	return false
+}
+
+// HasFormer reports whether other plans than the one with a digest are approved.
+func HasFormer(approvals, digest string) bool { return ApprovesOther(approvals, digest, "", 1) }
+
+// approvers returns the users who have approved plans, by digest.
+func approvers(approvals, creator string) map[string][]string {
+	out := map[string][]string{}
+	for line := range strings.SplitSeq(approvals, "\n") {
+		plan, user, ok := strings.Cut(line, " ")
+		if ok && user != "" && user != creator && !slices.Contains(out[plan], user) {
+			out[plan] = append(out[plan], user)
+			slices.Sort(out[plan])
+		}
+	}
+	return out
 }

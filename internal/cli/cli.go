@@ -86,7 +86,7 @@ type grammar struct {
 	Sync       packages.SyncCmd       `cmd:"" group:"packages" help:"Install, update and uninstall packages until they are those of a lock file."`
 	Uninstall  packages.UninstallCmd  `cmd:"" group:"packages" help:"Uninstall packages."`
 	Autoremove packages.AutoremoveCmd `cmd:"" group:"packages" help:"Uninstall dependencies that no package needs any more."`
-	Approve    packages.ApproveCmd    `cmd:"" group:"packages" help:"Approve the permissions and webhooks that a new version of a package requests."`
+	Approve    packages.ApproveCmd    `cmd:"" group:"packages" help:"Approve the permissions and webhooks that a new version of a package requests, or a transaction."`
 	Plan       packages.PlanCmd       `cmd:"" group:"packages" help:"Show the changes of a command without making them."`
 	Apply      packages.ApplyCmd      `cmd:"" group:"packages" help:"Apply a plan that was saved with xpkg plan --out."`
 	History    packages.HistoryCmd    `cmd:"" group:"packages" help:"Show the revisions of a package."`

@@ -87,7 +87,7 @@ var examples = map[string][]string{
 		"uninstall provider boats --wait 2m", "uninstall boats provider/rafts", "uninstall -l team=ships --dry-run",
 	},
 	"autoremove": {"autoremove --dry-run"},
-	"approve":    {"approve boats", "approve boats rafts --yes --wait 2m"},
+	"approve":    {"approve boats", "approve boats rafts --yes --wait 2m", "approve transaction xpkg-k3v7qaxw2d"},
 	"plan install": {
 		"plan install provider ghcr.io/acme/boats:v1.0.0 boats", "plan install --kind Boat.sea.example.org/v1",
 	},

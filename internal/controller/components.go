@@ -80,6 +80,8 @@ type components struct {
 	// watchesFences and missingFences are set by setupFences.
 	watchesFences bool
 	missingFences []string
+	// changes is the fence of changes, or nil if the manager cannot maintain it.
+	changes *fence.Fence
 }
 
 // newComponents returns the components for the controllers of mgr.
@@ -245,15 +247,22 @@ func (c *components) setupPackageAPI() error {
 	return r.SetupWithManager(c.manager, c.options.Log)
 }
 
-// setupFences installs the fences, before a runtime starts, and registers their controller. Without runtimes, there is
+// setupFences installs the fences, before a runtime starts, and registers their controllers. Without runtimes, there is
 // no fence for them.
-func (c *components) setupFences(ctx context.Context) (err error) {
+func (c *components) setupFences(ctx context.Context) error {
 	r := fences.Reconciler{Client: c.api.Client, Live: c.api.Live, Fences: consent.Fences()}
-	guard, err := c.removals(ctx)
+	username, err := c.username(ctx)
 	if err != nil {
 		return err
 	}
-	r.Fences = append(r.Fences, guard...)
+	switch {
+	case c.options.Unprotected:
+		if err := c.unprotect(ctx); err != nil {
+			return err
+		}
+	case username != "":
+		r.Fences = append(r.Fences, fence.Removals(fence.Remover{Username: username, Namespace: c.options.namespace()}))
+	}
 	if len(c.runtimes.Used()) > 0 {
 		r.Fences = append(r.Fences, fence.Runtimes(c.options.fenced()))
 	}
@@ -262,38 +271,42 @@ func (c *components) setupFences(ctx context.Context) (err error) {
 	if err != nil || !c.watchesFences {
 		return err
 	}
+	if username != "" {
+		c.changes = new(fence.Changes(username))
+	}
 	return r.SetupWithManager(c.manager, c.options.Log)
 }
 
-// removals returns the guard of removals, for the identity of the manager. Without protection, it deletes the guard.
-func (c *components) removals(ctx context.Context) ([]fence.Fence, error) {
-	if c.options.Unprotected {
-		policy, binding := fence.Removals(fence.Remover{}).Objects()
-		for _, o := range []client.Object{binding, policy} {
-			if err := c.api.Client.Delete(ctx, o); err != nil && !fences.IsUnavailable(err) {
-				return nil, err
-			} else if apierrors.IsForbidden(err) {
-				c.options.Log.WarnContext(ctx, "deletions are still protected by a policy; delete it with "+
-					"`kubectl delete validatingadmissionpolicy,validatingadmissionpolicybinding "+fence.RemovalsName+"`")
-			}
+// unprotect deletes the guard of removals.
+func (c *components) unprotect(ctx context.Context) error {
+	policy, binding := fence.Removals(fence.Remover{}).Objects()
+	for _, o := range []client.Object{binding, policy} {
+		if err := c.api.Client.Delete(ctx, o); err != nil && !fences.IsUnavailable(err) {
+			return err
+		} else if apierrors.IsForbidden(err) {
+			c.options.Log.WarnContext(ctx, "deletions are still protected by a policy; delete it with "+
+				"`kubectl delete validatingadmissionpolicy,validatingadmissionpolicybinding "+fence.RemovalsName+"`")
 		}
-		return nil, nil
 	}
+	return nil
+}
+
+// username returns the name that the API server has for the manager, or "" if it does not tell.
+func (c *components) username(ctx context.Context) (string, error) {
 	api, err := authenticationclient.NewForConfig(c.options.Config)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	self, err := api.SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
 	if fences.IsUnavailable(err) { // Kubernetes serves it longer than admission policies.
-		c.options.Log.WarnContext(ctx, "the policy that protects deletions cannot be installed, because the name of the manager is not known",
+		c.options.Log.WarnContext(ctx, "the policies that protect packages cannot be installed, because the name of the manager is not known",
 			"error", err.Error())
-		return nil, nil
+		return "", nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read the name of the manager: %w", err)
+		return "", fmt.Errorf("read the name of the manager: %w", err)
 	}
-	guard := fence.Removals(fence.Remover{Username: self.Status.UserInfo.Username, Namespace: c.options.namespace()})
-	return []fence.Fence{guard}, nil
+	return self.Status.UserInfo.Username, nil
 }
 
 // consents returns the gap of the fence of consents.

@@ -123,6 +123,8 @@ type Options struct {
 	// Contention limits the writes of an object that another client keeps changing. Zero means
 	// contention.DefaultLimits.
 	Contention contention.Limits
+	// Now is the clock of the ChangePolicy. It may be nil.
+	Now func() time.Time
 	// Ready is called each time that the controllers have started and the Lock has been reconciled.
 	// It may be nil.
 	Ready func()
@@ -173,6 +175,13 @@ func (o Options) fenced() fence.Manager {
 		m.PolicyConfigMap = p.Policy.ConfigMap
 	}
 	return m
+}
+
+func (o Options) now() func() time.Time {
+	if o.Now == nil {
+		return time.Now
+	}
+	return o.Now
 }
 
 func (o Options) countInterval() time.Duration { return cmp.Or(o.CountInterval, time.Minute) }

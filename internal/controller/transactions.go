@@ -10,6 +10,7 @@ import (
 
 	"github.com/xpkg-dev/xpkg/apis/xpkg/v1alpha1"
 	"github.com/xpkg-dev/xpkg/internal/consent"
+	"github.com/xpkg-dev/xpkg/internal/controller/fences"
 	"github.com/xpkg-dev/xpkg/internal/controller/generations"
 	"github.com/xpkg-dev/xpkg/internal/controller/transactions"
 	"github.com/xpkg-dev/xpkg/internal/fence"
@@ -43,6 +44,14 @@ func (c *components) setupTransactions(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := live.List(ctx, &v1alpha1.ChangePolicyList{}, client.Limit(1)); apierrors.IsForbidden(err) {
+		c.options.Log.Warn(
+			"the manager carries out no transactions, because it may not read ChangePolicies: apply the manifests of `xpkg bootstrap` again",
+		)
+		return nil
+	} else if err != nil {
+		return err
+	}
 	planned, err := planner.NewCluster(cfg)
 	if err != nil {
 		return err
@@ -50,21 +59,33 @@ func (c *components) setupTransactions(ctx context.Context) error {
 	r := &transactions.Reconciler{
 		Client: live, Cache: c.api.Client, Objects: c.api.Cluster, Guard: c.guard.Check, Held: c.held,
 		NewPlanner: func() *planner.Planner { return c.newPlanner(live, planned) },
-		Consents: func(ctx context.Context) error {
-			gap, err := consent.CheckTransactions(ctx, c.fenceReader())
-			if err != nil || gap == (consent.Gap{}) {
-				return err
-			}
-			return operation.ErrNoTransactions.New(nil, "%s", gap.Why).WithDo("%s", gap.Fix)
-		},
+		Consents:  c.requires(consent.CheckTransactions),
+		Approvals: c.requires(consent.CheckApprovals), Now: c.options.now(),
 	}
 	if err := r.SetupWithManager(c.manager, c.options.Log); err != nil {
+		return err
+	}
+	changes := &fences.Changes{Client: c.api.Client, Fence: c.changes}
+	if err := changes.SetupWithManager(c.manager, c.options.Log); err != nil {
 		return err
 	}
 	history := &generations.Reconciler{
 		Client: c.api.Client, Live: c.api.Live, Namespace: c.options.namespace(), Now: time.Now, Log: c.options.Log,
 	}
 	return history.SetupWithManager(c.manager)
+}
+
+// requires returns a function that fails if a check of the fences finds a gap.
+func (c *components) requires(
+	check func(context.Context, client.Reader) (consent.Gap, error),
+) func(context.Context) error {
+	return func(ctx context.Context) error {
+		gap, err := check(ctx, c.fenceReader())
+		if err != nil || gap == (consent.Gap{}) {
+			return err
+		}
+		return operation.ErrNoTransactions.New(nil, "%s", gap.Why).WithDo("%s", gap.Fix)
+	}
 }
 
 // newPlanner returns a planner with the configuration of the manager.

@@ -1,8 +1,9 @@
 // Package fence builds ValidatingAdmissionPolicies that deny some identities the writes of some objects,
 // regardless of RBAC.
 //
-// The package is pure. [Runtimes] is the fence of package runtimes, [Consents] the one of consents in annotations, and
-// [Transactions] the one of Transactions; package crossplane has the one of Crossplane core.
+// The package is pure. [Runtimes] is the fence of package runtimes, [Consents] the one of consents in annotations,
+// [Transactions] the one of Transactions, [Approvals] the one of their approvals, and [Changes] the one of changes of
+// packages; package crossplane has the one of Crossplane core.
 package fence
 
 import (

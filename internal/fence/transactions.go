@@ -24,7 +24,7 @@ const AnnotationUser = "xpkg.dev/user"
 // The status contains the former state of the packages, to which the manager returns them. A write of it needs the
 // permissions for packages and revisions of every kind.
 //
-// The annotation [AnnotationUser] can only name the user who writes it.
+// The annotation [AnnotationUser] can only name the user who creates the Transaction, and does not change.
 func Transactions(g Guarded) Fence {
 	f := Fence{
 		Name: TransactionsName, Purpose: "denies transactions of users who may not make their changes",
@@ -47,9 +47,9 @@ func Transactions(g Guarded) Fence {
 		},
 	}
 	f.Validations = append(f.Validations, admissionv1.Validation{
-		Expression: fmt.Sprintf("%s in ['', request.userInfo.username] || request.operation == 'UPDATE' && %[1]s == %s",
+		Expression: fmt.Sprintf("request.operation == 'UPDATE' ? %[1]s == %[2]s : %[1]s in ['', request.userInfo.username]",
 			user("object"), user("oldObject")),
-		Message: "The annotation " + AnnotationUser + " of a transaction names another user than the one who writes it.",
+		Message: "The annotation " + AnnotationUser + " of a transaction names another user than the one who creates it, or changes later.",
 	})
 	for _, kind := range v1.PackageKinds() {
 		// One expression may check at most two permissions: the API server limits its cost.

@@ -46,6 +46,25 @@ var (
 	}
 )
 
+// Codes for the ChangePolicy.
+var (
+	ErrNoCreator = errcode.Code{
+		Name: "CreatorUnknown", Class: errcode.Untrusted,
+		Cause: "The transaction needs the approval of another user than its creator, and does not name its creator.",
+		Fix:   "Create it with the annotation xpkg.dev/user, which has the name of the user who creates it, as xpkg does.",
+	}
+	ErrNoApproval = errcode.Code{
+		Name: "NoApprovalNeeded", Class: errcode.Conflict,
+		Cause: "The transaction needs no approval now, or not the one of this user: it has started or ended, or the user has created it.",
+		Fix:   "See what it waits for with `kubectl get transactions.xpkg.dev`.",
+	}
+	ErrNotStable = errcode.Code{
+		Name: "NotStable", Class: errcode.Unhealthy,
+		Cause: "A package did not stay healthy for the time for which the ChangePolicy watches a new set of packages.",
+		Fix:   "See why with `xpkg describe` and `xpkg history`, and try again with a version that stays healthy.",
+	}
+)
+
 // Codes returns the error codes that this package defines, in alphabetical order.
 func Codes() []errcode.Code {
 	return []errcode.Code{
@@ -54,6 +73,9 @@ func Codes() []errcode.Code {
 		ErrStillGoing,
 		ErrConsent,
 		ErrNoTransactions,
+		ErrNoApproval,
+		ErrNoCreator,
+		ErrNotStable,
 		ErrWait,
 	}
 }

@@ -90,6 +90,9 @@ func (o Operation) Plan(ctx context.Context, steps []*Step) (refused []*Step, er
 		options.After = s.follow(options.After)
 		releases.record(s)
 	}
+	if o.Transaction == "" {
+		o.ask(ctx, steps)
+	}
 	return refused, err
 }
 

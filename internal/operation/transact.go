@@ -45,16 +45,20 @@ const idleTime = 5 * time.Minute
 // quietTime is the time for which a command waits for a transaction without a report.
 const quietTime = time.Second
 
-// Run carries out the steps. The manager makes a change of several packages, one that this command cannot plan, and an
-// atomic one, as a transaction: Run creates it and follows it, or follows one that makes the same changes already. The
-// API server makes a change of one package whole, so that Run writes it itself, like all changes in a cluster whose
-// manager serves no transactions, or not for this user.
+// Run carries out the steps. The manager makes a change of several packages, one that this command cannot plan, an
+// atomic one, and all changes while a ChangePolicy exists, as a transaction: Run creates it and follows it, or follows
+// one that makes the same changes already. The API server makes a change of one package whole, so that Run writes it
+// itself, like all changes in a cluster whose manager serves no transactions, or not for this user.
 func (o Operation) Run(ctx context.Context, steps []*Step) ([]*Done, error) {
+	isGoverned, err := o.isGoverned(ctx)
+	if err != nil {
+		return nil, err
+	}
 	t, err := o.Unfinished(ctx, steps)
 	if t != nil && !o.Starts(t) {
 		t = nil // It is waited for.
 	}
-	if err == nil && t == nil && o.needsTransaction(steps) {
+	if err == nil && t == nil && o.needsTransaction(steps, isGoverned) {
 		t, err = o.createTransaction(ctx, steps)
 	}
 	var done []*Done
@@ -62,6 +66,7 @@ func (o Operation) Run(ctx context.Context, steps []*Step) ([]*Done, error) {
 		done, err = o.Follow(ctx, t)
 	}
 	switch {
+	case isGoverned && err != nil: // The fence of changes denies other writes.
 	case errors.Is(err, errMayNot) && !o.Atomic:
 		o.Note("You may not create transactions: the command writes the packages itself, and must not be stopped.")
 		fallthrough
@@ -71,11 +76,20 @@ func (o Operation) Run(ctx context.Context, steps []*Step) ([]*Done, error) {
 	return done, err
 }
 
+// isGoverned reports whether a ChangePolicy exists. For a user who may not read it, the fence of changes decides.
+func (o Operation) isGoverned(ctx context.Context) (bool, error) {
+	p, err := ReadPolicy(ctx, o.Client)
+	if errors.Is(err, apply.ErrForbidden) {
+		return false, nil
+	}
+	return p != nil, err
+}
+
 // needsTransaction reports whether the manager makes the changes of steps.
-func (o Operation) needsTransaction(steps []*Step) bool {
+func (o Operation) needsTransaction(steps []*Step, isGoverned bool) bool {
 	changes := slices.DeleteFunc(slices.Clone(steps), func(s *Step) bool { return s.Same || s.isGone })
 	isUnplanned := slices.ContainsFunc(changes, func(s *Step) bool { return !s.Remove && s.Plan == nil })
-	return len(changes) > 1 || isUnplanned || o.Atomic && len(changes) > 0
+	return len(changes) > 1 || isUnplanned || (o.Atomic || isGoverned) && len(changes) > 0
 }
 
 // onFailure returns the failure policy of a transaction of the operation.
@@ -143,7 +157,9 @@ func (o Operation) Starts(t *v1alpha1.Transaction) bool {
 // was stopped.
 func (o Operation) Unfinished(ctx context.Context, steps []*Step) (*v1alpha1.Transaction, error) {
 	if !o.Atomic && len(steps) < 2 {
-		return nil, nil
+		if isGoverned, err := o.isGoverned(ctx); !isGoverned || err != nil {
+			return nil, err
+		}
 	}
 	var list v1alpha1.TransactionList
 	if err := transactionError(o.Client.List(ctx, &list), "list transactions"); err != nil {
@@ -198,8 +214,28 @@ func place(s v1alpha1.TransactionStatus) string {
 	return ""
 }
 
+// Waits is the error of a transaction that a command does not wait for: it may start later, needs approvals, or is only
+// watched.
+type Waits struct{ Transaction *v1alpha1.Transaction }
+
+// Error returns what the transaction waits for.
+func (w *Waits) Error() string {
+	return "transaction/" + w.Transaction.Name + " " + w.Transaction.Status.Message
+}
+
+// Command returns the command that shows the state of the transaction.
+func (w *Waits) Command() string {
+	return "kubectl get transactions." + v1alpha1.Group + " " + w.Transaction.Name + " --watch"
+}
+
+// isLeft reports whether the command ends before the transaction.
+func (o Operation) isLeft(t *v1alpha1.Transaction) bool {
+	return t.AwaitsPolicy() || o.Wait == 0 && t.Status.Phase == v1alpha1.Watching && t.Status.Policy.WatchTime() > 0
+}
+
 // Follow waits until a transaction has ended, and reports its progress. It returns the packages with their results, or
-// the failure of the transaction. The end of ctx ends the wait alone.
+// the failure of the transaction. The end of ctx ends the wait alone. A transaction that waits for the ChangePolicy is
+// the error [Waits].
 func (o Operation) Follow(ctx context.Context, t *v1alpha1.Transaction) ([]*Done, error) {
 	progress := o.Progress()
 	defer progress.End()
@@ -208,6 +244,9 @@ func (o Operation) Follow(ctx context.Context, t *v1alpha1.Transaction) ([]*Done
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
 	for began := time.Now(); !t.Status.Phase.IsFinal(); {
+		if o.isLeft(t) {
+			return nil, &Waits{Transaction: t}
+		}
 		switch {
 		case time.Since(began) < quietTime:
 		case t.Status.Phase == v1alpha1.Returning:
@@ -233,7 +272,7 @@ func (o Operation) Follow(ctx context.Context, t *v1alpha1.Transaction) ([]*Done
 		switch err := o.Client.Get(ctx, client.ObjectKeyFromObject(t), now); {
 		case err == nil:
 			if now.ResourceVersion != t.ResourceVersion {
-				limit.Reset(o.Wait + idleTime)
+				limit.Reset(o.Wait + idleTime + now.Status.Policy.WatchTime())
 			}
 			t = now
 		case apierrors.IsNotFound(err):

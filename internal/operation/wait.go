@@ -199,6 +199,12 @@ func checkDependencies(ctx context.Context, cluster client.Client, p v1.Package)
 	return packageHealth{ready: true}, nil
 }
 
+// The results of packages that are ready.
+const (
+	resultHealthy  = "healthy"
+	resultInactive = "waits to be activated"
+)
+
 // outcomesOfWait returns a function that returns the state of a package after a successful wait. It reports a note if
 // the new revision needs manual activation, or if the condition of the healthy package has a message. The advice after
 // the first sentence of a note is reported once.
@@ -207,7 +213,7 @@ func (e *Engine) outcomesOfWait() func(v1.Package) string {
 	return func(p v1.Package) string {
 		if why := inventory.PendingActivation(p); why != "" {
 			e.Note("%s", why)
-			return "waits to be activated"
+			return resultInactive
 		}
 		if note := inventory.HealthNote(p); note != "" {
 			if fact, advice, ok := strings.Cut(note, ". "); ok && reported[advice] {
@@ -217,7 +223,7 @@ func (e *Engine) outcomesOfWait() func(v1.Package) string {
 			}
 			e.Note("%s: %s", inventory.ShortName(p), note)
 		}
-		return "healthy"
+		return resultHealthy
 	}
 }
 

@@ -88,7 +88,7 @@ func spots(path string, v reflect.Value) []spot {
 // uncompared reports whether Compare ignores a path on purpose.
 func uncompared(path string) bool {
 	for _, p := range []string{
-		".APIVersion", ".Kind", ".KindChanges", ".Permissions.Foreign", ".Warnings", ".Remedy", ".RollsBack",
+		".APIVersion", ".Kind", ".KindChanges", ".Permissions.Foreign", ".Policy", ".Warnings", ".Remedy", ".RollsBack",
 		".WithoutRuntime", ".Content.Resolved", ".CustomResources[1].Digest", ".Objects.Judgements",
 		".Content.Signers", ".OnDelete.Orphan", ".OnDelete.Cascade", ".OnDelete.AtMost",
 	} {

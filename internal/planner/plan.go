@@ -44,7 +44,7 @@ const (
 )
 
 // Plan is the effect of an operation on one package. Equal states of a cluster have equal plans: a
-// plan contains no times, and its lists are ordered.
+// plan contains no times but that at which the ChangePolicy lets it start, and its lists are ordered.
 type Plan struct {
 	APIVersion string    `json:"apiVersion"`
 	Kind       string    `json:"kind"`
@@ -112,6 +112,8 @@ type Plan struct {
 	// KindChanges are the changes of the fields of the kinds that the package defines now and afterwards. They follow from
 	// the digests, and are not compared.
 	KindChanges []crddiff.ChangedCRD `json:"kindChanges,omitempty"`
+	// Policy is what the ChangePolicy asks of the whole change, or nil. It is not compared.
+	Policy *Asked `json:"policy,omitempty"`
 	// Warnings are for users, and are not compared.
 	Warnings []string `json:"warnings,omitempty"`
 	// usual are the warnings that describe the usual course of the operation.

@@ -210,7 +210,13 @@ type AskedByPolicy struct {
 	Policy string `json:"policy"`
 	// Plan is the digest of the plan, which approvals name.
 	Plan string `json:"plan"`
-	// OpensAt is the time at which the transaction may start; empty for now, or if the policy names no time.
+	// Closed is why the transaction may not start now, as a clause. Empty means that it may.
+	// +optional
+	Closed string `json:"closed,omitempty"`
+	// TimeZone of the policy.
+	// +optional
+	TimeZone string `json:"timeZone,omitempty"`
+	// OpensAt is the time at which the transaction may start; empty for now, or if there is no such time.
 	// +optional
 	OpensAt *metav1.Time `json:"opensAt,omitempty"`
 	// People is the number of users who must approve the plan.

@@ -1,6 +1,7 @@
 package packages
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -17,19 +18,31 @@ import (
 
 // ApproveCmd implements `xpkg approve`.
 type ApproveCmd struct {
-	Names []inventory.Name `arg:"" name:"name" complete:"package" help:"Packages with a pending approval, each as NAME, KIND/NAME or KIND NAME."`
+	Names []inventory.Name `arg:"" name:"name" complete:"package" help:"Packages with a pending approval, each as NAME, KIND/NAME or KIND NAME; or the word transaction, and the name of a transaction whose plan needs an approval."`
 	Wait  time.Duration    `short:"w" placeholder:"DURATION" help:"Wait this long, such as 2m, until the packages are healthy."`
 	terminal.ConsentFlag
 	connection.ClusterFlags
+	planFlags
 	view.OutputFlag
 }
 
 // Validate returns an error for a name that is not valid.
-func (c *ApproveCmd) Validate() error { return inventory.ValidateNames(c.Names) }
+func (c *ApproveCmd) Validate() error {
+	if c.transaction() == "" {
+		return inventory.ValidateNames(c.Names)
+	}
+	if c.Wait > 0 {
+		return errors.New("--wait cannot be used with a transaction, which can start later")
+	}
+	return nil
+}
 
 // Run approves the permissions, the webhooks and the adoption of objects for which versions of packages
-// wait. It approves exactly the changes that it shows, and asks once for all packages.
+// wait, or the plan of a transaction. It approves exactly the changes that it shows, and asks once for all packages.
 func (c *ApproveCmd) Run(env *terminal.Env) error {
+	if name := c.transaction(); name != "" {
+		return c.approveTransaction(env, name)
+	}
 	cluster, all, err := selection.Read(env.Context, c.ClusterFlags, inventory.Load)
 	if err != nil {
 		return err

@@ -29,6 +29,9 @@ func WriteMarkdown(w io.Writer, plans ...*planner.Plan) {
 	default:
 		fmt.Fprintf(&b, "\n%s\n", markdownText(total(plans)))
 	}
+	for _, text := range asked(plans) {
+		fmt.Fprintf(&b, "\n%s\n", markdownText(text))
+	}
 	fmt.Fprint(w, b.String())
 }
 

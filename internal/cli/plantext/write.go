@@ -20,6 +20,7 @@ func Write(w io.Writer, plans ...*planner.Plan) {
 		most = fewOnTerminal
 		if len(plans) > wholeOnTerminal {
 			writeOverview(w, plans)
+			writeAsked(w, plans)
 			return
 		}
 	}
@@ -32,6 +33,28 @@ func Write(w io.Writer, plans ...*planner.Plan) {
 	if len(plans) > 1 {
 		fmt.Fprintf(w, "\n%s\n", total(plans))
 	}
+	writeAsked(w, plans)
+}
+
+// writeAsked writes what the ChangePolicy asks of the whole change.
+func writeAsked(w io.Writer, plans []*planner.Plan) {
+	for _, text := range asked(plans) {
+		textWriter{w}.line(text)
+	}
+}
+
+// asked returns what the ChangePolicy asks of the change of all plans, as sentences.
+func asked(plans []*planner.Plan) []string {
+	var out []string
+	for _, p := range plans {
+		if p.Policy != nil {
+			for _, text := range p.Policy.Texts() {
+				out = append(out, "ChangePolicy: "+text+".")
+			}
+			break
+		}
+	}
+	return out
 }
 
 func (t *page) writeText(w io.Writer) {

@@ -139,9 +139,14 @@ func (r *Reconciler) apply(ctx context.Context, f fence.Fence, live state) error
 	if live.isInForce(f) {
 		return nil
 	}
+	return write(ctx, r.Client, f)
+}
+
+// write writes the policy of a fence and its binding.
+func write(ctx context.Context, c client.Client, f fence.Fence) error {
 	policy, binding := f.Objects()
 	for _, o := range []client.Object{policy, binding} {
-		if err := serverside.Apply(ctx, r.Client, o, plan.FieldManager, client.ForceOwnership); err != nil {
+		if err := serverside.Apply(ctx, c, o, plan.FieldManager, client.ForceOwnership); err != nil {
 			return fmt.Errorf("write %s %s: %w", o.GetObjectKind().GroupVersionKind().Kind, f.Name, err)
 		}
 	}

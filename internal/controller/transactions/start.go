@@ -15,6 +15,7 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/xpkg/v1alpha1"
+	"github.com/xpkg-dev/xpkg/internal/controller/requeue"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/operation"
 	"github.com/xpkg-dev/xpkg/internal/planner"
@@ -24,19 +25,22 @@ import (
 
 // start starts the transaction, unless it waits for one that concerns the same packages, their dependents or their
 // dependencies, and that precedes it.
-func (r *run) start(ctx context.Context) (waits bool, err error) {
+func (r *run) start(ctx context.Context) (waits time.Duration, err error) {
 	r.starts.Lock()
 	defer r.starts.Unlock()
 	all, err := inventory.LoadNamed(ctx, r.Client)
 	if err != nil {
-		return false, err
+		return 0, err
 	}
 	holds := named(r.t.Spec)
 	other, err := r.overlapping(ctx, all, holds)
 	if err != nil {
-		return false, err
+		return 0, err
 	}
-	return other != "", r.save(ctx, r.t, func(s *v1alpha1.TransactionStatus) {
+	if other != "" {
+		waits = requeue.Jitter(pause)
+	}
+	return waits, r.save(ctx, r.t, func(s *v1alpha1.TransactionStatus) {
 		if other != "" {
 			waitFor(other, s)
 			return
@@ -53,7 +57,12 @@ func (r *run) start(ctx context.Context) (waits bool, err error) {
 
 // waitFor records that a transaction waits for another one. It has not started then.
 func waitFor(other string, s *v1alpha1.TransactionStatus) {
-	s.Phase, s.Message, s.StartTime, s.Holds = v1alpha1.Waiting, "waiting for the transaction "+other, nil, nil
+	wait(s, nil, "waiting for the transaction "+other)
+}
+
+// wait records that a transaction waits, for the ChangePolicy if it asks something. It has not started then.
+func wait(s *v1alpha1.TransactionStatus, asked *v1alpha1.AskedByPolicy, message string) {
+	s.Phase, s.Message, s.StartTime, s.Holds, s.Policy = v1alpha1.Waiting, message, nil, nil, asked
 }
 
 // precedes reports whether a transaction is made before another one that concerns the same packages: one that writes,
@@ -103,7 +112,7 @@ func (r *run) overlapping(ctx context.Context, all *inventory.Inventory, changes
 	concerned := related(all, changes)
 	for i := range list.Items {
 		o := &list.Items[i]
-		if o.UID == r.t.UID || o.HasEndedWriting() || o.DeletionTimestamp != nil && o.Status.StartTime == nil ||
+		if o.UID == r.t.UID || o.HasEndedWriting() || o.AwaitsPolicy() || o.DeletionTimestamp != nil && o.Status.StartTime == nil ||
 			!precedes(o, r.t) {
 			continue
 		}
@@ -206,8 +215,8 @@ func (r *run) plan(ctx context.Context, o operation.Operation) ([]*operation.Ste
 }
 
 // begin records the packages before the first write, unless the plan changes further packages that another transaction
-// holds, which precedes it.
-func (r *run) begin(ctx context.Context, steps []*operation.Step) (waits bool, err error) {
+// holds, which precedes it, or the ChangePolicy lets the transaction wait.
+func (r *run) begin(ctx context.Context, steps []*operation.Step) (waits time.Duration, err error) {
 	r.starts.Lock()
 	defer r.starts.Unlock()
 	holds := slices.Clone(r.t.Status.Holds)
@@ -226,18 +235,27 @@ func (r *run) begin(ctx context.Context, steps []*operation.Step) (waits bool, e
 	holds = slices.Compact(holds)
 	all, err := inventory.LoadNamed(ctx, r.Client)
 	if err != nil {
-		return false, err
+		return 0, err
 	}
 	other, err := r.overlapping(ctx, all, holds)
 	if err != nil {
-		return false, err
+		return 0, err
 	}
-	return other != "", r.save(ctx, r.t, func(s *v1alpha1.TransactionStatus) {
-		if other != "" {
-			waitFor(other, s)
+	if other != "" {
+		return requeue.Jitter(pause), r.save(ctx, r.t, func(s *v1alpha1.TransactionStatus) { waitFor(other, s) })
+	}
+	asked, err := r.ask(ctx, steps)
+	if err != nil {
+		return 0, err
+	}
+	message, waits := r.waitsFor(r.t, asked)
+	return waits, r.save(ctx, r.t, func(s *v1alpha1.TransactionStatus) {
+		if waits > 0 {
+			wait(s, asked, message)
 			return
 		}
 		s.Phase, s.Message, s.Holds, s.Packages = v1alpha1.Applying, "writing the packages", holds, operation.Record(steps)
+		s.Policy = asked
 	})
 }
 

@@ -20,6 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/xpkg-dev/xpkg/apis/xpkg/v1alpha1"
@@ -27,6 +29,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/controller/logging"
 	"github.com/xpkg-dev/xpkg/internal/controller/requeue"
+	"github.com/xpkg-dev/xpkg/internal/fence"
 	"github.com/xpkg-dev/xpkg/internal/operation"
 	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
@@ -42,8 +45,8 @@ const pause = time.Second
 type Reconciler struct {
 	// Client reads from the API server, and writes packages and statuses.
 	Client client.Client
-	// Cache has the transactions that have ended.
-	Cache client.Reader
+	// Cache has the transactions, the ChangePolicy, and the packages.
+	Cache client.Client
 	// Objects reads the objects of packages.
 	Objects *apply.Cluster
 	// NewPlanner returns a planner for one transaction. It reads from the API server.
@@ -55,6 +58,10 @@ type Reconciler struct {
 	Held *Held
 	// Guard fails while the manager must not change packages.
 	Guard func(ctx context.Context) error
+	// Approvals fails while the fence of approvals is not in force: any user could approve in the name of others.
+	Approvals func(ctx context.Context) error
+	// Now is the clock of the ChangePolicy.
+	Now func() time.Time
 
 	// starts serializes the decisions which transactions run at the same time.
 	starts sync.Mutex
@@ -65,18 +72,26 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, log *slog.Logger) error 
 	changed := predicate.Or[client.Object](predicate.GenerationChangedPredicate{},
 		predicate.NewPredicateFuncs(func(o client.Object) bool {
 			return o.GetDeletionTimestamp() != nil
-		}))
+		}), predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+			return e.ObjectOld.GetAnnotations()[fence.AnnotationApprovals] != e.ObjectNew.GetAnnotations()[fence.AnnotationApprovals]
+		}})
 	return ctrl.NewControllerManagedBy(mgr).Named("transactions").
 		For(&v1alpha1.Transaction{}, builder.WithPredicates(changed)).
+		Watches(&v1alpha1.ChangePolicy{}, handler.EnqueueRequestsFromMapFunc(r.awaiting),
+			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WithOptions(requeue.Options(log)).Complete(r)
 }
 
 // Reconcile carries out a transaction from its start, or from where a manager that has stopped has left it.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	t := &v1alpha1.Transaction{}
-	if err := r.Cache.Get(ctx, req.NamespacedName, t); err == nil && t.Status.Phase.IsFinal() &&
-		!controllerutil.ContainsFinalizer(t, finalizer) {
-		return ctrl.Result{}, nil
+	if err := r.Cache.Get(ctx, req.NamespacedName, t); err == nil {
+		if t.Status.Phase.IsFinal() && !controllerutil.ContainsFinalizer(t, finalizer) {
+			return ctrl.Result{}, nil
+		}
+		if waits, err := r.stillWaits(ctx, t); waits > 0 || err != nil {
+			return ctrl.Result{RequeueAfter: waits}, err
+		}
 	}
 	if err := r.Client.Get(ctx, req.NamespacedName, t); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
@@ -104,8 +119,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	case err != nil:
 		logging.FromContext(ctx).ErrorContext(ctx, "cannot continue a transaction", "transaction", t.Name, "error", err)
 		return ctrl.Result{}, err
-	case waits:
-		return ctrl.Result{RequeueAfter: requeue.Jitter(pause)}, nil
+	case waits > 0:
+		return ctrl.Result{RequeueAfter: waits}, nil
 	}
 	return ctrl.Result{}, errors.Join(r.release(ctx, t), r.prune(ctx))
 }
@@ -164,7 +179,7 @@ func (r *run) operation() operation.Operation {
 		Engine: &operation.Engine{
 			Client: r.Client, Planner: pl, Frontend: pl.Frontend, Objects: r.Objects, Reporter: r.reporter,
 		},
-		Wait: r.timeout(), Transaction: operation.MarkOf(r.t), Atomic: r.t.Spec.OnFailure != v1alpha1.Keep, NeedsPlan: true,
+		Wait: r.timeout(), Transaction: operation.MarkOf(r.t), Atomic: !r.t.Keeps(), NeedsPlan: true,
 		OnlyOrphans: slices.ContainsFunc(r.t.Spec.Remove, func(p v1alpha1.RemovedPackage) bool { return p.OnlyOrphan }),
 	}
 	if o.Wait > 0 {
@@ -173,8 +188,9 @@ func (r *run) operation() operation.Operation {
 	return o
 }
 
+// timeout returns the time in which the packages must be healthy. The ChangePolicy can only watch packages that are.
 func (r *run) timeout() time.Duration {
-	if r.t.Spec.Deadline == nil {
+	if d := r.t.Spec.Deadline; d == nil || d.Duration == 0 && r.t.Status.Policy.WatchTime() > 0 {
 		return operation.TransactionDeadline
 	}
 	return r.t.Spec.Deadline.Duration
@@ -192,16 +208,21 @@ func (r *run) deadline() time.Time {
 	return started.Add(cmp.Or(r.timeout(), shortest))
 }
 
-// carryOut carries out the transaction. It reports whether the transaction waits for another one. An error means that
-// it cannot continue now.
-func (r *run) carryOut(ctx context.Context) (waits bool, err error) {
+// carryOut carries out the transaction. It returns the time after which it continues, if the transaction waits. An error
+// means that it cannot continue now.
+func (r *run) carryOut(ctx context.Context) (waits time.Duration, err error) {
 	switch r.t.Status.Phase {
-	case v1alpha1.Applying, v1alpha1.Watching:
-		return false, r.resume(ctx)
+	case v1alpha1.Watching:
+		if r.t.Status.HealthySince != nil {
+			return r.watch(ctx)
+		}
+		return r.resume(ctx)
+	case v1alpha1.Applying:
+		return r.resume(ctx)
 	case v1alpha1.Returning:
-		return false, r.undo(ctx)
+		return 0, r.undo(ctx)
 	}
-	if waits, err = r.start(ctx); err != nil || waits {
+	if waits, err = r.start(ctx); err != nil || waits > 0 {
 		return waits, err
 	}
 	o := r.operation()
@@ -211,15 +232,17 @@ func (r *run) carryOut(ctx context.Context) (waits bool, err error) {
 	}
 	switch {
 	case ctx.Err() != nil:
-		return false, ctx.Err()
+		return 0, ctx.Err()
 	case err != nil && isTemporary(err) && time.Now().Before(r.deadline()):
-		return true, r.save(ctx, r.t, func(s *v1alpha1.TransactionStatus) { s.Message = "trying again: " + err.Error() })
+		return requeue.Jitter(pause),
+			r.save(ctx, r.t, func(s *v1alpha1.TransactionStatus) { s.Message = "trying again: " + err.Error() })
 	case err != nil:
-		return false, r.finish(ctx, v1alpha1.Refused, err)
-	case waits:
-		return true, nil
+		return 0, r.finish(ctx, v1alpha1.Refused, err)
+	case waits > 0:
+		return waits, nil
 	}
-	return false, r.apply(ctx, o, steps)
+	// What the ChangePolicy asks is known now.
+	return r.apply(ctx, r.operation(), steps)
 }
 
 // isTemporary reports whether a failure before the first write can be gone at the next attempt: the API server or a
@@ -229,7 +252,7 @@ func isTemporary(err error) bool {
 }
 
 // resume continues a transaction that another manager, or an earlier attempt, has begun.
-func (r *run) resume(ctx context.Context) error {
+func (r *run) resume(ctx context.Context) (waits time.Duration, err error) {
 	o := r.operation()
 	steps, err := r.steps(ctx, o)
 	if err == nil {
@@ -239,33 +262,41 @@ func (r *run) resume(ctx context.Context) error {
 		err = operation.CheckRecord(r.t.Status.Packages, steps)
 	}
 	if err != nil {
-		return r.fail(ctx, err)
+		return 0, r.fail(ctx, err)
 	}
 	return r.apply(ctx, o, steps)
 }
 
 // apply writes the packages, and waits until all of them are healthy.
-func (r *run) apply(ctx context.Context, o operation.Operation, steps []*operation.Step) error {
+func (r *run) apply(ctx context.Context, o operation.Operation, steps []*operation.Step) (waits time.Duration, err error) {
 	r.Held.hold(ctx, r.t.Name, operation.Changed(steps))
 	done, err := o.Write(ctx, steps)
 	if err != nil {
-		return r.fail(ctx, err)
+		return 0, r.fail(ctx, err)
 	}
 	if o.Wait > 0 {
 		if err := r.save(ctx, r.t, func(s *v1alpha1.TransactionStatus) { s.Phase = v1alpha1.Watching }); err != nil {
-			return err
+			return 0, err
 		}
 	}
 	if done, err = o.Await(ctx, done); done == nil && err != nil {
-		return r.fail(ctx, err)
+		return 0, r.fail(ctx, err)
 	}
 	r.reporter.flush()
-	return r.save(ctx, r.t, func(s *v1alpha1.TransactionStatus) {
+	if saved := r.save(ctx, r.t, func(s *v1alpha1.TransactionStatus) {
 		for _, d := range done {
 			setResult(s, d.Object.PackageKind(), d.Object.GetName(), d.Word)
 		}
+		if s.Policy.WatchTime() > 0 {
+			s.HealthySince = new(metav1.NewTime(r.Now()))
+			describe(s, err)
+			return
+		}
 		end(s, v1alpha1.Succeeded, err)
-	})
+	}); saved != nil || r.t.Status.Phase.IsFinal() {
+		return 0, saved
+	}
+	return r.watch(ctx)
 }
 
 // fail handles a failure after the first write.
@@ -275,7 +306,7 @@ func (r *run) fail(ctx context.Context, why error) error {
 		return ctx.Err()
 	case isTemporary(why) && time.Now().Before(r.deadline()):
 		return why
-	case r.t.Spec.OnFailure == v1alpha1.Keep:
+	case r.t.Keeps():
 		return r.finish(ctx, v1alpha1.Failed, why)
 	}
 	if err := r.save(ctx, r.t, func(s *v1alpha1.TransactionStatus) {
