@@ -21,8 +21,8 @@ func TestSchemeContainsServedKinds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(definitions) != 11 {
-		t.Errorf("there are %d definitions, want 11", len(definitions))
+	if len(definitions) != 12 {
+		t.Errorf("there are %d definitions, want 12", len(definitions))
 	}
 	for _, crd := range definitions {
 		for _, v := range crd.Spec.Versions {

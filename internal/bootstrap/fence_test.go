@@ -36,7 +36,7 @@ func TestManagerKeepsTheFencesOfTheManifests(t *testing.T) {
 	}
 	if !slices.Equal(names, []string{
 		fence.RuntimesName, fence.RuntimesName, fence.ConsentsName, fence.ConsentsName, fence.TransactionsName,
-		fence.TransactionsName, fence.RemovalsName, fence.RemovalsName,
+		fence.TransactionsName, fence.ApprovalsName, fence.ApprovalsName, fence.RemovalsName, fence.RemovalsName,
 	}) {
 		t.Fatalf("the manifests have the policies %v", fences)
 	}

@@ -133,6 +133,8 @@ func (s *testEnv) forgetManagers(t *testing.T) {
 		&admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: fence.ConsentsName}},
 		&admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: fence.TransactionsName}},
 		&admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: fence.TransactionsName}},
+		&admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: fence.ApprovalsName}},
+		&admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: fence.ApprovalsName}},
 	} {
 		err := s.Client.Delete(t.Context(), o)
 		if client.IgnoreNotFound(err) != nil && !meta.IsNoMatchError(err) {

@@ -48,7 +48,7 @@ func Manifests(o Options) ([]Object, error) {
 	}
 	out := append([]Object{o.namespace()}, definitions...)
 	out = append(out, labeled(fence.Runtimes(o.fenced()).Objects())...)
-	for _, f := range append(consent.Fences(), fence.Removals(o.remover())) {
+	for _, f := range append(consent.Fences(), fence.Approvals(), fence.Removals(o.remover())) {
 		out = append(out, labeled(f.Objects())...)
 	}
 	if len(o.CoreAccounts) > 0 {

@@ -73,7 +73,9 @@ func Approve(approvals, digest, user string) string {
 
 // Approvers returns the users who have approved the plan with a digest, without the creator of the transaction, in
 // order. Approvals are the lines of the annotation.
-func Approvers(approvals, digest, creator string) []string { return approvers(approvals, creator)[digest] }
+func Approvers(approvals, digest, creator string) []string {
+	return approvers(approvals, creator)[digest]
+}
 
 // ApprovesOther reports whether enough people have approved another plan than the one with a digest: the change may have
 // other consequences now.

@@ -50,7 +50,7 @@ var decisions = map[string]string{
 
 // elsewhere are annotations of other objects: of the Lock, of Secrets, of the objects of packages and runtimes, of
 // Leases, and of metadata.
-var elsewhere = strings.Fields(`adopted-by adopted-state ca-bundle-hash ca-distributed-at ca-rotated-at certificates content-digest dependency-removal
+var elsewhere = strings.Fields(`approvals adopted-by adopted-state ca-bundle-hash ca-distributed-at ca-rotated-at certificates content-digest dependency-removal
 	dependency-upgrades former-settings healthy index-keys manager-namespace manager-version moved-from package-manager package-runtimes permission-scope
 	registry-claim-digest registry-claim-repository registry-claim-tag retract rotate runtime runtime-config runtime-platform runtime-privileges service-account user`)
 

@@ -35,8 +35,8 @@ func Consents() []fence.Consent {
 	}
 }
 
-// Fences returns the fences that deny consents of users without the permission to update revisions, in packages and in
-// Transactions, and approvals of Transactions in the name of others.
+// Fences returns the fences that deny consents of users without the permission to update revisions: in packages, and in
+// Transactions.
 func Fences() []fence.Fence {
 	approval := fence.Consent{
 		Annotation: permission.AnnotationApproved, Separator: ",", Permits: "approves permissions of the runtime",
@@ -52,7 +52,7 @@ func Fences() []fence.Fence {
 		}},
 		Sources: []string{revision.AnnotationImageSource},
 	}
-	return []fence.Fence{fence.Consents(guarded), fence.Transactions(guarded), fence.Approvals()}
+	return []fence.Fence{fence.Consents(guarded), fence.Transactions(guarded)}
 }
 
 // IsFence reports whether a policy or a binding with this name is a part of one of the fences.
@@ -81,12 +81,14 @@ func Check(ctx context.Context, reader client.Reader) (Gap, error) {
 	return check(ctx, reader, Fences()[0])
 }
 
-// CheckApprovals returns the gap of a cluster in the fence of approvals.
-func CheckApprovals(ctx context.Context, reader client.Reader) (Gap, error) { return check(ctx, reader, fence.Approvals()) }
+// CheckApprovals returns the gap of a cluster in the fence of approvals of Transactions.
+func CheckApprovals(ctx context.Context, reader client.Reader) (Gap, error) {
+	return check(ctx, reader, fence.Approvals())
+}
 
-// CheckTransactions returns the first gap of a cluster in the fences of consents, also in Transactions, which need both.
+// CheckTransactions returns the first gap of a cluster in the fences, also of Transactions, which need both.
 func CheckTransactions(ctx context.Context, reader client.Reader) (Gap, error) {
-	for _, f := range Fences()[:2] {
+	for _, f := range Fences() {
 		if gap, err := check(ctx, reader, f); err != nil || gap != (Gap{}) {
 			return gap, err
 		}

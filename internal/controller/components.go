@@ -250,7 +250,7 @@ func (c *components) setupPackageAPI() error {
 // setupFences installs the fences, before a runtime starts, and registers their controllers. Without runtimes, there is
 // no fence for them.
 func (c *components) setupFences(ctx context.Context) error {
-	r := fences.Reconciler{Client: c.api.Client, Live: c.api.Live, Fences: consent.Fences()}
+	r := fences.Reconciler{Client: c.api.Client, Live: c.api.Live, Fences: append(consent.Fences(), fence.Approvals())}
 	username, err := c.username(ctx)
 	if err != nil {
 		return err

@@ -154,7 +154,7 @@ func (o Options) namespace() string { return cmp.Or(o.Namespace, DefaultNamespac
 // StaticFences returns the fences of a manager with this name for the API server, which starts with them: policies and
 // bindings that no client can change, by the names of their files.
 func (o Options) StaticFences(username string) map[string]any {
-	all := append(consent.Fences(), fence.Runtimes(o.fenced()))
+	all := append(consent.Fences(), fence.Approvals(), fence.Runtimes(o.fenced()))
 	if !o.Unprotected {
 		all = append(all, fence.Removals(fence.Remover{Username: username, Namespace: o.namespace()}))
 	}

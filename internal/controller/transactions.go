@@ -59,8 +59,8 @@ func (c *components) setupTransactions(ctx context.Context) error {
 	r := &transactions.Reconciler{
 		Client: live, Cache: c.api.Client, Objects: c.api.Cluster, Guard: c.guard.Check, Held: c.held,
 		NewPlanner: func() *planner.Planner { return c.newPlanner(live, planned) },
-		Consents:  c.requires(consent.CheckTransactions),
-		Approvals: c.requires(consent.CheckApprovals), Now: c.options.now(),
+		Consents:   c.requires(consent.CheckTransactions),
+		Approvals:  c.requires(consent.CheckApprovals), Now: c.options.now(),
 	}
 	if err := r.SetupWithManager(c.manager, c.options.Log); err != nil {
 		return err

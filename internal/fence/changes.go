@@ -16,8 +16,8 @@ const (
 	ChangesName = "xpkg-changes"
 )
 
-// AnnotationApprovals has the approvals of a Transaction: lines with the digest of a plan, a space, and the name of the
-// user who has approved it.
+// AnnotationApprovals contains the approvals of a Transaction: lines with the digest of a plan, a space, and the name of
+// the user who has approved it.
 const AnnotationApprovals = "xpkg.dev/approvals"
 
 // maxApprovals limits the lines of [AnnotationApprovals], which the fence compares with each other.
