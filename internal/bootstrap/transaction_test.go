@@ -41,10 +41,17 @@ func (s *testEnv) makesTransaction(t *testing.T) {
 		err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(x), x)
 		return fmt.Sprintf("%v %+v", err, x.Status), x.Status.Phase == v1alpha1.Succeeded
 	})
-	s.deleteAll(t, p)
+	if err := s.Client.Delete(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
 	for _, o := range fences.Kinds() {
 		o.SetName(fence.ChangesName)
 		s.WaitGone(t, o)
 	}
-	s.deleteAll(t, env.NewPackage(v1.ConfigurationKind, "transaction", ref))
+	installed := env.NewPackage(v1.ConfigurationKind, "transaction", ref)
+	wait.Until(t, env.Limit, "the API server permits changes again", func() (string, bool) {
+		err := s.Client.Delete(t.Context(), installed.DeepCopyObject().(client.Object), client.DryRunAll)
+		return fmt.Sprint(err), err == nil
+	})
+	s.deleteAll(t, installed)
 }

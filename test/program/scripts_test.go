@@ -35,7 +35,7 @@ func TestScripts(t *testing.T) {
 	}
 	testscript.RunT(session.InTurn(t), testscript.Params{
 		Files: session.Scripts(t,
-			"testdata", "main-job", "kubectl", "lock", "plan", "refused-installs", "refused-packages", "removals",
+			"testdata", "main-job", "kubectl", "lock", "plan", "policy", "refused-installs", "refused-packages", "removals",
 			"repeat", "sync", "tampered"),
 		RequireExplicitExec: true,
 		Cmds:                scriptCommands,

@@ -2,9 +2,11 @@ package fences
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
+	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -31,6 +33,9 @@ type Changes struct {
 	Client client.Client
 	// Fence is the fence of changes, or nil if the manager cannot maintain one.
 	Fence *fence.Fence
+
+	// written is the time at which it was written last.
+	written time.Time
 }
 
 // SetupWithManager registers the controller.
@@ -53,20 +58,24 @@ func (r *Changes) SetupWithManager(mgr ctrl.Manager, log *slog.Logger) error {
 	return nil
 }
 
+// settles is the time after which API servers apply a policy that is written: they load policies each second.
+const settles = 3 * time.Second
+
 // Reconcile writes the fence, or deletes it with the policy.
 func (r *Changes) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	p := &v1alpha1.ChangePolicy{}
+	var settled time.Duration
 	err := r.Client.Get(ctx, req.NamespacedName, p)
 	switch {
 	case apierrors.IsNotFound(err) && r.Fence != nil:
 		err = r.release(ctx)
 	case err == nil:
-		err = r.enforce(ctx, p)
+		settled, err = r.enforce(ctx, p)
 	}
 	if client.IgnoreNotFound(err) != nil {
 		return requeue.OnError(ctx, err)
 	}
-	return ctrl.Result{}, nil
+	return ctrl.Result{RequeueAfter: settled}, nil
 }
 
 // release deletes the fence.
@@ -83,13 +92,18 @@ func (r *Changes) release(ctx context.Context) error {
 	return nil
 }
 
-// enforce brings the fence into force, and reports the state of the policy.
-func (r *Changes) enforce(ctx context.Context, p *v1alpha1.ChangePolicy) error {
+// enforce brings the fence into force, and reports the state of the policy. It returns the time after which the API
+// server applies the fence, if it was just written.
+func (r *Changes) enforce(ctx context.Context, p *v1alpha1.ChangePolicy) (settled time.Duration, err error) {
 	is := metav1.Condition{
 		Type: v1alpha1.TypeEnforced, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonInForce,
 		ObservedGeneration: p.Generation, Message: "packages are changed by transactions, which follow the policy",
 	}
-	err := r.guard(ctx)
+	err = r.guard(ctx)
+	if settled = settles - time.Since(r.written); settled > 0 {
+		is.Status, is.Reason = metav1.ConditionFalse, v1alpha1.ReasonUnguarded
+		is.Message = "the API server loads the admission policy that denies changes by other clients"
+	}
 	if err != nil {
 		is.Status, is.Reason = metav1.ConditionFalse, v1alpha1.ReasonUnguarded
 		is.Message = "transactions follow the policy, and other clients can still change packages: " + err.Error()
@@ -104,21 +118,25 @@ func (r *Changes) enforce(ctx context.Context, p *v1alpha1.ChangePolicy) error {
 	before := p.DeepCopy()
 	if apimeta.SetStatusCondition(&p.Status.Conditions, is) {
 		if err := r.Client.Status().Patch(ctx, p, client.MergeFrom(before), client.FieldOwner(plan.FieldManager)); err != nil {
-			return err
+			return 0, err
 		}
 	}
-	return err
+	return max(settled, 0), err
 }
 
 // guard writes the fence, unless it is in force.
 func (r *Changes) guard(ctx context.Context) error {
 	if r.Fence == nil {
-		return fmt.Errorf("the manager does not maintain admission policies here")
+		return errors.New("the manager does not maintain admission policies here")
 	}
 	policy, binding := &admissionv1.ValidatingAdmissionPolicy{}, &admissionv1.ValidatingAdmissionPolicyBinding{}
 	key := client.ObjectKey{Name: r.Fence.Name}
 	if r.Client.Get(ctx, key, policy) == nil && r.Client.Get(ctx, key, binding) == nil && r.Fence.IsInForce(policy, binding) {
 		return nil
 	}
-	return write(ctx, r.Client, *r.Fence)
+	err := write(ctx, r.Client, *r.Fence)
+	if err == nil {
+		r.written = time.Now()
+	}
+	return err
 }
