@@ -9,12 +9,16 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/apis/xpkg/v1alpha1"
 	"github.com/xpkg-dev/xpkg/internal/apiserver"
 	"github.com/xpkg-dev/xpkg/internal/apply"
+	"github.com/xpkg-dev/xpkg/internal/changepolicy"
 	"github.com/xpkg-dev/xpkg/internal/consent"
+	"github.com/xpkg-dev/xpkg/internal/fence"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/permission"
 	"github.com/xpkg-dev/xpkg/internal/revision"
@@ -201,4 +205,27 @@ func approve(ctx context.Context, cluster client.Client, rev v1.PackageRevision,
 	}
 	err = cluster.Patch(ctx, rev, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(plan.FieldManager))
 	return apiserver.Classify(err, "approve %s", rev.GetName())
+}
+
+// ApproveTransaction records that a user approves a plan of a transaction, and removes approvals of other plans by this
+// user. It returns the transaction with the approval.
+func ApproveTransaction(
+	ctx context.Context, cluster client.Client, t *v1alpha1.Transaction, digest, user string,
+) (*v1alpha1.Transaction, error) {
+	uid := t.UID
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		if err := cluster.Get(ctx, client.ObjectKeyFromObject(t), t); err != nil {
+			return err
+		}
+		raw, err := json.Marshal(map[string]any{"metadata": map[string]any{
+			"uid": uid, "resourceVersion": t.ResourceVersion, "annotations": map[string]string{
+				fence.AnnotationApprovals: changepolicy.Approve(t.Annotations[fence.AnnotationApprovals], digest, user),
+			},
+		}})
+		if err != nil {
+			return err
+		}
+		return cluster.Patch(ctx, t, client.RawPatch(types.MergePatchType, raw), client.FieldOwner(plan.FieldManager))
+	})
+	return t, apiserver.Classify(err, "approve the transaction %s", t.Name)
 }

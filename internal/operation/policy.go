@@ -2,7 +2,6 @@ package operation
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"math"
 	"time"
@@ -10,15 +9,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/xpkg/v1alpha1"
 	"github.com/xpkg-dev/xpkg/internal/apiserver"
 	"github.com/xpkg-dev/xpkg/internal/changepolicy"
-	"github.com/xpkg-dev/xpkg/internal/fence"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/pkg/crddiff"
@@ -143,7 +139,7 @@ func (o Operation) ask(ctx context.Context, steps []*Step) {
 	if err != nil || p == nil {
 		return
 	}
-	asked := &planner.Asked{}
+	asked := &changepolicy.Asked{}
 	open, next, why, err := changepolicy.Opens(p.Spec, time.Now())
 	switch {
 	case err != nil:
@@ -166,27 +162,4 @@ func (o Operation) ask(ctx context.Context, steps []*Step) {
 			s.Plan.Policy = asked
 		}
 	}
-}
-
-// ApproveTransaction records that a user approves a plan of a transaction, and removes approvals of other plans by this
-// user. It returns the transaction with the approval.
-func ApproveTransaction(
-	ctx context.Context, cluster client.Client, t *v1alpha1.Transaction, digest, user string,
-) (*v1alpha1.Transaction, error) {
-	uid := t.UID
-	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		if err := cluster.Get(ctx, client.ObjectKeyFromObject(t), t); err != nil {
-			return err
-		}
-		raw, err := json.Marshal(map[string]any{"metadata": map[string]any{
-			"uid": uid, "resourceVersion": t.ResourceVersion, "annotations": map[string]string{
-				fence.AnnotationApprovals: changepolicy.Approve(t.Annotations[fence.AnnotationApprovals], digest, user),
-			},
-		}})
-		if err != nil {
-			return err
-		}
-		return cluster.Patch(ctx, t, client.RawPatch(types.MergePatchType, raw), client.FieldOwner(plan.FieldManager))
-	})
-	return t, apiserver.Classify(err, "approve the transaction %s", t.Name)
 }

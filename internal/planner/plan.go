@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/changepolicy"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/install"
 	"github.com/xpkg-dev/xpkg/internal/revision"
@@ -113,7 +114,7 @@ type Plan struct {
 	// the digests, and are not compared.
 	KindChanges []crddiff.ChangedCRD `json:"kindChanges,omitempty"`
 	// Policy is what the ChangePolicy asks of the whole change, or nil. It is not compared.
-	Policy *Asked `json:"policy,omitempty"`
+	Policy *changepolicy.Asked `json:"policy,omitempty"`
 	// Warnings are for users, and are not compared.
 	Warnings []string `json:"warnings,omitempty"`
 	// usual are the warnings that describe the usual course of the operation.

@@ -65,7 +65,7 @@ func TestOneWriterOfPackages(t *testing.T) {
 	want := map[string]int{
 		"internal/operation/writer.go":   4, // create, update, delete, and a patch of the metadata
 		"internal/operation/transact.go": 1, // a transaction
-		"internal/operation/approval.go": 1, // an approval on a revision
+		"internal/operation/approval.go": 2, // an approval on a revision, and of a transaction
 	}
 	for file, n := range calls {
 		if want[file] != n {

@@ -1,11 +1,9 @@
-package planner
+package changepolicy
 
 import (
 	"fmt"
 	"strings"
 	"time"
-
-	"github.com/xpkg-dev/xpkg/internal/changepolicy"
 )
 
 // Asked is what the ChangePolicy asks of a change that would start now.
@@ -29,12 +27,12 @@ func (a *Asked) Texts() []string {
 	var out []string
 	switch {
 	case a.OpensAt != nil:
-		out = append(out, fmt.Sprintf("starts %s: %s", changepolicy.Format(*a.OpensAt), a.Closed))
+		out = append(out, fmt.Sprintf("starts %s: %s", Format(*a.OpensAt), a.Closed))
 	case a.Closed != "":
 		out = append(out, "cannot start: "+a.Closed)
 	}
 	if a.People > 0 {
-		out = append(out, fmt.Sprintf("needs the approval of %s: %s", changepolicy.People(a.People), strings.Join(a.Reasons, ", ")))
+		out = append(out, fmt.Sprintf("needs the approval of %s: %s", People(a.People), strings.Join(a.Reasons, ", ")))
 	}
 	if a.Watch != "" {
 		out = append(out, fmt.Sprintf("returns if a package does not stay healthy for %s", a.Watch))
