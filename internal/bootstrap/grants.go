@@ -190,7 +190,8 @@ func Grants() []Grant {
 					"admissionregistration.k8s.io", words("validatingadmissionpolicies", "validatingadmissionpolicybindings"),
 					words("create", "patch"),
 				),
-					fence.RuntimesName, fence.ConsentsName, fence.TransactionsName, fence.ApprovalsName, fence.RemovalsName, fence.ChangesName),
+					fence.RuntimesName, fence.ConsentsName, fence.TransactionsName, fence.ApprovalsName, fence.RemovalsName,
+					fence.ChangesName),
 				named(rule(
 					"admissionregistration.k8s.io", words("validatingadmissionpolicies", "validatingadmissionpolicybindings"),
 					words("delete"),

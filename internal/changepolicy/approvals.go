@@ -77,8 +77,8 @@ func Approvers(approvals, digest, creator string) []string {
 	return approvers(approvals, creator)[digest]
 }
 
-// ApprovesOther reports whether enough people have approved another plan than the one with a digest: the change may have
-// other consequences now.
+// ApprovesOther reports whether enough people have approved another plan than the one with a digest: the change may
+// have other consequences now.
 func ApprovesOther(approvals, digest, creator string, people int32) bool {
 	for plan, by := range approvers(approvals, creator) {
 		if plan != digest && len(by) >= int(people) {

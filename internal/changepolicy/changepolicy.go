@@ -21,8 +21,8 @@ const layout = "Mon 2 Jan 2006 15:04 MST"
 // Format returns a time in its time zone, as users read it.
 func Format(t time.Time) string { return t.Format(layout) }
 
-// Opens reports whether a transaction may start now. Otherwise, next is the time at which it may, in the time zone of the
-// policy, or zero if there is none, and why is the reason as a clause. A policy that is not valid is an error: no
+// Opens reports whether a transaction may start now. Otherwise, next is the time at which it may, in the time zone of
+// the policy, or zero if there is none, and why is the reason as a clause. A policy that is not valid is an error: no
 // transaction may start.
 func Opens(p v1alpha1.ChangePolicySpec, now time.Time) (open bool, next time.Time, why string, err error) {
 	s, err := newSchedule(p)

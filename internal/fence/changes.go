@@ -16,8 +16,8 @@ const (
 	ChangesName = "xpkg-changes"
 )
 
-// AnnotationApprovals contains the approvals of a Transaction: lines with the digest of a plan, a space, and the name of
-// the user who has approved it.
+// AnnotationApprovals contains the approvals of a Transaction: lines with the digest of a plan, a space, and the name
+// of the user who has approved it.
 const AnnotationApprovals = "xpkg.dev/approvals"
 
 // maxApprovals limits the lines of [AnnotationApprovals], which the fence compares with each other.
@@ -41,7 +41,9 @@ func Approvals() Fence {
 		Variables: []admissionv1.Variable{
 			{Name: "now", Expression: approvals("object") + `.split("\n").filter(line, line != "")`},
 			{Name: "old", Expression: approvals("oldObject") + `.split("\n").filter(line, line != "")`},
-			{Name: "isSmall", Expression: fmt.Sprintf("variables.now.size() <= %[1]d && variables.old.size() <= %[1]d", maxApprovals)},
+			{Name: "isSmall", Expression: fmt.Sprintf(
+				"variables.now.size() <= %[1]d && variables.old.size() <= %[1]d", maxApprovals,
+			)},
 			{Name: "added", Expression: "variables.now.filter(line, !(line in variables.old))"},
 			{Name: "removed", Expression: "variables.old.filter(line, !(line in variables.now))"},
 		},
@@ -52,9 +54,8 @@ func Approvals() Fence {
 			},
 			{
 				Expression: "variables.isSmall",
-				Message: fmt.Sprintf(
-					"The annotation %s has more than %d lines: remove your approvals of former plans.", AnnotationApprovals, maxApprovals,
-				),
+				Message: fmt.Sprintf("The annotation %s has more than %d lines: remove your approvals of former plans.",
+					AnnotationApprovals, maxApprovals),
 			},
 			{
 				Expression: fmt.Sprintf("!variables.isSmall || variables.added.all(line, line.matches('^sha256:[0-9a-f]{64} ') && "+
@@ -101,7 +102,8 @@ func Changes(manager string) Fence {
 			Name: "is-not-the-manager", Expression: "request.userInfo.username != " + quote(manager),
 		}},
 		Rules: []admissionv1.Rule{{
-			APIGroups: []string{v1.Group}, APIVersions: []string{"*"}, Resources: []string{"providers", "configurations", "functions"},
+			APIGroups: []string{v1.Group}, APIVersions: []string{"*"},
+			Resources: []string{"providers", "configurations", "functions"},
 		}},
 		Validations: []admissionv1.Validation{
 			{Expression: `request.operation != "CREATE"`, Message: advice},

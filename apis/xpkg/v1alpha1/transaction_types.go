@@ -36,7 +36,9 @@ func (t *Transaction) HasEndedWriting() bool {
 }
 
 // Keeps reports whether the packages stay as they are after a failure. A policy that watches them overrides that.
-func (t *Transaction) Keeps() bool { return t.Spec.OnFailure == Keep && t.Status.Policy.WatchTime() == 0 }
+func (t *Transaction) Keeps() bool {
+	return t.Spec.OnFailure == Keep && t.Status.Policy.WatchTime() == 0
+}
 
 // AwaitsPolicy reports whether the transaction waits for a time at which it may start, or for approvals. It holds no
 // packages then.

@@ -8,6 +8,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/xpkg/v1alpha1"
 	"github.com/xpkg-dev/xpkg/internal/apiserver"
 	"github.com/xpkg-dev/xpkg/internal/changepolicy"
@@ -55,7 +56,9 @@ func (c *ApproveCmd) approveTransaction(env *terminal.Env, name string) (err err
 		return apiserver.Classify(err, "read the transaction %s", name)
 	}
 	if !t.AwaitsPolicy() || t.Status.Policy.People == 0 {
-		return operation.ErrNoApproval.New(nil, "the transaction %s waits for no approval: its phase is %s", name, cmp.Or(t.Status.Phase, "not known yet"))
+		return operation.ErrNoApproval.New(
+			nil, "the transaction %s waits for no approval: its phase is %s", name, cmp.Or(t.Status.Phase, "not known yet"),
+		)
 	}
 	user, err := apiserver.User(env.Context, pl.Client)
 	if err != nil {
@@ -71,12 +74,14 @@ func (c *ApproveCmd) approveTransaction(env *terminal.Env, name string) (err err
 	if err := c.Consent(env, "approve the transaction "+name); err != nil {
 		return err
 	}
+	people := t.Status.Policy.People
 	if t, err = operation.ApproveTransaction(env.Context, pl.Client, t, digest, user); err != nil {
 		return err
 	}
+	approvals, creator := t.Annotations[fence.AnnotationApprovals], t.Annotations[fence.AnnotationUser]
 	out := approvedTransaction{
-		Transaction: name, Plan: digest, User: user, People: t.Status.Policy.People,
-		ApprovedBy: changepolicy.Approvers(t.Annotations[fence.AnnotationApprovals], digest, t.Annotations[fence.AnnotationUser]),
+		Transaction: name, Plan: digest, User: user, People: people,
+		ApprovedBy: changepolicy.Approvers(approvals, digest, creator),
 	}
 	return c.Print(env.Stdout, out, func(w io.Writer) {
 		fmt.Fprintf(w, "transaction/%s approved (%d of %d)\n", terminal.Safe(name), len(out.ApprovedBy), out.People)
@@ -100,10 +105,11 @@ func (c *ApproveCmd) showTransaction(env *terminal.Env, pl *clusterPlanner, t *v
 		terminal.Safe(strings.Join(t.Status.Policy.Reasons, ", ")))
 	if operation.IsPlanUnavailable(err, nil) {
 		for _, p := range t.Spec.Packages {
-			fmt.Fprintf(env.Stderr, "  %s/%s to %s\n", strings.ToLower(p.Kind), terminal.Safe(p.Name), terminal.Safe(p.Spec.Package))
+			name := v1.ObjectName(p.Kind, p.Name)
+			fmt.Fprintf(env.Stderr, "  %s to %s\n", terminal.Safe(name), terminal.Safe(p.Spec.Package))
 		}
 		for _, p := range t.Spec.Remove {
-			fmt.Fprintf(env.Stderr, "  uninstall %s/%s\n", strings.ToLower(p.Kind), terminal.Safe(p.Name))
+			fmt.Fprintf(env.Stderr, "  uninstall %s\n", terminal.Safe(v1.ObjectName(p.Kind, p.Name)))
 		}
 		pl.Note("The consequences are not known here, because the change cannot be planned: %v", err)
 		return t.Status.Policy.Plan, nil
@@ -120,7 +126,8 @@ func (c *ApproveCmd) showTransaction(env *terminal.Env, pl *clusterPlanner, t *v
 	writePlans(env.Stderr, plans)
 	digest := planner.Agreement(plans)
 	if digest != t.Status.Policy.Plan {
-		pl.Note("The change has other consequences now than when the manager planned it, which plans it again when enough people have approved these.")
+		pl.Note("The change has other consequences now than when the manager planned it. " +
+			"The manager plans it again when enough people have approved these.")
 	}
 	return digest, nil
 }

@@ -137,8 +137,10 @@ func (r review) carryOut(env *terminal.Env, o operation.Operation, steps []*oper
 func (r review) report(env *terminal.Env) func([]*operation.Done, error) error {
 	return func(done []*operation.Done, err error) error {
 		if waits, ok := errors.AsType[*operation.Waits](err); ok {
-			fmt.Fprintf(env.Stderr, "note: the manager continues without this command; see its state with `%s`\n", waits.Command())
-			return r.Print(env.Stdout, waits.Transaction, func(w io.Writer) { fmt.Fprintln(w, terminal.Safe(waits.Error())) })
+			view.Notes(env.Stderr, "the manager continues without this command; see its state with `"+waits.Command()+"`")
+			return r.Print(env.Stdout, waits.Transaction, func(w io.Writer) {
+				fmt.Fprintln(w, terminal.Safe(waits.Error()))
+			})
 		}
 		if err != nil && (done == nil || r.one) {
 			return err

@@ -117,7 +117,8 @@ func (r *Changes) enforce(ctx context.Context, p *v1alpha1.ChangePolicy) (settle
 	}
 	before := p.DeepCopy()
 	if apimeta.SetStatusCondition(&p.Status.Conditions, is) {
-		if err := r.Client.Status().Patch(ctx, p, client.MergeFrom(before), client.FieldOwner(plan.FieldManager)); err != nil {
+		patch := client.MergeFrom(before)
+		if err := r.Client.Status().Patch(ctx, p, patch, client.FieldOwner(plan.FieldManager)); err != nil {
 			return 0, err
 		}
 	}
@@ -131,7 +132,8 @@ func (r *Changes) guard(ctx context.Context) error {
 	}
 	policy, binding := &admissionv1.ValidatingAdmissionPolicy{}, &admissionv1.ValidatingAdmissionPolicyBinding{}
 	key := client.ObjectKey{Name: r.Fence.Name}
-	if r.Client.Get(ctx, key, policy) == nil && r.Client.Get(ctx, key, binding) == nil && r.Fence.IsInForce(policy, binding) {
+	if r.Client.Get(ctx, key, policy) == nil && r.Client.Get(ctx, key, binding) == nil &&
+		r.Fence.IsInForce(policy, binding) {
 		return nil
 	}
 	err := write(ctx, r.Client, *r.Fence)

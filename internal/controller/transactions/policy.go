@@ -68,8 +68,8 @@ func (r *run) ask(ctx context.Context, steps []*operation.Step) (*v1alpha1.Asked
 		return out, nil
 	}
 	if r.t.Annotations[fence.AnnotationUser] == "" {
-		return nil, operation.ErrNoCreator.New(nil, "the ChangePolicy asks for an approval by another user than the creator of the transaction, which does not name its creator: %s",
-			strings.Join(out.Reasons, ", "))
+		return nil, operation.ErrNoCreator.New(nil, "the ChangePolicy asks for an approval (%s) by another user than the "+
+			"creator of the transaction, which does not name its creator", strings.Join(out.Reasons, ", "))
 	}
 	return out, r.Approvals(ctx)
 }

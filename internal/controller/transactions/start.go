@@ -112,7 +112,8 @@ func (r *run) overlapping(ctx context.Context, all *inventory.Inventory, changes
 	concerned := related(all, changes)
 	for i := range list.Items {
 		o := &list.Items[i]
-		if o.UID == r.t.UID || o.HasEndedWriting() || o.AwaitsPolicy() || o.DeletionTimestamp != nil && o.Status.StartTime == nil ||
+		if o.UID == r.t.UID || o.HasEndedWriting() || o.AwaitsPolicy() ||
+			o.DeletionTimestamp != nil && o.Status.StartTime == nil ||
 			!precedes(o, r.t) {
 			continue
 		}

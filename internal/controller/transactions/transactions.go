@@ -73,7 +73,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, log *slog.Logger) error 
 		predicate.NewPredicateFuncs(func(o client.Object) bool {
 			return o.GetDeletionTimestamp() != nil
 		}), predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-			return e.ObjectOld.GetAnnotations()[fence.AnnotationApprovals] != e.ObjectNew.GetAnnotations()[fence.AnnotationApprovals]
+			was, is := e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations()
+			return was[fence.AnnotationApprovals] != is[fence.AnnotationApprovals]
 		}})
 	return ctrl.NewControllerManagedBy(mgr).Named("transactions").
 		For(&v1alpha1.Transaction{}, builder.WithPredicates(changed)).
@@ -208,8 +209,8 @@ func (r *run) deadline() time.Time {
 	return started.Add(cmp.Or(r.timeout(), shortest))
 }
 
-// carryOut carries out the transaction. It returns the time after which it continues, if the transaction waits. An error
-// means that it cannot continue now.
+// carryOut carries out the transaction. It returns the time after which it continues, if the transaction waits. An
+// error means that it cannot continue now.
 func (r *run) carryOut(ctx context.Context) (waits time.Duration, err error) {
 	switch r.t.Status.Phase {
 	case v1alpha1.Watching:
@@ -268,7 +269,9 @@ func (r *run) resume(ctx context.Context) (waits time.Duration, err error) {
 }
 
 // apply writes the packages, and waits until all of them are healthy.
-func (r *run) apply(ctx context.Context, o operation.Operation, steps []*operation.Step) (waits time.Duration, err error) {
+func (r *run) apply(
+	ctx context.Context, o operation.Operation, steps []*operation.Step,
+) (waits time.Duration, err error) {
 	r.Held.hold(ctx, r.t.Name, operation.Changed(steps))
 	done, err := o.Write(ctx, steps)
 	if err != nil {
