@@ -25,11 +25,13 @@ const transactionWord = "transaction"
 // transaction returns the name of the transaction that the arguments name, as "transaction NAME" or "transaction/NAME",
 // or "".
 func (c *ApproveCmd) transaction() string {
-	if len(c.Names) == 2 && c.Names[0] == transactionWord {
+	switch {
+	case len(c.Names) == 2 && c.Names[0] == transactionWord:
 		return string(c.Names[1])
-	}
-	if name, ok := strings.CutPrefix(string(c.Names[0]), transactionWord+"/"); ok && len(c.Names) == 1 {
-		return name
+	case len(c.Names) == 1:
+		if name, ok := strings.CutPrefix(string(c.Names[0]), transactionWord+"/"); ok {
+			return name
+		}
 	}
 	return ""
 }
