@@ -93,7 +93,8 @@ func (pl *planning) install(ctx context.Context, want v1.Package) (*Plan, error)
 			out.warn("Accepted: " + text + ".")
 		}
 	}
-	out.Content.Signers, err = pl.Source.Verify(ctx, res.Origin, res.Digest, revision.MayPull(p.PackageSpec().PackagePullPolicy))
+	mayPull := revision.MayPull(p.PackageSpec().PackagePullPolicy)
+	out.Content.Signers, err = pl.Source.Verify(ctx, res.Origin, res.Digest, mayPull)
 	if err != nil {
 		return nil, err
 	}

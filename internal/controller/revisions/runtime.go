@@ -156,7 +156,8 @@ func packageRegistry(rev v1.PackageRevision) string {
 // names one. A tag is resolved once: the digest stays the same as long as the same image is requested.
 //
 // The image of an external runtime has no digest if the manager cannot read it: another system fetches it, possibly
-// with credentials of its own or from the machine on which it runs. An image whose signature is required is always read.
+// with credentials of its own or from the machine on which it runs. An image whose signature is required is
+// always read.
 func (r *Reconciler) resolveRuntimeImage(
 	ctx context.Context, in *reconciliation, image, registry string,
 ) (state.Source, error) {

@@ -74,9 +74,8 @@ func (r *Client) listReferrers(
 			header: http.Header{"Accept": {string(oci.MediaTypeOCIIndex)}},
 			what:   "list the referrers of " + ref.String(),
 		}, r.opts.Limits.Manifest)
-		isDenied := ans.Response != nil && (ans.StatusCode == http.StatusUnauthorized || ans.StatusCode == http.StatusForbidden)
 		switch {
-		case isDenied && denialFails:
+		case denialFails && ans.Response != nil && isDenial(ans.StatusCode):
 			return nil, true, err
 		case ans.Response != nil && isWithoutReferrers(ans.StatusCode):
 			return nil, false, nil
@@ -96,6 +95,8 @@ func (r *Client) listReferrers(
 	}
 	return found, true, nil
 }
+
+func isDenial(status int) bool { return status == http.StatusUnauthorized || status == http.StatusForbidden }
 
 // isWithoutReferrers reports whether a status is the response of a registry without the referrers API, which some
 // registries and proxies reject with other statuses than 404. The index under the tag is readable if the repository is.
