@@ -121,6 +121,10 @@ var differences = []difference{
 		"access to a registry and its mirrors, which upstream has nothing for",
 	},
 	{
+		newest, "imageconfigs", "added", "v1beta1 .spec.verification.cosign.trustedRoot*",
+		"a trust root of one's own, which upstream has nothing for",
+	},
+	{
 		"v2.3.4", "providerrevisions|functionrevisions", "*", "v1* column *",
 		"upstream replaced RUNTIME by RUNTIME-HEALTHY and RUNTIME-ACTIVE in v2.4",
 	},

@@ -23,7 +23,7 @@ func TestGuideOfPrivateRegistries(t *testing.T) {
 			submitted++
 		}
 	}
-	if submitted != 4 {
+	if submitted != 5 {
 		t.Errorf("%d ImageConfigs are in the guide", submitted)
 	}
 }

@@ -96,7 +96,9 @@ func (r *Client) listReferrers(
 	return found, true, nil
 }
 
-func isDenial(status int) bool { return status == http.StatusUnauthorized || status == http.StatusForbidden }
+func isDenial(status int) bool {
+	return status == http.StatusUnauthorized || status == http.StatusForbidden
+}
 
 // isWithoutReferrers reports whether a status is the response of a registry without the referrers API, which some
 // registries and proxies reject with other statuses than 404. The index under the tag is readable if the repository is.
