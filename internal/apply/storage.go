@@ -88,12 +88,18 @@ func (f *preflight) migrateClaims(ctx context.Context, ch *plan.Change, content 
 }
 
 // count returns the number of custom resources of a CRD, and the first of them. Why is the reason why that cannot be
-// read.
+// read. Every version lists all of them, and a version that was just added is not served yet.
 func (c *Cluster) count(ctx context.Context, d plan.Definition) (n int, first partial, why string, err error) {
 	if len(d.Served) == 0 {
 		return 0, first, "no version is served", nil
 	}
-	raw, err := c.get(ctx, metadataList, map[string]string{"limit": "1"}, "/apis", d.Group, d.Served[0], d.Plural)
+	var raw []byte
+	for _, version := range d.Served {
+		raw, err = c.get(ctx, metadataList, map[string]string{"limit": "1"}, "/apis", d.Group, version, d.Plural)
+		if !apierrors.IsNotFound(err) {
+			break
+		}
+	}
 	switch {
 	case apierrors.IsForbidden(err):
 		return 0, first, "xpkg is not allowed to list them", nil
