@@ -48,8 +48,8 @@ func TestPackagesOfXpkgInitializeNothing(t *testing.T) {
 		}
 	}
 	// Each allocation takes about half a microsecond; another dependency with many of them delays every command. The
-	// Markdown and HTML libraries of web pages make 10,000 of them.
-	if most := 54_000; allocations > most || packages == 0 {
+	// Markdown and HTML libraries of web pages make 10,000 of them, and those that verify signatures 6,000.
+	if most := 60_000; allocations > most || packages == 0 {
 		t.Errorf(
 			"the initialization of all packages makes %d allocations, want at most %d; %d packages are of xpkg", allocations,
 			most, packages,

@@ -53,7 +53,7 @@ func TestBootstrapPrints(t *testing.T) {
 		}
 	}
 	fence := "ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding "
-	want := "Namespace CustomResourceDefinition " + strings.Repeat(fence, 4) +
+	want := "Namespace CustomResourceDefinition " + strings.Repeat(fence, 5) +
 		"ServiceAccount ClusterRole ClusterRoleBinding Role RoleBinding Role RoleBinding " +
 		"ClusterRole ClusterRoleBinding Service PodDisruptionBudget Deployment"
 	if got := strings.Join(kinds, " "); got != want {

@@ -214,7 +214,7 @@ func TestNoClientGoesAroundTheChangePolicy(t *testing.T) {
 		for what, write := range writes {
 			wait.Until(t, limit, what+" is denied", func() (string, bool) {
 				err := write()
-				return fmt.Sprint(err), apierrors.IsForbidden(err) && containsAll(err.Error(), fence.ChangesName, "xpkg plan sync --transaction")
+				return fmt.Sprint(err), apierrors.IsForbidden(err) && containsAll(err.Error(), fence.ChangesName, "xpkg plan sync --lock xpkg.lock --transaction")
 			})
 		}
 	}

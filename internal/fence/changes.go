@@ -94,7 +94,7 @@ func approvals(object string) string {
 func Changes(manager string) Fence {
 	const advice = "A ChangePolicy exists: packages are changed by transactions, which start when it permits. " +
 		"Use xpkg install, update or uninstall, which create one, or let a GitOps tool apply the Transaction that " +
-		"`xpkg plan sync --transaction` prints."
+		"`xpkg plan sync --lock xpkg.lock --transaction` prints."
 	return Fence{
 		Name: ChangesName, Purpose: "denies changes of packages that go around the ChangePolicy",
 		Risk: "users and GitOps tools can change packages at any time",

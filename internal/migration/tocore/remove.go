@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,6 +17,7 @@ import (
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/apis/xpkg/v1alpha1"
 	"github.com/xpkg-dev/xpkg/internal/bootstrap"
+	"github.com/xpkg-dev/xpkg/internal/fence"
 	"github.com/xpkg-dev/xpkg/internal/generation"
 	"github.com/xpkg-dev/xpkg/internal/migration"
 	"github.com/xpkg-dev/xpkg/internal/wording"
@@ -46,6 +48,12 @@ func (m *mover) owned(ctx context.Context) ([]*metav1.PartialObjectMetadata, err
 	}
 	if err := add(coordinationv1.SchemeGroupVersion.WithKind("Lease"), m.Namespace, bootstrap.Lease); err != nil {
 		return nil, err
+	}
+	// A running manager deletes it with the ChangePolicy.
+	for _, kind := range []string{"ValidatingAdmissionPolicyBinding", "ValidatingAdmissionPolicy"} {
+		if err := add(admissionv1.SchemeGroupVersion.WithKind(kind), "", fence.ChangesName); err != nil {
+			return nil, err
+		}
 	}
 	generations := &metav1.PartialObjectMetadataList{}
 	generations.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("ControllerRevisionList"))
