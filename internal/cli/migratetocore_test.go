@@ -48,7 +48,7 @@ func TestMigrateToCoreShowsItsPlan(t *testing.T) {
 	}
 	for _, part := range []string{
 		"2. Stop the manager\n", "4. Let Crossplane core manage packages\n", "6. Remove the manager\n",
-		"ValidatingAdmissionPolicy xpkg-consents is deleted",
+		"CustomResourceDefinition transactions.xpkg.dev is deleted",
 	} {
 		if !strings.Contains(out.String(), part) {
 			t.Errorf("the plan lacks %q:\n%s", part, out.String())
