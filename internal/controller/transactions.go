@@ -33,24 +33,25 @@ func (c *components) setupTransactions(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// The manifests that grant the permissions for transactions contain their fence.
-	if slices.Contains(c.missingFences, fence.TransactionsName) {
-		if err := live.List(ctx, &v1alpha1.TransactionList{}, client.Limit(1)); apierrors.IsForbidden(err) {
-			c.options.Log.Warn(
-				"the manager carries out no transactions, because it may not read them: apply the manifests of `xpkg bootstrap` again",
-			)
+	// The manifests that grant the permissions for these objects contain their fences.
+	for _, needed := range []struct {
+		fence string
+		list  client.ObjectList
+		what  string
+	}{
+		{fence.TransactionsName, &v1alpha1.TransactionList{}, "them"},
+		{fence.ApprovalsName, &v1alpha1.ChangePolicyList{}, "ChangePolicies"},
+	} {
+		if !slices.Contains(c.missingFences, needed.fence) {
+			continue
+		}
+		if err := live.List(ctx, needed.list, client.Limit(1)); apierrors.IsForbidden(err) {
+			c.options.Log.Warn("the manager carries out no transactions, because it may not read " + needed.what +
+				": apply the manifests of `xpkg bootstrap` again")
 			return nil
 		} else if err != nil {
 			return err
 		}
-	}
-	if err := live.List(ctx, &v1alpha1.ChangePolicyList{}, client.Limit(1)); apierrors.IsForbidden(err) {
-		c.options.Log.Warn(
-			"the manager carries out no transactions, because it may not read ChangePolicies: apply the manifests of `xpkg bootstrap` again",
-		)
-		return nil
-	} else if err != nil {
-		return err
 	}
 	planned, err := planner.NewCluster(cfg)
 	if err != nil {
