@@ -17,6 +17,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/fetch"
 	"github.com/xpkg-dev/xpkg/internal/planner"
+	"github.com/xpkg-dev/xpkg/internal/signature"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
@@ -48,6 +49,10 @@ type oneContent struct{ planner.Source }
 
 func (oneContent) Resolve(_ context.Context, o fetch.Origin, _ time.Duration) (oci.Digest, error) {
 	return oci.DigestOf([]byte(o.Ref.String())), nil
+}
+
+func (oneContent) Verify(context.Context, fetch.Origin, oci.Digest, bool) ([]signature.Verdict, error) {
+	return nil, nil
 }
 
 func (oneContent) Read(context.Context, fetch.Origin, oci.Digest, bool) (*xpkg.Package, error) {

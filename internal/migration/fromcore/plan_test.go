@@ -24,6 +24,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/crossplane"
 	"github.com/xpkg-dev/xpkg/internal/fetch"
 	"github.com/xpkg-dev/xpkg/internal/migration"
+	"github.com/xpkg-dev/xpkg/internal/signature"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/rbac"
@@ -86,6 +87,10 @@ func (t tags) Resolve(_ context.Context, o fetch.Origin, _ time.Duration) (oci.D
 
 func (tags) Read(context.Context, fetch.Origin, oci.Digest, bool) (*xpkg.Package, error) {
 	return nil, errors.New("the plan reads content")
+}
+
+func (tags) Verify(context.Context, fetch.Origin, oci.Digest, bool) ([]signature.Verdict, error) {
+	return nil, nil
 }
 
 func (tags) Named(context.Context, string) (oci.Digest, error) {
