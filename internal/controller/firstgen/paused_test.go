@@ -24,6 +24,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/fetch"
 	"github.com/xpkg-dev/xpkg/internal/imageconfig"
 	"github.com/xpkg-dev/xpkg/internal/state"
+	"github.com/xpkg-dev/xpkg/internal/testing/sourcetest"
 	"github.com/xpkg-dev/xpkg/pkg/firstgen"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
@@ -125,7 +126,7 @@ func countingBase(t *testing.T, in packagesv1alpha1.Install) (base Base, writes 
 }
 
 // anyContent contains every package, whose scope is a namespace.
-type anyContent struct{}
+type anyContent struct{ sourcetest.NoSignatures }
 
 func (anyContent) Resolve(context.Context, fetch.Origin, time.Duration) (oci.Digest, error) {
 	return oci.DigestOf(nil), nil
