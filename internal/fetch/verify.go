@@ -36,7 +36,8 @@ const maxEvidence = 1 << 20
 
 // Verify returns who has signed the content with a digest, if the origin requires signatures. Evidence that was
 // accepted before is kept beside the content and judged again, so that verified content needs no registry. Without ask,
-// no registry is accessed. It fails as [signature.Collect] and [signature.VerifyAll] do.
+// no registry is accessed. It fails as [signature.VerifyAll] does, and with
+// [signature.ErrUnknown] if the signatures cannot be read.
 func (s *Source) Verify(ctx context.Context, o Origin, d oci.Digest, ask bool) ([]signature.Verdict, error) {
 	if o.Signed == nil {
 		return nil, nil
@@ -68,7 +69,7 @@ func (s *Source) Verify(ctx context.Context, o Origin, d oci.Digest, ask bool) (
 		if err != nil {
 			return struct{}{}, err
 		}
-		return struct{}{}, signature.Collect(ctx, c.remote, p.Ref.WithDigest(d), func(e signature.Evidence) (err error) {
+		return struct{}{}, collect(ctx, c.remote, p.Ref.WithDigest(d), func(e signature.Evidence) (err error) {
 			all = e
 			verdict, proof, err = signature.VerifyAll(required, o.at(d), d, e)
 			return err

@@ -1,5 +1,5 @@
 // Package imageconfig evaluates the ImageConfigs of a cluster for an image: its name
-// after rewriting, its sources, and their pull secrets. It reads nothing else.
+// after rewriting, its sources, and their pull secrets. It works on strings alone.
 package imageconfig
 
 import (
@@ -9,7 +9,6 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
-	"github.com/xpkg-dev/xpkg/internal/signature"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
@@ -145,12 +144,8 @@ func (c *chooser) verify(image string) error {
 	selected := map[string]Verification{}
 	for _, name := range []string{image, c.route.Image} {
 		for _, config := range strictest(name, c.configs) {
-			v := Verification{Config: config.Name}
-			problem := "has no cosign configuration"
-			if v.Cosign = config.Spec.Verification.Cosign; v.Cosign != nil {
-				problem = signature.Check(v.Cosign)
-			}
-			if problem != "" {
+			v := Verification{Config: config.Name, Cosign: config.Spec.Verification.Cosign}
+			if problem := problemOf(v.Cosign); problem != "" {
 				return ErrImageConfigInvalid.New(
 					nil, "the ImageConfig %s requires verification of %s and %s", config.Name, name, problem,
 				)

@@ -265,6 +265,39 @@ func TestChooseVerifications(t *testing.T) {
 	}
 }
 
+// Requirements that would trust every signer, and others that cannot be met, are refused.
+func TestChooseRefusesVerifications(t *testing.T) {
+	const issuer, subject = "https://ci.example.org", "https://ci.example.org/acme/release"
+	authority := func(a v1beta1.CosignAuthority) *v1beta1.CosignVerification {
+		a.Name = "a"
+		return &v1beta1.CosignVerification{Authorities: []v1beta1.CosignAuthority{a}}
+	}
+	identity := func(i v1beta1.Identity) *v1beta1.CosignVerification {
+		return authority(v1beta1.CosignAuthority{Keyless: &v1beta1.KeylessReference{Identities: []v1beta1.Identity{i}}})
+	}
+	hash, both, attestation := keyed("a"), keyed("a"), keyed("a")
+	hash.Authorities[0].Key.HashAlgorithm = "md5"
+	both.Authorities[0].Keyless = &v1beta1.KeylessReference{}
+	attestation.Authorities[0].Attestations = []v1beta1.Attestation{{}}
+	for want, c := range map[string]*v1beta1.CosignVerification{
+		"has no authority":      {},
+		"neither a key":         authority(v1beta1.CosignAuthority{}),
+		"without identities":    authority(v1beta1.CosignAuthority{Keyless: &v1beta1.KeylessReference{}}),
+		"a key and identities":  both,
+		"the hash algorithm":    hash,
+		"it has no issuer":      identity(v1beta1.Identity{}),
+		"it has no subject":     identity(v1beta1.Identity{Issuer: issuer}),
+		"its issuerRegExp":      identity(v1beta1.Identity{IssuerRegExp: "(", Subject: subject}),
+		"its subjectRegExp":     identity(v1beta1.Identity{Issuer: issuer, SubjectRegExp: ")("}),
+		"without predicateType": attestation,
+	} {
+		_, err := Choose(image, nil, []v1beta1.ImageConfig{config("bad", image, verify(c))})
+		if !errors.Is(err, ErrImageConfigInvalid) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
+
 // hardening: A9
 func TestMatches(t *testing.T) {
 	for _, tc := range []struct {

@@ -16,6 +16,7 @@ import (
 	"errors"
 	"slices"
 
+	cosign "github.com/xpkg-dev/xpkg/internal/signature"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 	"github.com/xpkg-dev/xpkg/pkg/oci/store"
@@ -25,12 +26,9 @@ import (
 // an artifact with the tag sha256-DIGEST.sig, whose layers are payloads that name the digest of the manifest, each with
 // its signature in an annotation.
 const (
-	mediaTypePayload    oci.MediaType = "application/vnd.dev.cosign.simplesigning.v1+json"
-	mediaTypeConfig     oci.MediaType = "application/vnd.oci.image.config.v1+json"
-	annotationSignature               = "dev.cosignproject.cosign/signature"
-	payloadType                       = "cosign container image signature"
-	maxSignatures                     = 20
-	maxPayload                        = 16 << 10
+	mediaTypeConfig oci.MediaType = "application/vnd.oci.image.config.v1+json"
+	maxSignatures                 = 20
+	maxPayload                    = 16 << 10
 )
 
 // payload is what a signature signs.
@@ -120,7 +118,7 @@ func IsSigned(ctx context.Context, client *remote.Client, ref oci.Reference, d o
 // artifact returns the artifact with the signature of a manifest.
 func (s *Signer) artifact(ref oci.Reference, d oci.Digest) (*artifact, error) {
 	var p payload
-	p.Critical.Identity.Reference, p.Critical.Image.Digest, p.Critical.Type = ref.Name(), d, payloadType
+	p.Critical.Identity.Reference, p.Critical.Image.Digest, p.Critical.Type = ref.Name(), d, cosign.PayloadType
 	text, err := json.Marshal(p)
 	if err != nil {
 		return nil, ErrIndexKey.New(err, "cannot encode the signature")
@@ -130,8 +128,8 @@ func (s *Signer) artifact(ref oci.Reference, d oci.Digest) (*artifact, error) {
 		return nil, ErrIndexKey.New(err, "cannot sign the index")
 	}
 	a := &artifact{blobs: map[oci.Digest][]byte{}}
-	layer := a.add(mediaTypePayload, text)
-	layer.Annotations = map[string]string{annotationSignature: base64.StdEncoding.EncodeToString(signature)}
+	layer := a.add(cosign.MediaTypePayload, text)
+	layer.Annotations = map[string]string{cosign.AnnotationSignature: base64.StdEncoding.EncodeToString(signature)}
 	config := a.add(
 		mediaTypeConfig,
 		[]byte(`{"architecture":"","os":"","rootfs":{"type":"layers","diff_ids":["`+layer.Digest.String()+`"]},"config":{}}`),
@@ -193,7 +191,7 @@ type signature struct {
 // accept reports whether one of the keys has signed the payload for a digest.
 func (k Keys) accept(s signature, d oci.Digest) bool {
 	var p payload
-	if json.Unmarshal(s.Payload, &p) != nil || p.Critical.Image.Digest != d || p.Critical.Type != payloadType {
+	if json.Unmarshal(s.Payload, &p) != nil || p.Critical.Image.Digest != d || p.Critical.Type != cosign.PayloadType {
 		return false
 	}
 	sum := sha256.Sum256(s.Payload)
@@ -262,8 +260,8 @@ func (c *Client) signatures(ctx context.Context, ref oci.Reference, d oci.Digest
 	}
 	var out []signature
 	for _, layer := range doc.Layers[:min(len(doc.Layers), maxSignatures)] {
-		text, err := base64.StdEncoding.DecodeString(layer.Annotations[annotationSignature])
-		if err != nil || layer.MediaType != mediaTypePayload || layer.Size > maxPayload {
+		text, err := base64.StdEncoding.DecodeString(layer.Annotations[cosign.AnnotationSignature])
+		if err != nil || layer.MediaType != cosign.MediaTypePayload || layer.Size > maxPayload {
 			continue
 		}
 		signed, err := oci.ReadSmall(ctx, a, layer, oci.Limits{Manifest: maxPayload})

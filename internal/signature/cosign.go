@@ -23,17 +23,24 @@ import (
 
 // The annotations of the layers under the tags of cosign 1 and 2 (github.com/sigstore/cosign, specs/SIGNATURE_SPEC.md).
 const (
-	annotationSignature   = "dev.cosignproject.cosign/signature"
+	AnnotationSignature   = "dev.cosignproject.cosign/signature"
 	annotationCertificate = "dev.sigstore.cosign/certificate"
 	annotationLog         = "dev.sigstore.cosign/bundle"
 	annotationTimestamp   = "dev.sigstore.cosign/rfc3161timestamp"
 )
 
-// payloadType is the type of what a signature under a tag signs.
-const payloadType = "cosign container image signature"
+// The media types of evidence. That of bundles is followed by their version.
+const (
+	MediaTypeBundle                 = "application/vnd.dev.sigstore.bundle"
+	MediaTypeEnvelope oci.MediaType = "application/vnd.dsse.envelope.v1+json"
+	MediaTypePayload  oci.MediaType = "application/vnd.dev.cosign.simplesigning.v1+json"
+)
+
+// PayloadType is the type of what a signature under a tag signs.
+const PayloadType = "cosign container image signature"
 
 func (i Item) signature() []byte {
-	out, _ := base64.StdEncoding.DecodeString(i.Annotations[annotationSignature])
+	out, _ := base64.StdEncoding.DecodeString(i.Annotations[AnnotationSignature])
 	return out
 }
 
@@ -83,7 +90,7 @@ func (i Item) entity(d oci.Digest) (
 	if err := json.Unmarshal(i.Payload, &payload); err != nil {
 		return nil, nil, signPredicate, fmt.Errorf("read a signature: %w", err)
 	}
-	if c := payload.Critical; c.Type != payloadType || c.Image.Digest != d.String() {
+	if c := payload.Critical; c.Type != PayloadType || c.Image.Digest != d.String() {
 		return nil, nil, signPredicate, errors.New("it is a signature of something else")
 	}
 	sum := sha256.Sum256(i.Payload)

@@ -1,7 +1,7 @@
 // Package signature decides whether the signatures and attestations of an image meet a requirement.
 //
 // A Requirement comes from the field "verification" of an ImageConfig. Evidence is what a registry keeps beside an
-// image: Sigstore bundles that refer to it, and the signatures and attestations under the tags of cosign. [Collect]
+// image: Sigstore bundles that refer to it, and the signatures and attestations under the tags of cosign. Package fetch
 // reads evidence and believes nothing of it. [Requirement.Verify] is a function of the requirement, the digest and the
 // evidence alone, so that kept evidence is judged again without a registry, also by another requirement.
 //

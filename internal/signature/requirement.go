@@ -2,13 +2,11 @@ package signature
 
 import (
 	"context"
-	"crypto"
 	"crypto/sha256"
 	_ "embed"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"sync"
 
 	"github.com/sigstore/sigstore-go/pkg/root"
@@ -17,6 +15,7 @@ import (
 	"github.com/sigstore/sigstore/pkg/signature"
 
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
+	"github.com/xpkg-dev/xpkg/internal/imageconfig"
 )
 
 // A Requirement is what an ImageConfig requires of the signatures of an image: that one of the authorities has signed
@@ -43,11 +42,6 @@ type authority struct {
 	attestations []string
 }
 
-// hashes are the hash algorithms of signatures by keys. Empty is the default.
-var hashes = map[string]crypto.Hash{
-	"": crypto.SHA256, "sha224": crypto.SHA224, "sha256": crypto.SHA256, "sha384": crypto.SHA384, "sha512": crypto.SHA512,
-}
-
 // predicates are the short names of types of predicates.
 var predicates = map[string]string{
 	"custom": "https://cosign.sigstore.dev/attestation/v1", "vuln": "https://cosign.sigstore.dev/attestation/vuln/v1",
@@ -57,53 +51,9 @@ var predicates = map[string]string{
 	"cyclonedx": "https://cyclonedx.org/bom", "openvex": "https://openvex.dev/ns",
 }
 
-// Check returns what is wrong with the configuration of a requirement, apart from its Secrets, or "".
-func Check(c *v1beta1.CosignVerification) string {
-	if c == nil || len(c.Authorities) == 0 {
-		return "has no authority, so that it would trust none"
-	}
-	for _, a := range c.Authorities {
-		name := fmt.Sprintf("has the authority %q ", a.Name)
-		switch {
-		case a.Key == nil && a.Keyless == nil:
-			return name + "with neither a key nor identities, which would trust every signer"
-		case a.Key != nil && a.Keyless != nil:
-			return name + "with a key and identities: write two authorities, of which one is enough"
-		case a.Key != nil && hashes[a.Key.HashAlgorithm] == 0:
-			return name + fmt.Sprintf("with the hash algorithm %q: use sha224, sha256, sha384 or sha512", a.Key.HashAlgorithm)
-		case a.Keyless != nil && len(a.Keyless.Identities) == 0:
-			return name + "without identities, which would trust every signer"
-		}
-		for _, t := range a.Attestations {
-			if t.PredicateType == "" {
-				return name + "with an attestation without predicateType"
-			}
-		}
-		if a.Keyless == nil {
-			continue
-		}
-		for _, i := range a.Keyless.Identities {
-			if _, err := identity(i); err != nil {
-				return name + "with an identity that cannot be used: " + err.Error()
-			}
-		}
-	}
-	return ""
-}
-
 // identity returns the matcher of an identity. A regular expression has precedence over a string, and matches the
 // whole value.
 func identity(i v1beta1.Identity) (verify.CertificateIdentity, error) {
-	for _, part := range []struct{ name, value, pattern string }{
-		{"issuer", i.Issuer, i.IssuerRegExp}, {"subject", i.Subject, i.SubjectRegExp},
-	} {
-		if part.value == "" && part.pattern == "" {
-			return verify.CertificateIdentity{}, fmt.Errorf("it has no %s, so that it would accept any", part.name)
-		}
-		if _, err := regexp.Compile(part.pattern); err != nil {
-			return verify.CertificateIdentity{}, fmt.Errorf("its %sRegExp: %w", part.name, err)
-		}
-	}
 	whole := func(value, pattern string) (string, string) {
 		if pattern != "" {
 			return "", "^(?:" + pattern + ")$"
@@ -115,7 +65,8 @@ func identity(i v1beta1.Identity) (verify.CertificateIdentity, error) {
 	return verify.NewShortCertificateIdentity(issuer, issuerPattern, subject, subjectPattern)
 }
 
-// NewRequirement returns the requirement of an ImageConfig, which passes [Check]. Secret reads a value of a Secret. It
+// NewRequirement returns the requirement of an ImageConfig, which package imageconfig has checked. Secret reads a value
+// of a Secret. It
 // fails with ErrTrust if a Secret has no key or trust root.
 func NewRequirement(
 	ctx context.Context, config string, c *v1beta1.CosignVerification,
@@ -199,7 +150,7 @@ func (a *authority) readKey(
 	}
 	key, err := cryptoutils.UnmarshalPEMToPublicKey(data)
 	if err == nil {
-		a.key, err = signature.LoadVerifier(key, hashes[k.HashAlgorithm])
+		a.key, err = signature.LoadVerifier(key, imageconfig.HashAlgorithms[k.HashAlgorithm])
 	}
 	if err != nil {
 		return ErrTrust.New(

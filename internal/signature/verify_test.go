@@ -37,9 +37,6 @@ func (v values) read(_ context.Context, s v1beta1.SecretKeySelector) ([]byte, er
 
 func (v values) requirement(t *testing.T, c *v1beta1.CosignVerification) signature.Requirement {
 	t.Helper()
-	if problem := signature.Check(c); problem != "" {
-		t.Fatal(problem)
-	}
 	r, err := signature.NewRequirement(t.Context(), "signed", c, v.read)
 	if err != nil {
 		t.Fatal(err)
@@ -316,33 +313,6 @@ func without(annotations map[string]string, names ...string) map[string]string {
 		delete(annotations, "dev.sigstore.cosign/"+n)
 	}
 	return annotations
-}
-
-// Configurations that would trust every signer are refused.
-func TestCheck(t *testing.T) {
-	identity := func(i v1beta1.Identity) *v1beta1.CosignVerification { return authorities(byIdentity(i)) }
-	hash := authorities(byKey("a"))
-	hash.Authorities[0].Key.HashAlgorithm = "md5"
-	both := authorities(byKey("a"))
-	both.Authorities[0].Keyless = &v1beta1.KeylessReference{}
-	for want, c := range map[string]*v1beta1.CosignVerification{
-		"has no authority": authorities(),
-		"neither a key":    authorities(v1beta1.CosignAuthority{Name: "a"}),
-		"without identities": authorities(v1beta1.CosignAuthority{
-			Name: "a", Keyless: &v1beta1.KeylessReference{},
-		}),
-		"a key and identities":  both,
-		"the hash algorithm":    hash,
-		"it has no issuer":      identity(v1beta1.Identity{}),
-		"it has no subject":     identity(v1beta1.Identity{Issuer: issuer}),
-		"its issuerRegExp":      identity(v1beta1.Identity{IssuerRegExp: "(", Subject: jane}),
-		"its subjectRegExp":     identity(v1beta1.Identity{Issuer: issuer, SubjectRegExp: ")("}),
-		"without predicateType": authorities(byKey("a", "")),
-	} {
-		if got := signature.Check(c); !strings.Contains(got, want) {
-			t.Errorf("%q, want %q", got, want)
-		}
-	}
 }
 
 // Keys and trust roots that cannot be read are errors that name the Secret.

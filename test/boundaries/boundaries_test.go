@@ -22,7 +22,7 @@ var pure = []string{
 	"internal/bootstrap", "internal/composition", "internal/function/protocol", "internal/provide", "internal/fence",
 	"pkg/catalog", "pkg/catalog/docs", "pkg/desired", "pkg/crddiff", "pkg/dependency", "pkg/errcode", "pkg/firstgen",
 	"pkg/packagediff", "pkg/xpkg", "pkg/xpkg/check", "pkg/xpkg/crd", "pkg/xpkg/index", "pkg/xpkg/project",
-	"internal/imageconfig",
+	"internal/changepolicy", "internal/imageconfig", "internal/signature",
 	"internal/registry/web/fields", "internal/registry/web/untrusted", "internal/registry/access", "pkg/plan",
 	"internal/revision", "pkg/rbac", "internal/runtime/manifests", "pkg/runtimedefaults", "pkg/solver", "pkg/version",
 	"internal/spelling", "internal/wording",

@@ -1,7 +1,6 @@
-package signature_test
+package fetch_test
 
 import (
-	"context"
 	"crypto"
 	"errors"
 	"fmt"
@@ -13,11 +12,13 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/xpkg-dev/xpkg/internal/fetch"
 	"github.com/xpkg-dev/xpkg/internal/signature"
 	"github.com/xpkg-dev/xpkg/internal/testing/dockerregistry"
 	"github.com/xpkg-dev/xpkg/internal/testing/localregistry"
 	"github.com/xpkg-dev/xpkg/internal/testing/publish"
 	"github.com/xpkg-dev/xpkg/internal/testing/signing"
+	"github.com/xpkg-dev/xpkg/internal/testing/sourcetest"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 )
@@ -52,13 +53,12 @@ func proxy(t *testing.T, backend string) *proxied {
 
 // Each scheme is found in registries with and without the referrers API. A registry that denies or fails the list
 // leaves it unknown, whatever else it has.
-func TestCollect(t *testing.T) {
+func TestEvidenceInEachScheme(t *testing.T) {
 	local := httptest.NewServer(localregistry.New(t))
 	t.Cleanup(local.Close)
 	client := remote.New(remote.Options{Attempts: 1})
 	t.Cleanup(client.Close)
 	key := signing.NewKey(t, "p256", crypto.SHA256)
-	r := values{"release": key.PEM(t)}.requirement(t, authorities(byKey("release")))
 	for backend, address := range map[string]string{
 		"with referrers":    strings.TrimPrefix(local.URL, "http://"),
 		"without referrers": dockerregistry.Start(t),
@@ -96,7 +96,7 @@ func TestCollect(t *testing.T) {
 					want = signature.ErrNotSigned
 				}
 				p.status.Store(int64(status))
-				if err := collect(t.Context(), client, ref, r); !errors.Is(err, want) {
+				if err := verify(t, ref, key); !errors.Is(err, want) {
 					t.Errorf("%s, %s, status %d: %v, want %v", backend, scheme, status, err, want)
 				}
 			}
@@ -104,34 +104,37 @@ func TestCollect(t *testing.T) {
 	}
 }
 
-func collect(ctx context.Context, client *remote.Client, ref oci.Reference, r signature.Requirement) error {
-	return signature.Collect(ctx, client, ref, func(e signature.Evidence) error {
-		_, _, err := r.Verify("acme/x", ref.Digest, e)
-		return err
-	})
+// verify verifies the signatures of an image with a new source, which has no evidence.
+func verify(t *testing.T, ref oci.Reference, key *signing.Key) error {
+	t.Helper()
+	o := fetch.Plain(ref)
+	o.Signed = by(t, key)
+	source := sourcetest.New(t, func(o *fetch.Options) { o.Remote.Attempts = 1 })
+	_, err := source.Verify(t.Context(), o, ref.Digest, true)
+	return err
 }
 
 // A bundle that cannot be read is named, unless others suffice, and many referrers are bounded.
 //
 // hardening: G6
-func TestCollectNamesWhatCannotBeRead(t *testing.T) {
+func TestEvidenceThatCannotBeReadIsNamed(t *testing.T) {
 	local := httptest.NewServer(localregistry.New(t))
 	t.Cleanup(local.Close)
 	p := proxy(t, strings.TrimPrefix(local.URL, "http://"))
 	client := remote.New(remote.Options{Attempts: 1})
 	t.Cleanup(client.Close)
 	key, stranger := signing.NewKey(t, "p256", crypto.SHA256), signing.NewKey(t, "p256", crypto.SHA256)
-	r := values{"release": key.PEM(t)}.requirement(t, authorities(byKey("release")))
+	image := oci.DigestOf([]byte("image"))
 	ref := oci.MustParseReference(p.host + "/acme/many@" + image.String())
 	bundle := key.Bundle(t, signing.Statement(image, signing.Sign))
 	artifact := signing.AttachBundle(t, client, ref, bundle)
 	p.damaged.Store("/blobs/" + oci.DigestOf(bundle).String())
-	err := collect(t.Context(), client, ref, r)
+	err := verify(t, ref, key)
 	if !errors.Is(err, signature.ErrUnknown) || !strings.Contains(fmt.Sprint(err), artifact.String()) {
 		t.Errorf("a missing blob: %v, want the artifact %s", err, artifact)
 	}
 	signing.AttachBundle(t, client, ref, key.Bundle(t, signing.Statement(image, signing.Sign)))
-	if err := collect(t.Context(), client, ref, r); err != nil {
+	if err := verify(t, ref, key); err != nil {
 		t.Errorf("beside a valid bundle: %v", err)
 	}
 	p.damaged.Store("")
@@ -141,7 +144,7 @@ func TestCollectNamesWhatCannotBeRead(t *testing.T) {
 			image, fmt.Sprintf("https://example.org/%d", i),
 		)))
 	}
-	if err := collect(t.Context(), client, crowded, r); !errors.Is(err, signature.ErrUnknown) ||
+	if err := verify(t, crowded, key); !errors.Is(err, signature.ErrUnknown) ||
 		!strings.Contains(err.Error(), "65 artifacts") {
 		t.Errorf("65 bundles: %v", err)
 	}

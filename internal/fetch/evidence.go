@@ -1,4 +1,4 @@
-package signature
+package fetch
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/xpkg-dev/xpkg/internal/signature"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 )
@@ -18,27 +19,23 @@ const (
 	maxItems = 64
 	// maxItem limits the size of an item in bytes. Bills of materials can be large.
 	maxItem = 4 << 20
-	// timeout limits the time for the evidence of one image.
-	timeout = 30 * time.Second
-
-	bundleType      = "application/vnd.dev.sigstore.bundle"
-	envelopeType    = "application/vnd.dsse.envelope.v1+json"
-	payloadMimeType = "application/vnd.dev.cosign.simplesigning.v1+json"
+	// evidenceTimeout limits the time for the evidence of one image.
+	evidenceTimeout = 30 * time.Second
 )
 
-// Collect calls accept with the evidence about a digest in the repository of a reference: the bundles that refer to it
+// collect calls accept with the evidence about a digest in the repository of a reference: the bundles that refer to it
 // and, if accept refuses these, also what is under the tags of cosign. It returns the error of accept. It fails with
-// ErrUnknown if the registry does not tell, or if accept refuses and a part of the evidence cannot be read.
-func Collect(
-	ctx context.Context, client *remote.Client, ref oci.Reference, accept func(Evidence) error,
+// [signature.ErrUnknown] if the registry does not tell, or if accept refuses and a part of the evidence cannot be read.
+func collect(
+	ctx context.Context, client *remote.Client, ref oci.Reference, accept func(signature.Evidence) error,
 ) error {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	ctx, cancel := context.WithTimeout(ctx, evidenceTimeout)
 	defer cancel()
 	evidence, unreadable, err := bundles(ctx, client, ref)
 	if err != nil {
 		return unknown(err, ref)
 	}
-	if err := accept(evidence); err == nil || !isRefusal(err) {
+	if err := accept(evidence); err == nil || !moreMayHelp(err) {
 		return err
 	}
 	for _, suffix := range []string{".sig", ".att"} {
@@ -48,24 +45,26 @@ func Collect(
 		}
 		evidence = append(evidence, tagged...)
 	}
-	if err := accept(evidence); !isRefusal(err) || unreadable == nil {
+	if err := accept(evidence); !moreMayHelp(err) || unreadable == nil {
 		return err
 	}
 	return unknown(unreadable, ref)
 }
 
-// isRefusal reports whether more evidence can help.
-func isRefusal(err error) bool { return errors.Is(err, ErrNotSigned) || errors.Is(err, ErrNotTrusted) }
+// moreMayHelp reports whether an image can be accepted with more evidence.
+func moreMayHelp(err error) bool {
+	return errors.Is(err, signature.ErrNotSigned) || errors.Is(err, signature.ErrNotTrusted)
+}
 
 func unknown(err error, ref oci.Reference) error {
-	return ErrUnknown.New(err, "the signatures of %s are unknown", ref)
+	return signature.ErrUnknown.New(err, "the signatures of %s are unknown", ref)
 }
 
 // bundles returns the bundles that refer to a digest, and why others cannot be read. The types in the list are claims,
 // and wrong in some registries, so the manifests decide.
 func bundles(
 	ctx context.Context, client *remote.Client, ref oci.Reference,
-) (out Evidence, unreadable error, err error) {
+) (out signature.Evidence, unreadable error, err error) {
 	found, err := client.CertainReferrers(ctx, ref)
 	if errors.Is(err, remote.ErrRepositoryNotFound) {
 		return nil, nil, nil
@@ -73,7 +72,7 @@ func bundles(
 	if err != nil {
 		return nil, nil, err
 	}
-	isBundle := func(d oci.Descriptor) bool { return strings.HasPrefix(d.ArtifactType, bundleType) }
+	isBundle := func(d oci.Descriptor) bool { return strings.HasPrefix(d.ArtifactType, signature.MediaTypeBundle) }
 	slices.SortStableFunc(found, func(a, b oci.Descriptor) int {
 		switch {
 		case isBundle(a) == isBundle(b):
@@ -102,7 +101,7 @@ func bundles(
 
 // bundlesIn returns the bundles in an artifact. It has none unless it refers to the digest of the reference: any client
 // can write the list of a registry without the referrers API.
-func bundlesIn(ctx context.Context, client *remote.Client, ref oci.Reference, d oci.Digest) (Evidence, error) {
+func bundlesIn(ctx context.Context, client *remote.Client, ref oci.Reference, d oci.Digest) (signature.Evidence, error) {
 	a, err := client.Artifact(ctx, ref.WithTag("").WithDigest(d))
 	if errors.Is(err, oci.ErrManifestNotFound) {
 		return nil, nil // It was deleted since the list, or the list is wrong.
@@ -114,22 +113,22 @@ func bundlesIn(ctx context.Context, client *remote.Client, ref oci.Reference, d 
 	if err != nil || doc.IsIndex() || doc.Subject == nil || doc.Subject.Digest != ref.Digest {
 		return nil, err
 	}
-	var out Evidence
+	var out signature.Evidence
 	for _, layer := range doc.Layers[:min(len(doc.Layers), maxItems)] {
-		if !strings.HasPrefix(string(layer.MediaType), bundleType) {
+		if !strings.HasPrefix(string(layer.MediaType), signature.MediaTypeBundle) {
 			continue
 		}
 		data, err := oci.ReadSmall(ctx, a, layer, oci.Limits{Manifest: maxItem})
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, Item{Bundle: data})
+		out = append(out, signature.Item{Bundle: data})
 	}
 	return out, nil
 }
 
 // tagged returns the signatures or attestations under a tag of cosign.
-func tagged(ctx context.Context, client *remote.Client, ref oci.Reference, suffix string) (Evidence, error) {
+func tagged(ctx context.Context, client *remote.Client, ref oci.Reference, suffix string) (signature.Evidence, error) {
 	a, err := client.Artifact(ctx, ref.WithDigest(oci.Digest{}).WithTag(oci.ArtifactTag(ref.Digest, suffix)))
 	if errors.Is(err, remote.ErrTagNotFound) || errors.Is(err, remote.ErrRepositoryNotFound) ||
 		errors.Is(err, oci.ErrManifestNotFound) {
@@ -142,18 +141,18 @@ func tagged(ctx context.Context, client *remote.Client, ref oci.Reference, suffi
 	if err != nil {
 		return nil, err
 	}
-	var out Evidence
+	var out signature.Evidence
 	for _, layer := range doc.Layers[:min(len(doc.Layers), maxItems)] {
-		isAttestation := layer.MediaType == envelopeType
-		if _, err := base64.StdEncoding.DecodeString(layer.Annotations[annotationSignature]); err != nil ||
-			!isAttestation && layer.MediaType != payloadMimeType {
+		isAttestation := layer.MediaType == signature.MediaTypeEnvelope
+		if _, err := base64.StdEncoding.DecodeString(layer.Annotations[signature.AnnotationSignature]); err != nil ||
+			!isAttestation && layer.MediaType != signature.MediaTypePayload {
 			continue
 		}
 		data, err := oci.ReadSmall(ctx, a, layer, oci.Limits{Manifest: maxItem})
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, Item{
+		out = append(out, signature.Item{
 			Payload: data, IsAttestation: isAttestation && suffix == ".att", Annotations: layer.Annotations,
 		})
 	}
