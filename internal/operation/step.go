@@ -21,6 +21,17 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
+// Plans returns the plans of steps.
+func Plans(steps []*Step) []*planner.Plan {
+	var out []*planner.Plan
+	for _, s := range steps {
+		if s.Plan != nil {
+			out = append(out, s.Plan)
+		}
+	}
+	return out
+}
+
 // Step is the change of one package in an operation.
 type Step struct {
 	// Locked is the package in the lock file of the operation, or nil.

@@ -54,7 +54,7 @@ func (o Operation) Run(ctx context.Context, steps []*Step) ([]*Done, error) {
 	if err != nil {
 		return nil, err
 	}
-	t, err := o.Unfinished(ctx, steps)
+	t, err := o.unfinished(ctx, steps, func(context.Context) (bool, error) { return isGoverned, nil })
 	if t != nil && !o.Starts(t) {
 		t = nil // It is waited for.
 	}
@@ -156,8 +156,15 @@ func (o Operation) Starts(t *v1alpha1.Transaction) bool {
 // Unfinished returns a transaction that has not ended and makes the changes of steps, or nil: the one of a command that
 // was stopped.
 func (o Operation) Unfinished(ctx context.Context, steps []*Step) (*v1alpha1.Transaction, error) {
+	return o.unfinished(ctx, steps, o.isGoverned)
+}
+
+// unfinished is like Unfinished, with the given answer to isGoverned, which is only needed for a single package.
+func (o Operation) unfinished(
+	ctx context.Context, steps []*Step, isGoverned func(context.Context) (bool, error),
+) (*v1alpha1.Transaction, error) {
 	if !o.Atomic && len(steps) < 2 {
-		if isGoverned, err := o.isGoverned(ctx); !isGoverned || err != nil {
+		if governed, err := isGoverned(ctx); !governed || err != nil {
 			return nil, err
 		}
 	}

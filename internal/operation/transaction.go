@@ -31,14 +31,10 @@ import (
 // read. Steps that change nothing are part of it: their packages must be as they are.
 func NewTransaction(steps []*Step) (v1alpha1.TransactionSpec, error) {
 	out := v1alpha1.TransactionSpec{Packages: []v1alpha1.WantedPackage{}, Remove: []v1alpha1.RemovedPackage{}}
-	var plans []*planner.Plan
+	plans := Plans(steps)
 	isUnplanned := false // The manager can have access to the content.
 	for _, s := range steps {
-		if s.Plan != nil {
-			plans = append(plans, s.Plan)
-		} else if !s.Same {
-			isUnplanned = true
-		}
+		isUnplanned = isUnplanned || s.Plan == nil && !s.Same
 		if s.Remove {
 			out.Remove = append(out.Remove, v1alpha1.RemovedPackage{
 				PackageName: nameOf(s.Live), Expected: expectedOf(s.Live), OnDelete: s.answer().String(),

@@ -119,12 +119,7 @@ func (c *ApproveCmd) showTransaction(env *terminal.Env, pl *clusterPlanner, t *v
 	if err != nil {
 		return "", err
 	}
-	var plans []*planner.Plan
-	for _, s := range steps {
-		if s.Plan != nil {
-			plans = append(plans, s.Plan)
-		}
-	}
+	plans := operation.Plans(steps)
 	writePlans(env.Stderr, plans)
 	digest := planner.Agreement(plans)
 	if digest != t.Status.Policy.Plan {

@@ -246,7 +246,7 @@ func (r review) preview(env *terminal.Env, steps []*operation.Step) error {
 	if r.show != nil {
 		return r.show(steps)
 	}
-	var plans []*planner.Plan
+	plans := operation.Plans(steps)
 	isLabelled := false
 	for _, s := range steps {
 		if s.WillBeLabelled() && s.Live != nil {
@@ -256,9 +256,6 @@ func (r review) preview(env *terminal.Env, steps []*operation.Step) error {
 				"note: %s will be labelled as a dependency, because an install of it as a dependency was interrupted.\n",
 				inventory.ShortName(s.Live),
 			)
-		}
-		if s.Plan != nil {
-			plans = append(plans, s.Plan)
 		}
 	}
 	if r.one && len(plans) == 0 {

@@ -55,13 +55,7 @@ func (r *run) ask(ctx context.Context, steps []*operation.Step) (*v1alpha1.Asked
 		return nil, apiserver.Classify(err, "read the approvals of the transaction %s", r.t.Name)
 	}
 	r.t.Annotations, r.t.ResourceVersion = now.Annotations, now.ResourceVersion
-	var plans []*planner.Plan
-	for _, s := range steps {
-		if s.Plan != nil {
-			plans = append(plans, s.Plan)
-		}
-	}
-	out := &v1alpha1.AskedByPolicy{Policy: identity(p), Plan: planner.Agreement(plans), Watch: p.Spec.Watch}
+	out := &v1alpha1.AskedByPolicy{Policy: identity(p), Plan: planner.Agreement(operation.Plans(steps)), Watch: p.Spec.Watch}
 	out.People, out.Reasons = changepolicy.Needs(p.Spec, operation.FactsOf(steps))
 	r.update(p, r.t, out)
 	if out.People == 0 {

@@ -191,15 +191,11 @@ func (r *run) plan(ctx context.Context, o operation.Operation) ([]*operation.Ste
 	if err := o.PlanTransaction(ctx, steps); err != nil {
 		return nil, err
 	}
-	var plans []*planner.Plan
-	for _, s := range steps {
-		if s.Plan == nil {
-			continue
-		}
-		if err := s.Plan.AnswerError(); err != nil {
+	plans := operation.Plans(steps)
+	for _, p := range plans {
+		if err := p.AnswerError(); err != nil {
 			return nil, err
 		}
-		plans = append(plans, s.Plan)
 	}
 	switch agreed := r.t.Spec.Plan; {
 	case agreed == "":
@@ -221,11 +217,8 @@ func (r *run) begin(ctx context.Context, steps []*operation.Step) (waits time.Du
 	r.starts.Lock()
 	defer r.starts.Unlock()
 	holds := slices.Clone(r.t.Status.Holds)
-	for _, s := range steps {
-		if s.Plan == nil {
-			continue
-		}
-		for _, a := range s.Plan.AddedPackages {
+	for _, p := range operation.Plans(steps) {
+		for _, a := range p.AddedPackages {
 			holds = append(holds, oci.RepositoryName(a.Reference))
 			if a.Name != "" {
 				holds = append(holds, v1.ObjectName(a.Kind, a.Name))
