@@ -45,11 +45,7 @@ func TestInstallNeedsTheSignaturesOfAllPackages(t *testing.T) {
 	)
 	config := &v1beta1.ImageConfig{ObjectMeta: metav1.ObjectMeta{Name: "signatures"}}
 	config.Spec.MatchImages = []v1beta1.ImageMatch{{Type: v1beta1.Prefix, Prefix: b.registry + "/signatures"}}
-	config.Spec.Verification = &v1beta1.ImageVerification{Provider: v1beta1.Cosign, Cosign: &v1beta1.CosignVerification{
-		Authorities: []v1beta1.CosignAuthority{{Name: "release", Key: &v1beta1.KeyReference{
-			SecretRef: v1beta1.SecretKeySelector{Name: "signatures", Key: "release"}, HashAlgorithm: "sha256",
-		}}},
-	}}
+	config.Spec.Verification = signing.Required("signatures", "release")
 	if err := b.client.Create(t.Context(), config); err != nil {
 		t.Fatal(err)
 	}

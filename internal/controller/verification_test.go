@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
-	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/controller"
 	"github.com/xpkg-dev/xpkg/internal/testing/env"
 	"github.com/xpkg-dev/xpkg/internal/testing/signing"
@@ -41,11 +40,7 @@ func TestImagesWithoutTheRequiredSignatureAreNotInstalled(t *testing.T) {
 	untilSettled(t, s, installed)
 
 	config := imageConfig("verify", r.address+"/acme/verify")
-	config.Spec.Verification = &v1beta1.ImageVerification{Provider: v1beta1.Cosign, Cosign: &v1beta1.CosignVerification{
-		Authorities: []v1beta1.CosignAuthority{{Name: "release", Key: &v1beta1.KeyReference{
-			SecretRef: v1beta1.SecretKeySelector{Name: "verify-keys", Key: "release"}, HashAlgorithm: "sha256",
-		}}},
-	}}
+	config.Spec.Verification = signing.Required("verify-keys", "release")
 	s.CreateTemporary(t, config)
 	later := env.NewProvider(
 		"verify-later", pushed(t, r, "verify-later", provider("verify-later", crd("later.verify.test", "Thing", "one"))),
@@ -102,11 +97,7 @@ func TestRuntimesWithoutTheRequiredSignatureAreNotStarted(t *testing.T) {
 		Data:       map[string][]byte{"release": key.PEM(t)},
 	})
 	config := imageConfig("verify-runtimes", r.address+"/elsewhere")
-	config.Spec.Verification = &v1beta1.ImageVerification{Provider: v1beta1.Cosign, Cosign: &v1beta1.CosignVerification{
-		Authorities: []v1beta1.CosignAuthority{{Name: "release", Key: &v1beta1.KeyReference{
-			SecretRef: v1beta1.SecretKeySelector{Name: "runtime-keys", Key: "release"}, HashAlgorithm: "sha256",
-		}}},
-	}}
+	config.Spec.Verification = signing.Required("runtime-keys", "release")
 	s.CreateTemporary(t, config)
 	ref, _ := r.push(t, "runtime/signed:v1", meta("Provider", "signed", "spec:\n  controller:\n    image: "+image+"\n")+
 		crd("signed.test", "Thing", "one"))

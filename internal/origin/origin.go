@@ -132,11 +132,7 @@ func (f Finder) secret(ctx context.Context, name string, into *corev1.Secret) er
 	if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
 		return credentials.ErrPullSecretNotFound.New(errors.New(problems[0]), "%.100q is not the name of a pull secret", name)
 	}
-	reader := f.Secrets
-	if reader == nil {
-		reader = f.Reader
-	}
-	err := reader.Get(ctx, types.NamespacedName{Namespace: f.Namespace, Name: name}, into)
+	err := f.secrets().Get(ctx, types.NamespacedName{Namespace: f.Namespace, Name: name}, into)
 	switch {
 	case apierrors.IsNotFound(err):
 		return credentials.ErrPullSecretNotFound.New(nil, "pull secret %s does not exist in namespace %s", name, f.Namespace)
@@ -144,6 +140,14 @@ func (f Finder) secret(ctx context.Context, name string, into *corev1.Secret) er
 		return fmt.Errorf("read pull secret %s: %w", name, err)
 	}
 	return nil
+}
+
+// secrets returns the reader of secrets; nil without a cluster.
+func (f Finder) secrets() client.Reader {
+	if f.Secrets != nil {
+		return f.Secrets
+	}
+	return f.Reader
 }
 
 // signed returns a function that reads the requirements with the keys in their secrets, and nil if there are none.
@@ -170,10 +174,7 @@ func (f Finder) signed(all []imageconfig.Verification) func(context.Context) ([]
 // value returns a value of a secret.
 func (f Finder) value(ctx context.Context, s v1beta1.SecretKeySelector) ([]byte, error) {
 	var secret corev1.Secret
-	reader := f.Secrets
-	if reader == nil {
-		reader = f.Reader
-	}
+	reader := f.secrets()
 	if reader == nil {
 		return nil, signature.ErrTrust.New(nil, "the Secret %s cannot be read without a control plane", s.Name).
 			WithDo("Run the command with the kubeconfig of the control plane.")

@@ -17,6 +17,8 @@ import (
 	"github.com/sigstore/sigstore/pkg/cryptoutils"
 	"github.com/sigstore/sigstore/pkg/signature"
 	"google.golang.org/protobuf/encoding/protojson"
+
+	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 )
 
 // Key is a private key.
@@ -56,6 +58,15 @@ func (k *Key) PEM(t testing.TB) []byte {
 	return out
 }
 
+// Required returns the requirement of a signature with the key that a value of a Secret contains.
+func Required(secret, value string) *v1beta1.ImageVerification {
+	return &v1beta1.ImageVerification{Provider: v1beta1.Cosign, Cosign: &v1beta1.CosignVerification{
+		Authorities: []v1beta1.CosignAuthority{{Name: value, Key: &v1beta1.KeyReference{
+			SecretRef: v1beta1.SecretKeySelector{Name: secret, Key: value}, HashAlgorithm: "sha256",
+		}}},
+	}}
+}
+
 func (k *Key) sign(t testing.TB, message []byte) []byte {
 	t.Helper()
 	out, err := k.signer.SignMessage(bytes.NewReader(message))
@@ -75,7 +86,7 @@ func (k *Key) Bundle(t testing.TB, statement []byte) []byte {
 	t.Helper()
 	out, err := protojson.Marshal(&bundlev1.Bundle{
 		MediaType: MediaTypeBundle,
-		Content:   &bundlev1.Bundle_DsseEnvelope{DsseEnvelope: envelope(t, statement, k.envelope(t, statement))},
+		Content:   &bundlev1.Bundle_DsseEnvelope{DsseEnvelope: envelope(statement, k.envelope(t, statement))},
 		VerificationMaterial: &bundlev1.VerificationMaterial{Content: &bundlev1.VerificationMaterial_PublicKey{
 			PublicKey: &commonv1.PublicKeyIdentifier{Hint: "key"},
 		}},

@@ -96,49 +96,28 @@ func (s *Sigstore) Bundle(t testing.TB, identity, issuer string, statement []byt
 	t.Helper()
 	e, err := s.ca.AttestAtTime(identity, issuer, statement, time.Now().Add(5*time.Minute), true)
 	check(t, err)
-	content, err := e.SignatureContent()
-	check(t, err)
-	return s.encode(t, e, &bundlev1.Bundle{
+	p := s.proofOf(t, e)
+	out, err := protojson.Marshal(&bundlev1.Bundle{
 		MediaType: MediaTypeBundle,
-		Content:   &bundlev1.Bundle_DsseEnvelope{DsseEnvelope: envelope(t, statement, content.Signature())},
+		Content:   &bundlev1.Bundle_DsseEnvelope{DsseEnvelope: envelope(statement, p.signature)},
+		VerificationMaterial: &bundlev1.VerificationMaterial{
+			Content: &bundlev1.VerificationMaterial_Certificate{
+				Certificate: &commonv1.X509Certificate{RawBytes: p.certificate},
+			},
+			TlogEntries: []*rekorv1.TransparencyLogEntry{p.entry},
+			TimestampVerificationData: &bundlev1.TimestampVerificationData{
+				Rfc3161Timestamps: []*commonv1.RFC3161SignedTimestamp{{SignedTimestamp: p.timestamp}},
+			},
+		},
 	})
+	check(t, err)
+	return out
 }
 
-func envelope(t testing.TB, statement, signature []byte) *dssev1.Envelope {
-	t.Helper()
+func envelope(statement, signature []byte) *dssev1.Envelope {
 	return &dssev1.Envelope{
 		PayloadType: "application/vnd.in-toto+json", Payload: statement, Signatures: []*dssev1.Signature{{Sig: signature}},
 	}
-}
-
-func (s *Sigstore) encode(t testing.TB, e *ca.TestEntity, b *bundlev1.Bundle) []byte {
-	t.Helper()
-	material, err := e.VerificationContent()
-	check(t, err)
-	entries, err := e.TlogEntries()
-	check(t, err)
-	times, err := e.Timestamps()
-	check(t, err)
-	b.VerificationMaterial = &bundlev1.VerificationMaterial{
-		Content: &bundlev1.VerificationMaterial_Certificate{
-			Certificate: &commonv1.X509Certificate{RawBytes: material.Certificate().Raw},
-		},
-		TimestampVerificationData: &bundlev1.TimestampVerificationData{},
-	}
-	for _, entry := range entries {
-		b.VerificationMaterial.TlogEntries = append(
-			b.VerificationMaterial.TlogEntries, s.promised(t, entry.TransparencyLogEntry()),
-		)
-	}
-	for _, stamp := range times {
-		b.VerificationMaterial.TimestampVerificationData.Rfc3161Timestamps = append(
-			b.VerificationMaterial.TimestampVerificationData.Rfc3161Timestamps,
-			&commonv1.RFC3161SignedTimestamp{SignedTimestamp: stamp},
-		)
-	}
-	out, err := protojson.Marshal(b)
-	check(t, err)
-	return out
 }
 
 // Tagged returns the annotations of a payload under the tag of signatures of cosign, signed by an identity.
@@ -146,6 +125,27 @@ func (s *Sigstore) Tagged(t testing.TB, identity, issuer string, payload []byte)
 	t.Helper()
 	e, err := s.ca.Sign(identity, issuer, payload)
 	check(t, err)
+	p := s.proofOf(t, e)
+	stamp, err := json.Marshal(map[string][]byte{"SignedRFC3161Timestamp": p.timestamp})
+	check(t, err)
+	return map[string]string{
+		"dev.cosignproject.cosign/signature": base64.StdEncoding.EncodeToString(p.signature),
+		"dev.sigstore.cosign/certificate": string(pem.EncodeToMemory(&pem.Block{
+			Type: "CERTIFICATE", Bytes: p.certificate,
+		})),
+		"dev.sigstore.cosign/bundle":           logEntry(t, p.entry),
+		"dev.sigstore.cosign/rfc3161timestamp": string(stamp),
+	}
+}
+
+// proof is a signature with what proves who has made it, and when.
+type proof struct {
+	signature, certificate, timestamp []byte
+	entry                             *rekorv1.TransparencyLogEntry
+}
+
+func (s *Sigstore) proofOf(t testing.TB, e *ca.TestEntity) proof {
+	t.Helper()
 	content, err := e.SignatureContent()
 	check(t, err)
 	material, err := e.VerificationContent()
@@ -154,15 +154,8 @@ func (s *Sigstore) Tagged(t testing.TB, identity, issuer string, payload []byte)
 	check(t, err)
 	times, err := e.Timestamps()
 	check(t, err)
-	stamp, err := json.Marshal(map[string][]byte{"SignedRFC3161Timestamp": times[0]})
-	check(t, err)
-	return map[string]string{
-		"dev.cosignproject.cosign/signature": base64.StdEncoding.EncodeToString(content.Signature()),
-		"dev.sigstore.cosign/certificate": string(pem.EncodeToMemory(&pem.Block{
-			Type: "CERTIFICATE", Bytes: material.Certificate().Raw,
-		})),
-		"dev.sigstore.cosign/bundle":           logEntry(t, s.promised(t, entries[0].TransparencyLogEntry())),
-		"dev.sigstore.cosign/rfc3161timestamp": string(stamp),
+	return proof{
+		content.Signature(), material.Certificate().Raw, times[0], s.promised(t, entries[0].TransparencyLogEntry()),
 	}
 }
 

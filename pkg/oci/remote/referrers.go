@@ -27,9 +27,6 @@ const (
 //
 // The descriptors are claims: a reader of an artifact verifies that its subject is the manifest.
 func (r *Client) Referrers(ctx context.Context, ref oci.Reference, artifactType string) ([]oci.Descriptor, error) {
-	if ref.Digest.IsZero() {
-		return nil, oci.ErrInvalidReference.New(nil, "reference %s has no digest", ref)
-	}
 	found, err := r.referrers(ctx, ref, false)
 	if err != nil {
 		return nil, err
@@ -44,13 +41,13 @@ func (r *Client) Referrers(ctx context.Context, ref oci.Reference, artifactType 
 // CertainReferrers is like [Client.Referrers] for all types. It fails if the registry denies the list, so that an empty
 // list proves that there are none.
 func (r *Client) CertainReferrers(ctx context.Context, ref oci.Reference) ([]oci.Descriptor, error) {
-	if ref.Digest.IsZero() {
-		return nil, oci.ErrInvalidReference.New(nil, "reference %s has no digest", ref)
-	}
 	return r.referrers(ctx, ref, true)
 }
 
 func (r *Client) referrers(ctx context.Context, ref oci.Reference, denialFails bool) ([]oci.Descriptor, error) {
+	if ref.Digest.IsZero() {
+		return nil, oci.ErrInvalidReference.New(nil, "reference %s has no digest", ref)
+	}
 	found, provided, err := r.listReferrers(ctx, ref, denialFails)
 	if err == nil && !provided {
 		return r.taggedReferrers(ctx, ref)
