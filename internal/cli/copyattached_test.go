@@ -1,8 +1,6 @@
 package cli_test
 
 import (
-	"context"
-	"encoding/json"
 	"io"
 	"log"
 	"net/http"
@@ -21,36 +19,19 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 )
 
-// note is an artifact without layers, with a subject.
-type note struct {
-	descriptor oci.Descriptor
-	blobs      map[oci.Digest]string
-}
-
-func (n note) Root() oci.Descriptor { return n.descriptor }
-
-func (n note) Open(_ context.Context, d oci.Descriptor) (io.ReadCloser, error) {
-	return io.NopCloser(strings.NewReader(n.blobs[d.Digest])), nil
-}
-
-func newNote(t *testing.T, subject oci.Descriptor, artifactType string) note {
+// newNote returns an artifact without layers, with a subject.
+func newNote(t *testing.T, subject oci.Descriptor, artifactType string) oci.Artifact {
 	t.Helper()
-	const empty = "{}"
-	config := oci.Descriptor{
-		MediaType: "application/vnd.oci.empty.v1+json", Digest: oci.DigestOf([]byte(empty)), Size: int64(len(empty)),
-	}
-	raw, err := json.Marshal(oci.Document{
-		SchemaVersion: 2, MediaType: oci.MediaTypeOCIManifest, ArtifactType: artifactType, Config: &config,
-		Layers:  []oci.Descriptor{config},
+	empty := []byte("{}")
+	config := oci.DescriptorOf("application/vnd.oci.empty.v1+json", empty)
+	a, err := image.NewArtifact(oci.Document{
+		ArtifactType: artifactType, Config: &config, Layers: []oci.Descriptor{config},
 		Subject: &oci.Descriptor{MediaType: subject.MediaType, Digest: subject.Digest, Size: subject.Size},
-	})
+	}, empty)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return note{
-		oci.Descriptor{MediaType: oci.MediaTypeOCIManifest, Digest: oci.DigestOf(raw), Size: int64(len(raw))},
-		map[oci.Digest]string{config.Digest: empty, oci.DigestOf(raw): string(raw)},
-	}
+	return a
 }
 
 // referrerRegistries are handlers of registries with and without the referrers API.
@@ -113,11 +94,11 @@ func pushSigned(t *testing.T, c *remote.Client, ref oci.Reference) signed {
 	_, err = c.Push(t.Context(), ref, index)
 	must(err)
 	s := signed{root: index.Root().Digest, referrers: map[oci.Digest]oci.Digest{}, tags: map[string]oci.Digest{}}
-	attach := func(subject oci.Descriptor) note {
+	attach := func(subject oci.Descriptor) oci.Artifact {
 		n := newNote(t, subject, "application/vnd.test.note")
 		_, err := c.Attach(t.Context(), ref, n)
 		must(err)
-		s.referrers[subject.Digest] = n.descriptor.Digest
+		s.referrers[subject.Digest] = n.Root().Digest
 		return n
 	}
 	tag := func(subject oci.Digest, suffix string) {

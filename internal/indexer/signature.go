@@ -146,7 +146,7 @@ func (s *Signer) artifact(ref oci.Reference, d oci.Digest) (*artifact, error) {
 
 // add adds a blob and returns its descriptor.
 func (a *artifact) add(t oci.MediaType, content []byte) oci.Descriptor {
-	d := oci.Descriptor{MediaType: t, Digest: oci.DigestOf(content), Size: int64(len(content))}
+	d := oci.DescriptorOf(t, content)
 	a.blobs[d.Digest] = content
 	return d
 }

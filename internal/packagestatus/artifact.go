@@ -1,15 +1,12 @@
 package packagestatus
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"fmt"
-	"io"
 	"time"
 
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/image"
 )
 
 const (
@@ -20,49 +17,19 @@ const (
 	annotationCreated = "org.opencontainers.image.created"
 )
 
-// artifact is a manifest with a configuration and a layer, in memory.
-type artifact struct {
-	root  oci.Descriptor
-	blobs map[oci.Digest][]byte
-}
-
-// Root implements [oci.Artifact].
-func (a *artifact) Root() oci.Descriptor { return a.root }
-
-// Open implements [oci.Artifact].
-func (a *artifact) Open(_ context.Context, d oci.Descriptor) (io.ReadCloser, error) {
-	blob, ok := a.blobs[d.Digest]
-	if !ok {
-		return nil, oci.ErrBlobNotFound.New(nil, "%s is not part of the status", d.Digest)
-	}
-	return io.NopCloser(bytes.NewReader(blob)), nil
-}
-
-func (a *artifact) add(t oci.MediaType, content []byte) oci.Descriptor {
-	d := oci.Descriptor{MediaType: t, Digest: oci.DigestOf(content), Size: int64(len(content))}
-	a.blobs[d.Digest] = content
-	return d
-}
-
 // NewArtifact returns the artifact with the status of a version. Its digest depends only on the parameters.
 func NewArtifact(subject oci.Descriptor, s catalog.VersionStatus) (oci.Artifact, error) {
 	text, err := catalog.EncodeStatus(s)
 	if err != nil {
 		return nil, err
 	}
-	a := &artifact{blobs: map[oci.Digest][]byte{}}
-	config := a.add(mediaTypeEmpty, []byte(emptyConfig))
-	raw, err := json.Marshal(oci.Document{
-		SchemaVersion: 2, MediaType: oci.MediaTypeOCIManifest, ArtifactType: catalog.StatusArtifactType,
-		Config: &config, Layers: []oci.Descriptor{a.add(mediaTypeStatus, text)},
+	config := oci.DescriptorOf(mediaTypeEmpty, []byte(emptyConfig))
+	return image.NewArtifact(oci.Document{
+		ArtifactType: catalog.StatusArtifactType,
+		Config:       &config, Layers: []oci.Descriptor{oci.DescriptorOf(mediaTypeStatus, text)},
 		Subject:     &oci.Descriptor{MediaType: subject.MediaType, Digest: subject.Digest, Size: subject.Size},
 		Annotations: map[string]string{annotationCreated: s.Since.UTC().Format(time.RFC3339)},
-	})
-	if err != nil {
-		return nil, fmt.Errorf("cannot encode the manifest of the status: %w", err)
-	}
-	a.root = a.add(oci.MediaTypeOCIManifest, raw)
-	return a, nil
+	}, []byte(emptyConfig), text)
 }
 
 // largestStatus is the maximum size of a status in bytes, as in package catalog.

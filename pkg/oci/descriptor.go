@@ -34,6 +34,11 @@ type Descriptor struct {
 	Platform     *Platform         `json:"platform,omitempty"`
 }
 
+// DescriptorOf returns the descriptor of content.
+func DescriptorOf(t MediaType, content []byte) Descriptor {
+	return Descriptor{MediaType: t, Digest: DigestOf(content), Size: int64(len(content))}
+}
+
 // Platform is the operating system and architecture of an image (OCI image specification,
 // "Image Index"). It is comparable when OSFeatures is empty.
 type Platform struct {

@@ -24,7 +24,7 @@ type artifact struct {
 
 // New returns an artifact of a type with annotations. Its digest depends only on the parameters.
 func New(artifactType string, annotations map[string]string) oci.Artifact {
-	nothing := oci.Descriptor{MediaType: empty, Digest: oci.DigestOf([]byte(emptyContent)), Size: int64(len(emptyContent))}
+	nothing := oci.DescriptorOf(empty, []byte(emptyContent))
 	raw, err := json.Marshal(oci.Document{
 		SchemaVersion: 2, MediaType: oci.MediaTypeOCIManifest, ArtifactType: artifactType, Config: &nothing,
 		Layers:      []oci.Descriptor{nothing},
@@ -33,9 +33,7 @@ func New(artifactType string, annotations map[string]string) oci.Artifact {
 	if err != nil {
 		raw = nil // Strings can always be encoded.
 	}
-	return &artifact{
-		root: oci.Descriptor{MediaType: oci.MediaTypeOCIManifest, Digest: oci.DigestOf(raw), Size: int64(len(raw))}, raw: raw,
-	}
+	return &artifact{root: oci.DescriptorOf(oci.MediaTypeOCIManifest, raw), raw: raw}
 }
 
 // Root implements [oci.Artifact].

@@ -1,14 +1,10 @@
 package signing
 
 import (
-	"bytes"
-	"context"
-	"encoding/json"
-	"io"
-	"maps"
 	"testing"
 
 	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/image"
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 )
 
@@ -21,13 +17,14 @@ const (
 // AttachBundle pushes a bundle as an artifact that refers to the image with the digest of a reference.
 func AttachBundle(t testing.TB, client *remote.Client, ref oci.Reference, bundle []byte) oci.Digest {
 	t.Helper()
-	a := artifact{}
-	config, layer := a.add(mediaTypeEmpty, []byte("{}"), nil), a.add(MediaTypeBundle, bundle, nil)
+	empty := []byte("{}")
+	config := oci.DescriptorOf(mediaTypeEmpty, empty)
 	// The size of the subject is not known here, and no reader needs it.
-	a.finish(t, oci.Document{
-		ArtifactType: MediaTypeBundle, Config: &config, Layers: []oci.Descriptor{layer},
+	a, err := image.NewArtifact(oci.Document{
+		ArtifactType: MediaTypeBundle, Config: &config, Layers: []oci.Descriptor{oci.DescriptorOf(MediaTypeBundle, bundle)},
 		Subject: &oci.Descriptor{MediaType: oci.MediaTypeOCIManifest, Digest: ref.Digest, Size: 1},
-	})
+	}, empty, bundle)
+	check(t, err)
 	d, err := client.Attach(t.Context(), ref.WithTag(""), a)
 	check(t, err)
 	return d
@@ -50,42 +47,16 @@ func tag(
 	annotations map[string]string,
 ) {
 	t.Helper()
-	a := artifact{}
-	layer := a.add(kind, content, annotations)
-	config := a.add("application/vnd.oci.image.config.v1+json", []byte(
-		`{"architecture":"","os":"","rootfs":{"type":"layers","diff_ids":["`+layer.Digest.String()+`"]},"config":{}}`,
-	), nil)
-	a.finish(t, oci.Document{Config: &config, Layers: []oci.Descriptor{layer}})
-	_, err := client.Push(t.Context(), ref.WithDigest(oci.Digest{}).WithTag(oci.ArtifactTag(ref.Digest, suffix)), a)
+	layer := oci.DescriptorOf(kind, content)
+	layer.Annotations = annotations
+	configuration := []byte(
+		`{"architecture":"","os":"","rootfs":{"type":"layers","diff_ids":["` + layer.Digest.String() + `"]},"config":{}}`,
+	)
+	config := oci.DescriptorOf("application/vnd.oci.image.config.v1+json", configuration)
+	a, err := image.NewArtifact(
+		oci.Document{Config: &config, Layers: []oci.Descriptor{layer}}, configuration, content,
+	)
 	check(t, err)
-}
-
-// artifact is an artifact in memory. The root has the empty name.
-type artifact map[string][]byte
-
-func (a artifact) add(t oci.MediaType, content []byte, annotations map[string]string) oci.Descriptor {
-	d := oci.Descriptor{
-		MediaType: t, Digest: oci.DigestOf(content), Size: int64(len(content)), Annotations: maps.Clone(annotations),
-	}
-	a[d.Digest.String()] = content
-	return d
-}
-
-func (a artifact) finish(t testing.TB, doc oci.Document) {
-	t.Helper()
-	doc.SchemaVersion, doc.MediaType = 2, oci.MediaTypeOCIManifest
-	raw, err := json.Marshal(doc)
+	_, err = client.Push(t.Context(), ref.WithDigest(oci.Digest{}).WithTag(oci.ArtifactTag(ref.Digest, suffix)), a)
 	check(t, err)
-	a[""] = raw
-	a.add(doc.MediaType, raw, nil)
-}
-
-// Root implements [oci.Artifact].
-func (a artifact) Root() oci.Descriptor {
-	return oci.Descriptor{MediaType: oci.MediaTypeOCIManifest, Digest: oci.DigestOf(a[""]), Size: int64(len(a[""]))}
-}
-
-// Open implements [oci.Artifact].
-func (a artifact) Open(_ context.Context, d oci.Descriptor) (io.ReadCloser, error) {
-	return io.NopCloser(bytes.NewReader(a[d.Digest.String()])), nil
 }

@@ -1,8 +1,6 @@
 package remote_test
 
 import (
-	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"log"
@@ -21,37 +19,20 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 )
 
-// note is an artifact without layers, with a subject.
-type note struct {
-	descriptor oci.Descriptor
-	blobs      map[oci.Digest]string
-}
-
-func (n note) Root() oci.Descriptor { return n.descriptor }
-
-func (n note) Open(_ context.Context, d oci.Descriptor) (io.ReadCloser, error) {
-	return io.NopCloser(strings.NewReader(n.blobs[d.Digest])), nil
-}
-
-func newNote(t testing.TB, subject oci.Descriptor, artifactType, text string) note {
+// newNote returns an artifact without layers, with a subject.
+func newNote(t testing.TB, subject oci.Descriptor, artifactType, text string) oci.Artifact {
 	t.Helper()
-	const empty = "{}"
-	config := oci.Descriptor{
-		MediaType: "application/vnd.oci.empty.v1+json", Digest: oci.DigestOf([]byte(empty)), Size: int64(len(empty)),
-	}
-	raw, err := json.Marshal(oci.Document{
-		SchemaVersion: 2, MediaType: oci.MediaTypeOCIManifest, ArtifactType: artifactType, Config: &config,
-		Layers:      []oci.Descriptor{config},
+	empty := []byte("{}")
+	config := oci.DescriptorOf("application/vnd.oci.empty.v1+json", empty)
+	a, err := image.NewArtifact(oci.Document{
+		ArtifactType: artifactType, Config: &config, Layers: []oci.Descriptor{config},
 		Subject:     &oci.Descriptor{MediaType: subject.MediaType, Digest: subject.Digest, Size: subject.Size},
 		Annotations: map[string]string{"text": text},
-	})
+	}, empty)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return note{
-		oci.Descriptor{MediaType: oci.MediaTypeOCIManifest, Digest: oci.DigestOf(raw), Size: int64(len(raw))},
-		map[oci.Digest]string{config.Digest: empty, oci.DigestOf(raw): string(raw)},
-	}
+	return a
 }
 
 // registries are handlers of registries with and without the referrers API.
