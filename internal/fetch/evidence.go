@@ -101,7 +101,9 @@ func bundles(
 
 // bundlesIn returns the bundles in an artifact. It has none unless it refers to the digest of the reference: any client
 // can write the list of a registry without the referrers API.
-func bundlesIn(ctx context.Context, client *remote.Client, ref oci.Reference, d oci.Digest) (signature.Evidence, error) {
+func bundlesIn(
+	ctx context.Context, client *remote.Client, ref oci.Reference, d oci.Digest,
+) (signature.Evidence, error) {
 	a, err := client.Artifact(ctx, ref.WithTag("").WithDigest(d))
 	if errors.Is(err, oci.ErrManifestNotFound) {
 		return nil, nil // It was deleted since the list, or the list is wrong.

@@ -55,7 +55,8 @@ func (r *run) ask(ctx context.Context, steps []*operation.Step) (*v1alpha1.Asked
 		return nil, apiserver.Classify(err, "read the approvals of the transaction %s", r.t.Name)
 	}
 	r.t.Annotations, r.t.ResourceVersion = now.Annotations, now.ResourceVersion
-	out := &v1alpha1.AskedByPolicy{Policy: identity(p), Plan: planner.Agreement(operation.Plans(steps)), Watch: p.Spec.Watch}
+	digest := planner.Agreement(operation.Plans(steps))
+	out := &v1alpha1.AskedByPolicy{Policy: identity(p), Plan: digest, Watch: p.Spec.Watch}
 	out.People, out.Reasons = changepolicy.Needs(p.Spec, operation.FactsOf(steps))
 	r.update(p, r.t, out)
 	if out.People == 0 {
