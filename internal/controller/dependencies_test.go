@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/yaml"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
@@ -317,14 +318,17 @@ func TestOnePackageForEachRepository(t *testing.T) {
 		t.Errorf("what is rewritten was installed as %s", got)
 	}
 
-	// It is installed again after it was deleted, also for a package that requires it
-	// under another name.
+	// It is installed again after it was deleted, also for a package that requires it under another name. Its name
+	// is not taken while it is being deleted.
 	waits := w.config(t, "waits", w.push(t, "Configuration", "waits:v1.0.0", "pump >=v1"))
 	w.WaitHealthy(t, waits)
 	w.remove(t, public)
+	env.Update(t, w.Env, pump, func(p *v1.Provider) { controllerutil.AddFinalizer(p, "example.org/hold") })
 	if err := w.Client.Delete(t.Context(), pump); err != nil {
 		t.Fatal(err)
 	}
+	w.WaitCondition(t, waits, v1.TypeHealthy, corev1.ConditionFalse, "")
+	env.Update(t, w.Env, pump, func(p *v1.Provider) { controllerutil.RemoveFinalizer(p, "example.org/hold") })
 	w.WaitPackage(t, pump, "is there again", func() bool { return pump.Spec.Package == w.repository("pump")+":v1.0.0" })
 	w.remove(t, waits)
 	w.remove(t, pump)

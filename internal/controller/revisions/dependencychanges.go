@@ -19,7 +19,6 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/install"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/state"
-	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
@@ -205,7 +204,7 @@ func (r *Reconciler) installPackage(ctx context.Context, parent v1.Package, c gr
 		if err := r.API.Live.Get(ctx, client.ObjectKey{Name: name}, existing); err != nil {
 			return client.IgnoreNotFound(err)
 		}
-		if oci.SameRepository(existing.PackageSpec().Package, c.To.Repository) {
+		if place := state.Rewrites(ctx, r.Packages.Origins); place(repositoryOf(existing)) == place(c.To.Repository) {
 			// The cache is behind, or the package is being deleted; the revision retries.
 			return nil
 		}
