@@ -41,6 +41,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/packages"
 	"github.com/xpkg-dev/xpkg/internal/cli/registry"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/cli/trust"
 	"github.com/xpkg-dev/xpkg/internal/controller/firstgen"
 	"github.com/xpkg-dev/xpkg/internal/fileutil"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
@@ -72,6 +73,9 @@ type grammar struct {
 	Convert  author.ConvertCmd   `cmd:"" group:"author" help:"Convert a package of the first generation to a package of today."`
 
 	Pull    artifact.PullCmd    `cmd:"" group:"artifact" help:"Pull a package into a file."`
+	Sign    trust.SignCmd       `cmd:"" group:"artifact" help:"Sign images with a key."`
+	Attest  trust.AttestCmd     `cmd:"" group:"artifact" help:"Add a signed attestation, such as a bill of materials, to images."`
+	Verify  trust.VerifyCmd     `cmd:"" group:"artifact" help:"Verify who has signed images, or all installed packages."`
 	Copy    artifact.CopyCmd    `cmd:"" group:"artifact" aliases:"cp" help:"Copy a package between registries, files and OCI layouts."`
 	Inspect artifact.InspectCmd `cmd:"" group:"artifact" help:"Show the manifests, layers, dependencies and objects of a package."`
 	Extract artifact.ExtractCmd `cmd:"" group:"artifact" help:"Print the package.yaml of a package."`

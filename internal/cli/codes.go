@@ -9,6 +9,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/compose"
 	"github.com/xpkg-dev/xpkg/internal/cli/config"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
+	"github.com/xpkg-dev/xpkg/internal/cli/content"
 	"github.com/xpkg-dev/xpkg/internal/cli/controlplane"
 	"github.com/xpkg-dev/xpkg/internal/cli/dependencies"
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
@@ -32,7 +33,7 @@ func init() {
 func Codes() []errcode.Code {
 	return slices.Concat(
 		apiserver.Codes(), artifact.Codes(), author.Codes(), compose.Codes(), config.Codes(), connection.Codes(),
-		controlplane.Codes(), dependencies.Codes(), flags.Codes(), history.Codes(), inventory.Codes(), location.Codes(),
+		content.Codes(), controlplane.Codes(), dependencies.Codes(), flags.Codes(), history.Codes(), inventory.Codes(), location.Codes(),
 		manager.Codes(), operation.Codes(), packages.Codes(), terminal.Codes(), versions.Codes(),
 	)
 }

@@ -24,7 +24,10 @@ var examples = map[string][]string{
 		"render xr.yaml", "render xr.yaml composition.yaml functions.yaml -o observed.yaml",
 		"render xr.yaml --package ghcr.io/acme/fleets:v1.0.0 --validate",
 	},
-	"push": {"push -f boats.xpkg ghcr.io/acme/boats:v1.0.0"},
+	"push": {
+		"push -f boats.xpkg ghcr.io/acme/boats:v1.0.0",
+		"push -f boats.xpkg ghcr.io/acme/boats:v1.0.0 --sign-key cosign.key",
+	},
 	"convert": {
 		"convert ghcr.io/acme/stack-boats:v0.3.0 -o boats.xpkg", "convert stack-boats -o boats --report json",
 	},
@@ -32,6 +35,11 @@ var examples = map[string][]string{
 	"pull":   {"pull ghcr.io/acme/boats:v1.0.0 -o boats.xpkg"},
 	"copy": {
 		"copy ghcr.io/acme/boats:v1.0.0 registry.example.com/boats:v1", "copy boats.xpkg oci:layout",
+	},
+	"sign":   {"sign ghcr.io/acme/boats:v1.0.0 --key cosign.key"},
+	"attest": {"attest ghcr.io/acme/boats:v1.0.0 --key cosign.key --predicate sbom.json --type spdxjson"},
+	"verify": {
+		"verify ghcr.io/acme/boats:v1.0.0 --key cosign.pub", "verify", "verify --image-config policy.yaml -o json",
 	},
 	"inspect": {"inspect ghcr.io/acme/boats:v1.0.0 --objects", "inspect boats.xpkg -o json"},
 	"extract": {"extract boats.xpkg -o package.yaml"},

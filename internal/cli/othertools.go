@@ -102,7 +102,6 @@ var replacements = []replacement{
 	{"unpublish", "Use `xpkg registry yank PACKAGE`, or `xpkg registry delete PACKAGE`."},
 	{"uxp", "Use `xpkg bootstrap --apply`."},
 	{"vendor", "Use `xpkg deps vendor`."},
-	{"verify", "Use `xpkg cache verify` for the package cache; every other command verifies the digests of what it reads."},
 	{"view", "Use `xpkg inspect PACKAGE`."},
 	{"wait", "Use --wait of the command, or `xpkg list --watch`."},
 	{"xr", composes},

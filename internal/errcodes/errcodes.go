@@ -43,6 +43,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/runtime/sandbox"
 	"github.com/xpkg-dev/xpkg/internal/runtime/sandbox/logs"
 	"github.com/xpkg-dev/xpkg/internal/signature"
+	"github.com/xpkg-dev/xpkg/internal/signing"
 	"github.com/xpkg-dev/xpkg/internal/up"
 	"github.com/xpkg-dev/xpkg/internal/up/child"
 	"github.com/xpkg-dev/xpkg/internal/up/datadir"
@@ -83,7 +84,7 @@ func All() []errcode.Code {
 		indexer.Codes(), indexlayer.Codes(), leader.Codes(), lockfile.Codes(), manifests.Codes(), migration.Codes(),
 		oci.Codes(), packageapi.Codes(), planner.Codes(),
 		rbac.Codes(), resolver.Codes(), revision.Codes(), runtime.Codes(), runtimedefaults.Codes(), sandbox.Codes(),
-		signature.Codes(),
+		signature.Codes(), signing.Codes(),
 		logs.Codes(),
 		solver.Codes(), firstgen.Codes(), provide.Codes(), up.Codes(), datadir.Codes(), program.Codes(), webhooks.Codes(),
 		xpkg.Codes(), check.Codes(), index.Codes(),

@@ -8,6 +8,7 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/signature"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 	"github.com/xpkg-dev/xpkg/pkg/oci/store"
 )
 
@@ -63,7 +64,35 @@ func (s *Source) Verify(ctx context.Context, o Origin, d oci.Digest, ask bool) (
 		return nil, signature.ErrUnknown.New(err, "the package cache has no signature of %s that is sufficient", o.at(d)).
 			WithDo("Use the packagePullPolicy IfNotPresent, with which the signature is read from the registry.")
 	}
-	var proof, all signature.Evidence
+	verdict, proof, all, err := s.examine(ctx, o, d, required)
+	if err != nil {
+		return nil, err
+	}
+	s.verdicts.put(key, verdict)
+	if raw, err := json.Marshal(slices.Concat(proof, all, kept).Compact(maxEvidence)); err == nil {
+		_ = s.opts.Store.PutDerived(ctx, evidenceKey(d), raw) // Without a writable store, it is read again.
+	}
+	return verdict, nil
+}
+
+// Examine is like Verify, but judges only what the registry has now.
+func (s *Source) Examine(ctx context.Context, o Origin, d oci.Digest) ([]signature.Verdict, error) {
+	if o.Signed == nil {
+		return nil, nil
+	}
+	required, err := o.Signed(ctx)
+	if err != nil {
+		return nil, err
+	}
+	verdict, _, _, err := s.examine(ctx, o, d, required)
+	return verdict, err
+}
+
+// examine returns who has signed a content, the evidence that proves it, and all evidence, from the first location that
+// tells.
+func (s *Source) examine(
+	ctx context.Context, o Origin, d oci.Digest, required []signature.Requirement,
+) (verdict []signature.Verdict, proof, all signature.Evidence, err error) {
 	_, err = first(ctx, o, func(p Endpoint) (struct{}, error) {
 		c, err := s.clients.get(ctx, p)
 		if err != nil {
@@ -75,14 +104,19 @@ func (s *Source) Verify(ctx context.Context, o Origin, d oci.Digest, ask bool) (
 			return err
 		})
 	})
-	if err != nil {
-		return nil, err
-	}
-	s.verdicts.put(key, verdict)
-	if raw, err := json.Marshal(slices.Concat(proof, all, kept).Compact(maxEvidence)); err == nil {
-		_ = s.opts.Store.PutDerived(ctx, evidenceKey(d), raw) // Without a writable store, it is read again.
-	}
-	return verdict, nil
+	return verdict, proof, all, err
+}
+
+// Examine returns who has signed the image with the digest of a reference, judging what its repository has. It fails as
+// [Source.Verify] does.
+func Examine(
+	ctx context.Context, client *remote.Client, ref oci.Reference, required []signature.Requirement,
+) (verdict []signature.Verdict, err error) {
+	err = collect(ctx, client, ref, func(e signature.Evidence) (err error) {
+		verdict, _, err = signature.VerifyAll(required, ref.WithTag("").String(), ref.Digest, e)
+		return err
+	})
+	return verdict, err
 }
 
 func (v *verdicts) get(key verdictKey) ([]signature.Verdict, bool) {

@@ -9,7 +9,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
-func TestWithout(t *testing.T) {
+func TestFiles(t *testing.T) {
 	configs := []v1beta1.ImageConfig{{Spec: v1beta1.ImageConfigSpec{
 		MatchImages:  []v1beta1.ImageMatch{{Prefix: "xpkg.test"}},
 		RewriteImage: &v1beta1.ImageRewrite{Prefix: "mirror.test/xpkg.test"},
@@ -19,7 +19,7 @@ func TestWithout(t *testing.T) {
 			PullSecretRef: corev1.LocalObjectReference{Name: "secret"},
 		}},
 	}}}
-	o, err := Without(configs, oci.MustParseReference("xpkg.test/a/b:v1"))
+	o, err := Files{Configs: configs}.Find(oci.MustParseReference("xpkg.test/a/b:v1"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +28,7 @@ func TestWithout(t *testing.T) {
 		t.Errorf("%+v", o)
 	}
 	configs[0].Spec.RewriteImage.Prefix = ":"
-	if _, err := Without(configs, oci.MustParseReference("xpkg.test/a/b:v1")); err == nil {
+	if _, err := (Files{Configs: configs}).Find(oci.MustParseReference("xpkg.test/a/b:v1")); err == nil {
 		t.Error("a rewrite to nothing is taken")
 	}
 }

@@ -142,7 +142,7 @@ func (f Finder) secret(ctx context.Context, name string, into *corev1.Secret) er
 	return nil
 }
 
-// secrets returns the reader of secrets; nil without a cluster.
+// secrets returns the reader of secrets.
 func (f Finder) secrets() client.Reader {
 	if f.Secrets != nil {
 		return f.Secrets
@@ -175,14 +175,14 @@ func (f Finder) signed(all []imageconfig.Verification) func(context.Context) ([]
 func (f Finder) value(ctx context.Context, s v1beta1.SecretKeySelector) ([]byte, error) {
 	var secret corev1.Secret
 	reader := f.secrets()
-	if reader == nil {
-		return nil, signature.ErrTrust.New(nil, "the Secret %s cannot be read without a control plane", s.Name).
-			WithDo("Run the command with the kubeconfig of the control plane.")
-	}
 	err := reader.Get(ctx, types.NamespacedName{Namespace: f.Namespace, Name: s.Name}, &secret)
 	data, ok := secret.Data[s.Key]
 	switch {
 	case apierrors.IsNotFound(err):
+		if f.Namespace == "" {
+			return nil, signature.ErrTrust.New(nil, "the Secret %s is in none of the files of ImageConfigs", s.Name).
+				WithDo("Add the Secret to one of the files, after a line with three hyphens.")
+		}
 		return nil, signature.ErrTrust.New(nil, "the Secret %s does not exist in namespace %s", s.Name, f.Namespace)
 	case err != nil:
 		return nil, fmt.Errorf("read the Secret %s: %w", s.Name, err)

@@ -88,10 +88,10 @@ func (i Item) entity(d oci.Digest) (
 		} `json:"critical"`
 	}
 	if err := json.Unmarshal(i.Payload, &payload); err != nil {
-		return nil, nil, signPredicate, fmt.Errorf("read a signature: %w", err)
+		return nil, nil, SignPredicate, fmt.Errorf("read a signature: %w", err)
 	}
 	if c := payload.Critical; c.Type != PayloadType || c.Image.Digest != d.String() {
-		return nil, nil, signPredicate, errors.New("it is a signature of something else")
+		return nil, nil, SignPredicate, errors.New("it is a signature of something else")
 	}
 	sum := sha256.Sum256(i.Payload)
 	b, err := i.bundle(&bundlev1.Bundle{Content: &bundlev1.Bundle_MessageSignature{
@@ -100,13 +100,13 @@ func (i Item) entity(d oci.Digest) (
 			Signature:     i.signature(),
 		},
 	}})
-	return b, verify.WithArtifact(bytes.NewReader(i.Payload)), signPredicate, err
+	return b, verify.WithArtifact(bytes.NewReader(i.Payload)), SignPredicate, err
 }
 
 // predicateOf returns the type of the predicate of a statement: that of a signature if there is no statement.
 func predicateOf(statement []byte) string {
 	if statement == nil {
-		return signPredicate
+		return SignPredicate
 	}
 	var s struct {
 		PredicateType string `json:"predicateType"`

@@ -1,6 +1,7 @@
 package signature
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	_ "embed"
@@ -21,7 +22,7 @@ import (
 // A Requirement is what an ImageConfig requires of the signatures of an image: that one of the authorities has signed
 // it, and has made all attestations of that authority.
 type Requirement struct {
-	// Config is the name of the ImageConfig.
+	// Config is the name of the ImageConfig, and empty if the requirement does not come from one.
 	Config string
 	// fingerprint identifies the requirement with the content of its Secrets.
 	fingerprint string
@@ -50,6 +51,9 @@ var predicates = map[string]string{
 	"spdx": "https://spdx.dev/Document", "spdxjson": "https://spdx.dev/Document",
 	"cyclonedx": "https://cyclonedx.org/bom", "openvex": "https://openvex.dev/ns",
 }
+
+// PredicateType returns the type of a predicate for one of its short names, and other types as they are.
+func PredicateType(name string) string { return cmp.Or(predicates[name], name) }
 
 // identity returns the matcher of an identity. A regular expression has precedence over a string, and matches the
 // whole value.
@@ -91,11 +95,7 @@ func NewRequirement(
 	for _, a := range c.Authorities {
 		next := authority{name: a.Name, root: trusted}
 		for _, t := range a.Attestations {
-			name := t.PredicateType
-			if uri, ok := predicates[name]; ok {
-				name = uri
-			}
-			next.attestations = append(next.attestations, name)
+			next.attestations = append(next.attestations, PredicateType(t.PredicateType))
 		}
 		if a.Key != nil {
 			err = next.readKey(config, a.Key, read)
@@ -133,10 +133,7 @@ func trustRoot(
 	}
 	out, err := root.NewTrustedRootFromJSON(data)
 	if err != nil {
-		return nil, ErrTrust.New(
-			err, "the value %s of the Secret %s, which the ImageConfig %s names, is no trust root",
-			c.TrustedRoot.SecretRef.Key, c.TrustedRoot.SecretRef.Name, config,
-		)
+		return nil, notTrust(err, config, c.TrustedRoot.SecretRef, "trust root")
 	}
 	return out, nil
 }
@@ -153,10 +150,7 @@ func (a *authority) readKey(
 		a.key, err = signature.LoadVerifier(key, imageconfig.HashAlgorithms[k.HashAlgorithm])
 	}
 	if err != nil {
-		return ErrTrust.New(
-			err, "the value %s of the Secret %s, which the ImageConfig %s names, is no public key", k.SecretRef.Key,
-			k.SecretRef.Name, config,
-		)
+		return notTrust(err, config, k.SecretRef, "public key")
 	}
 	der, err := cryptoutils.MarshalPublicKeyToDER(key)
 	if err != nil {
@@ -165,6 +159,16 @@ func (a *authority) readKey(
 	sum := sha256.Sum256(der)
 	a.keyID = "sha256:" + hex.EncodeToString(sum[:])
 	return nil
+}
+
+// notTrust returns the error of a key or a trust root that cannot be read.
+func notTrust(err error, config string, s v1beta1.SecretKeySelector, what string) error {
+	if config == "" {
+		return ErrTrust.New(err, "the file is no %s", what)
+	}
+	return ErrTrust.New(
+		err, "the value %s of the Secret %s, which the ImageConfig %s names, is no %s", s.Key, s.Name, config, what,
+	)
 }
 
 // setIdentities requires of a certificate what its trust root can prove: the time of the signature, by a transparency

@@ -16,8 +16,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
-// signPredicate is the type of the predicate of a signature that is a bundle, as of cosign 3.
-const signPredicate = "https://sigstore.dev/cosign/sign/v1"
+// SignPredicate is the type of the predicate of a signature that is a bundle, as of cosign 3.
+const SignPredicate = "https://sigstore.dev/cosign/sign/v1"
 
 // Item is a signature or an attestation, as it is kept beside an image. It is a claim.
 type Item struct {
@@ -79,9 +79,11 @@ func (r Requirement) Verify(image string, d oci.Digest, e Evidence) (Verdict, Ev
 		}
 		reasons = append(reasons, fmt.Sprintf("the authority %q: %v", a.name, err))
 	}
-	return Verdict{}, nil, code.New(
-		nil, "the ImageConfig %s requires a signature of %s: %s", r.Config, image, strings.Join(reasons, "; "),
-	)
+	why := strings.Join(reasons, "; ")
+	if r.Config == "" {
+		return Verdict{}, nil, code.New(nil, "no trusted signature of %s was found: %s", image, why)
+	}
+	return Verdict{}, nil, code.New(nil, "the ImageConfig %s requires a signature of %s: %s", r.Config, image, why)
 }
 
 // errAbsent is the cause of a failure without evidence.
@@ -90,7 +92,7 @@ var errAbsent = errors.New("no evidence")
 // verify returns the verdict of one authority: its signature, and each of its attestations.
 func (a authority) verify(d oci.Digest, e Evidence) (Verdict, Evidence, error) {
 	proofs := map[string]*proof{}
-	wanted := append([]string{signPredicate}, a.attestations...)
+	wanted := append([]string{SignPredicate}, a.attestations...)
 	failures := map[string][]error{}
 	for _, item := range e {
 		made, claims, err := a.check(d, item, wanted)
@@ -105,13 +107,13 @@ func (a authority) verify(d oci.Digest, e Evidence) (Verdict, Evidence, error) {
 	var used Evidence
 	for _, w := range wanted {
 		what := "a signature"
-		if w != signPredicate {
+		if w != SignPredicate {
 			what = "the attestation " + w
 		}
 		made := proofs[w]
 		switch failed := append(slices.Clone(failures[w]), failures[""]...); {
 		case made != nil:
-			if w == signPredicate {
+			if w == SignPredicate {
 				out.Signer = made.signer
 			}
 			used = append(used, made.item)
@@ -134,7 +136,7 @@ func (q quiet) Unwrap() error { return q.error }
 
 // proof is an item that an authority has made.
 type proof struct {
-	// predicate is the type of the predicate, signPredicate for a signature.
+	// predicate is the type of the predicate, SignPredicate for a signature.
 	predicate, signer string
 	item              Item
 }
@@ -151,13 +153,13 @@ func (a authority) check(d oci.Digest, item Item, wanted []string) (made *proof,
 		if err := a.key.VerifySignature(bytes.NewReader(item.signature()), bytes.NewReader(item.Payload)); err != nil {
 			return nil, claims, errors.New("it is not made with the key " + a.keyID)
 		}
-		return &proof{signPredicate, a.keyID, item}, claims, nil
+		return &proof{SignPredicate, a.keyID, item}, claims, nil
 	}
 	result, err := a.verifyEntity(entity, artifact)
 	if err != nil {
 		return nil, claims, err
 	}
-	made = &proof{predicate: signPredicate, signer: a.keyID, item: item}
+	made = &proof{predicate: SignPredicate, signer: a.keyID, item: item}
 	if result.Statement != nil {
 		made.predicate = result.Statement.GetPredicateType()
 	}

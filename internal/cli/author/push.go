@@ -9,6 +9,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/location"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
+	"github.com/xpkg-dev/xpkg/internal/signing"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/firstgen"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
@@ -25,8 +26,11 @@ type PushCmd struct {
 	Second        string            `arg:"" optional:"" name:"ref" help:"Destination, after a kind."`
 	PackageFiles  []string          `short:"f" name:"package-files" aliases:"package-file" placeholder:"FILE" help:"Package to push. Several, one for each platform, are pushed as one index; those of a Project are pushed to their own repositories, the Functions first. Default is the only .xpkg file in this folder, or those of one Project."`
 	OCIAnnotation map[string]string `short:"a" name:"oci-annotation" placeholder:"KEY=VALUE" help:"Annotation to add to the manifests and to the index. It changes the digest."`
+	SignKey       string            `placeholder:"FILE" help:"Private key (PEM) that signs what is pushed: PKCS #8, or encrypted by cosign, with its password in COSIGN_PASSWORD."`
 	location.TransferFlags
 	flags.DataDirFlag
+
+	key *signing.Key
 }
 
 // Run pushes a package and prints its digest in the registry.
@@ -47,6 +51,11 @@ func (c *PushCmd) Run(env *terminal.Env) error {
 	ref, err := flags.ParseReference(target)
 	if err != nil {
 		return err
+	}
+	if c.SignKey != "" {
+		if c.key, err = flags.ReadSigningKey(env.Context, c.SignKey); err != nil {
+			return err
+		}
 	}
 	files := c.PackageFiles
 	if len(files) == 0 {
@@ -96,6 +105,12 @@ func (c *PushCmd) pushTo(env *terminal.Env, a pushedPackage) error {
 		return err
 	}
 	defer m.Remote.Close()
+	if c.key != nil {
+		// The tag never refers to an image without its signature.
+		if _, err := c.key.Attach(env.Context, m.Remote, a.ref, a.Root(), signing.Statement{}); err != nil {
+			return err
+		}
+	}
 	digest, err := m.Write(env.Context, to, a, "")
 	p.End()
 	if err != nil {

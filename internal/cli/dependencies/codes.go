@@ -7,7 +7,6 @@ import (
 // Codes returns the error codes that this package defines, in alphabetical order.
 func Codes() []errcode.Code {
 	return []errcode.Code{
-		ErrImageConfigFile,
 		ErrLockDowngrade,
 		ErrLockNotFound,
 		ErrLockStale,

@@ -1,4 +1,4 @@
-package dependencies
+package content
 
 import (
 	"os"
@@ -39,9 +39,9 @@ func TestImageConfigsAreReadFromManifestsAndLists(t *testing.T) {
 		if err := os.WriteFile(file, []byte(tc.text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		configs, err := readImageConfigs(&terminal.Env{Context: t.Context()}, []string{file})
+		configs, err := ReadImageConfigs(&terminal.Env{Context: t.Context()}, []string{file})
 		var got []string
-		for _, c := range configs {
+		for _, c := range configs.Configs {
 			got = append(got, c.Name)
 		}
 		if (err != nil) != tc.fails || !slices.Equal(got, tc.want) {

@@ -1,0 +1,6 @@
+package content
+
+import "github.com/xpkg-dev/xpkg/pkg/errcode"
+
+// Codes returns the error codes that this package defines, in alphabetical order.
+func Codes() []errcode.Code { return []errcode.Code{ErrImageConfigFile} }
