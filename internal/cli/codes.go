@@ -33,7 +33,7 @@ func init() {
 func Codes() []errcode.Code {
 	return slices.Concat(
 		apiserver.Codes(), artifact.Codes(), author.Codes(), compose.Codes(), config.Codes(), connection.Codes(),
-		content.Codes(), controlplane.Codes(), dependencies.Codes(), flags.Codes(), history.Codes(), inventory.Codes(), location.Codes(),
-		manager.Codes(), operation.Codes(), packages.Codes(), terminal.Codes(), versions.Codes(),
+		content.Codes(), controlplane.Codes(), dependencies.Codes(), flags.Codes(), history.Codes(), inventory.Codes(),
+		location.Codes(), manager.Codes(), operation.Codes(), packages.Codes(), terminal.Codes(), versions.Codes(),
 	)
 }

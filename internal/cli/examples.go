@@ -37,7 +37,7 @@ var examples = map[string][]string{
 		"copy ghcr.io/acme/boats:v1.0.0 registry.example.com/boats:v1", "copy boats.xpkg oci:layout",
 	},
 	"sign":   {"sign ghcr.io/acme/boats:v1.0.0 --key cosign.key"},
-	"attest": {"attest ghcr.io/acme/boats:v1.0.0 --key cosign.key --predicate sbom.json --type spdxjson"},
+	"attest": {"attest ghcr.io/acme/boats:v1 --key a.key --predicate s.json --type spdx"},
 	"verify": {
 		"verify ghcr.io/acme/boats:v1.0.0 --key cosign.pub", "verify", "verify --image-config policy.yaml -o json",
 	},

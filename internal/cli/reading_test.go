@@ -17,14 +17,14 @@ var readingCommands = map[string]bool{
 	"search": true, "show": true,
 	"index show": true, "index verify": true, "inspect": true, "diff": true, "status": true, "doctor": true,
 	"cache ls": true, "cache verify": true,
-	"config view": true, "version": true, "registry token list": true, "lint": true, "validate": true,
+	"config view": true, "version": true, "registry token list": true, "lint": true, "validate": true, "verify": true,
 	"resolve": true, "plan install": true, "plan update": true, "plan uninstall": true, "plan rollback": true,
 	"plan autoremove": true, "plan sync": true,
 }
 
 // otherCommands are those that change something, and those whose output is for programs.
 var otherCommands = []string{
-	"init", "build", "render", "push", "append", "convert", "pull", "copy", "extract", "login", "logout", "registry serve",
+	"init", "build", "render", "push", "append", "convert", "pull", "sign", "attest", "copy", "extract", "login", "logout", "registry serve",
 	"registry export",
 	"registry token create", "registry token revoke", "registry mirror", "registry prune", "registry yank",
 	"registry unyank",

@@ -135,7 +135,7 @@ func otherTools() []tool {
 			{"dependency update", "resolve --lock xpkg.lock"}, {"dependency build", "resolve --lock xpkg.lock"},
 			{"repo add acme https://example.com", "versions ghcr.io/acme/boats"}, {"repo update", "versions ghcr.io/acme/boats"},
 			{"registry login ghcr.io", "login ghcr.io"}, {"registry logout ghcr.io", "logout ghcr.io"}, {"env", "config view"},
-			{"verify boats.xpkg", "cache verify"}, {"version", ""}, {"completion zsh", ""},
+			{"verify boats.xpkg", "verify " + boats}, {"version", ""}, {"completion zsh", ""},
 		}},
 		{"kubectl", "kubectl", []toolCommand{
 			{"get providers", "list"}, {"get pkg -A", "list"}, {"get provider boats -o yaml", "describe boats"},

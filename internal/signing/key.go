@@ -20,8 +20,8 @@ type Key struct {
 }
 
 // ReadKey reads a private key in PEM: ECDSA, Ed25519 or RSA, as PKCS #8, PKCS #1 or SEC 1, or encrypted with a password
-// by cosign. It signs with SHA-256, which is the default of verifiers. Password is called for an encrypted key. It fails
-// with ErrKey.
+// by cosign. It signs with SHA-256, which is the default of verifiers. Password is called for an encrypted key. It
+// fails with ErrKey.
 func ReadKey(text []byte, password func() (string, error)) (*Key, error) {
 	private, err := cryptoutils.UnmarshalPEMToPrivateKey(text, func(bool) ([]byte, error) {
 		typed, err := password()

@@ -50,7 +50,7 @@ func TestLinesFitTheTerminal(t *testing.T) {
 	of := "configuration/" + name
 	for _, line := range []string{
 		"list ", "kinds ", "kinds --all", "tree ", "tree " + of, "describe " + of, "describe provider/missing-with-a-name-that-fills-lines",
-		"history " + of, "outdated --all",
+		"history " + of, "outdated --all", "verify ",
 		"why " + strings.TrimSuffix(refs[0], ":v1.0.0"), "versions " + refs[0], "doctor ", "status --data-dir " + p.DataDir,
 		"resolve " + ref,
 		"plan install provider " + refs[0] + " second", "plan update " + of + " " + ref, "plan uninstall " + of,

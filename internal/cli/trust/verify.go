@@ -173,6 +173,10 @@ func (c *VerifyCmd) report(env *terminal.Env, images []*verified) error {
 
 // images returns the images to verify.
 func (c *VerifyCmd) images(env *terminal.Env) ([]*verified, error) {
+	images, err := c.named()
+	if err != nil {
+		return nil, err
+	}
 	files, err := content.ReadImageConfigs(env, c.ImageConfig)
 	if err != nil {
 		return nil, err
@@ -187,9 +191,10 @@ func (c *VerifyCmd) images(env *terminal.Env) ([]*verified, error) {
 			return nil, err
 		}
 	}
-	images, err := c.named(env.Context, cluster)
-	if err != nil {
-		return nil, err
+	if len(images) == 0 {
+		if images, err = installed(env.Context, cluster); err != nil {
+			return nil, err
+		}
 	}
 	finder := origin.Finder{Reader: origin.ListOnce(cluster), Secrets: cluster, Namespace: c.Namespace}
 	for _, image := range images {
@@ -249,19 +254,26 @@ func (c *VerifyCmd) required(ctx context.Context) ([]signature.Requirement, erro
 	return []signature.Requirement{r}, err
 }
 
-// named returns the images of the command line, or those of the installed packages.
-func (c *VerifyCmd) named(ctx context.Context, cluster client.Client) ([]*verified, error) {
+// named returns the images of the command line.
+func (c *VerifyCmd) named() ([]*verified, error) {
 	var out []*verified
 	for _, image := range c.Images {
+		if strings.HasSuffix(image, ".xpkg") {
+			return nil, terminal.ErrUsage.New(nil, "%s is a file, and files have no signatures", image).
+				WithDo("Name the reference that `xpkg push` printed: `xpkg verify` reads the signatures beside it.")
+		}
 		ref, err := flags.ParseReference(image)
 		if err != nil {
 			return nil, err
 		}
 		out = append(out, &verified{Image: ref.String(), ref: ref})
 	}
-	if len(out) > 0 {
-		return out, nil
-	}
+	return out, nil
+}
+
+// installed returns the images of the installed packages, and those of their runtimes.
+func installed(ctx context.Context, cluster client.Client) ([]*verified, error) {
+	var out []*verified
 	revisions, err := state.ListRevisions(ctx, cluster)
 	if err != nil {
 		return nil, err
