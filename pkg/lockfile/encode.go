@@ -45,6 +45,12 @@ func Encode(f File) []byte {
 		for _, k := range p.Provides {
 			w.item("  - ", k.String())
 		}
+		if len(p.Signers) > 0 {
+			w.WriteString("  signers:\n")
+		}
+		for _, s := range p.Signers {
+			w.item("  - ", s)
+		}
 		if len(p.Dependencies) > 0 {
 			w.WriteString("  dependencies:\n")
 		}
@@ -62,6 +68,7 @@ func clonePackages(all []Package) []Package {
 	out := slices.Clone(all)
 	for i := range out {
 		out[i].Dependencies, out[i].Provides = slices.Clone(out[i].Dependencies), slices.Clone(out[i].Provides)
+		out[i].Signers = slices.Clone(out[i].Signers)
 	}
 	return out
 }

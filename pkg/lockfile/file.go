@@ -35,6 +35,9 @@ type Package struct {
 	// Provides are the required kinds for which the package was selected, in order. The selection is kept until the file
 	// is changed, also if other packages that provide the kinds become known.
 	Provides []dependency.KindRef `json:"provides,omitempty"`
+	// Signers have signed this version, each as the subject and the issuer of a certificate, or as the digest of a key.
+	// They are empty if no signature was required when the file was written.
+	Signers []string `json:"signers,omitempty"`
 	// Dependencies are the dependencies of this version, ordered by package.
 	Dependencies []dependency.Dependency `json:"dependencies,omitempty"`
 }
@@ -135,5 +138,7 @@ func (f *File) sort() {
 		kinds := f.Packages[i].Provides
 		slices.SortFunc(kinds, func(a, b dependency.KindRef) int { return cmp.Compare(a.String(), b.String()) })
 		f.Packages[i].Provides = slices.Compact(kinds)
+		slices.Sort(f.Packages[i].Signers)
+		f.Packages[i].Signers = slices.Compact(f.Packages[i].Signers)
 	}
 }

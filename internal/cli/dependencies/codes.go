@@ -9,6 +9,7 @@ func Codes() []errcode.Code {
 	return []errcode.Code{
 		ErrLockDowngrade,
 		ErrLockNotFound,
+		ErrLockSigner,
 		ErrLockStale,
 		ErrLockWrite,
 		ErrNotLocked,

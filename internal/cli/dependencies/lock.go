@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -163,12 +164,18 @@ func lockChanges(before, after lockfile.File) []string {
 		case !ok:
 			out = append(out, fmt.Sprintf("added    %s %s", p.Repository, p.ShortVersion()))
 		case was.ShortVersion() != p.ShortVersion():
-			out = append(out, fmt.Sprintf("changed  %s %s -> %s", p.Repository, was.ShortVersion(), p.ShortVersion()))
+			text := fmt.Sprintf("changed  %s %s -> %s", p.Repository, was.ShortVersion(), p.ShortVersion())
+			if len(was.Signers) > 0 && !slices.Equal(was.Signers, p.Signers) {
+				text += ", signed by " + signersOf(p)
+			}
+			out = append(out, text)
 		case was.Digest != p.Digest:
 			out = append(out, fmt.Sprintf(
 				"moved    %s %s: the tag referred to %s and refers to %s", p.Repository, p.ShortVersion(), was.Digest.Short(),
 				p.Digest.Short(),
 			))
+		case len(was.Signers) > 0 && !slices.Equal(was.Signers, p.Signers):
+			out = append(out, fmt.Sprintf("signed   %s %s by %s", p.Repository, p.ShortVersion(), signersOf(p)))
 		}
 	}
 	for _, p := range before.Packages {

@@ -39,6 +39,7 @@ type ResolveCmd struct {
 	Upgrade        bool     `help:"Upgrade all packages to the highest allowed versions."`
 	UpgradePackage []string `placeholder:"NAME" help:"Upgrade this package to the highest allowed version, and of the other packages only those that it needs newer. The value is a repository or its last part."`
 	AllowDowngrade bool     `help:"Allow --upgrade and --upgrade-package to lock older versions, for example if the registry no longer lists a locked one."`
+	AllowSigner    bool     `name:"allow-signer-change" help:"Allow to lock versions that are signed by others than the locked ones, or by none."`
 	Manifests      bool     `help:"Print the objects that install everything, for a GitOps repository."`
 	content.KindIndexFlag
 	resolverFlags
@@ -115,6 +116,9 @@ func (c *ResolveCmd) Run(env *terminal.Env) (err error) {
 		return err
 	}
 	if err := c.checkDowngrades(before, got.File, got.SetAside); err != nil {
+		return err
+	}
+	if err := c.recordSigners(env, r, before, &got.File); err != nil {
 		return err
 	}
 	view.Notes(env.Stderr, c.heldBack(before, got.File, got.SetAside)...)
