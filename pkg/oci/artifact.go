@@ -41,6 +41,19 @@ type Artifact interface {
 	Open(ctx context.Context, d Descriptor) (io.ReadCloser, error)
 }
 
+// Partial is an artifact without some of the manifests that its indexes list, such as those of other platforms.
+type Partial interface {
+	Artifact
+	// Omits reports whether the artifact does not contain a manifest that an index lists.
+	Omits(d Descriptor) bool
+}
+
+// omits reports whether an artifact is partial and omits a manifest.
+func omits(a Artifact, d Descriptor) bool {
+	p, ok := a.(Partial)
+	return ok && p.Omits(d)
+}
+
 // ReadDocument returns a manifest or index of an artifact, and its bytes, after it
 // verifies the whole digest.
 func ReadDocument(ctx context.Context, a Artifact, d Descriptor, limits Limits) ([]byte, *Document, error) {
@@ -77,7 +90,7 @@ const maxIndexDepth = 2
 // Walk calls visit for all content of an artifact, once for each digest. It visits the
 // content of a manifest or an index before the manifest or index itself, so the root is
 // last. It also visits manifests that are not images, because a copy keeps them, and
-// omits nondistributable layers.
+// omits nondistributable layers, and what a [Partial] artifact omits.
 func Walk(ctx context.Context, a Artifact, limits Limits, visit Visitor) error {
 	w := walker{artifact: a, limits: limits.WithDefaults(), visit: visit, seen: map[Digest]bool{}}
 	return w.document(ctx, a.Root(), 0)
@@ -111,6 +124,9 @@ func (w *walker) document(ctx context.Context, d Descriptor, depth int) error {
 		return ErrIndexTooDeep.New(nil, "index %s lies under %d others", d.Digest.Short(), depth)
 	}
 	for _, child := range doc.Manifests {
+		if omits(w.artifact, child) {
+			continue
+		}
 		if err := w.document(ctx, child, depth+1); err != nil {
 			return err
 		}

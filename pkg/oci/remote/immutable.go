@@ -20,9 +20,13 @@ var ErrImmutable = errcode.Code{
 }
 
 // tagDigest returns the digest of the tag that is pushed, or zero if the registry has none or does not state it: the
-// push itself then shows whether it is allowed. With doubt, a HEAD that finds no tag is repeated as GET.
+// push itself then shows whether it is allowed. With doubt, a HEAD that finds no tag is repeated as GET. Without a tag,
+// it is the digest of the root if the repository has it.
 func (p *pusher) tagDigest(ctx context.Context, doubt bool) oci.Digest {
 	if p.ref.Tag == "" {
+		if p.has(ctx, p.root) {
+			return p.root
+		}
 		return oci.Digest{}
 	}
 	tag := p.ref.WithDigest(oci.Digest{})

@@ -13,7 +13,9 @@ import (
 
 // Push uploads an artifact to a repository, the root last and under the tag of the
 // reference, so a tag never refers to an incomplete artifact. It skips content that the
-// repository has, and the tag if it has the digest of the root. It returns that digest, and
+// repository has, and the tag if it has the digest of the root. Content that the client has
+// seen in another repository of the registry is mounted from there, if the registry can. It
+// returns the digest of the root, and
 // fails before the first upload if the reference has a different one. It fails with
 // ErrImmutable if the tag has another digest, and the registry does not replace it.
 func (r *Client) Push(ctx context.Context, ref oci.Reference, a oci.Artifact) (oci.Digest, error) {
@@ -105,16 +107,16 @@ func (p *pusher) manifest(ctx context.Context, d oci.Descriptor, raw []byte) err
 func (p *pusher) blob(ctx context.Context, d oci.Descriptor) error {
 	what := "push " + d.Digest.Short() + " to " + p.ref.Name()
 	// A registry responds with 500 for a damaged blob, such as an empty file after a full disk. An upload replaces it.
-	there, err := p.s.read(ctx, call{
-		method: http.MethodHead, url: p.s.url("/v2/" + p.ref.RepositoryPath() + "/blobs/" + d.Digest.String()),
-		repository: p.ref.RepositoryPath(), actions: pushActions, what: what, replaceable: true,
-	}, 0)
+	there, err := p.s.headBlob(ctx, p.ref, d.Digest, pushActions, what)
 	if err == nil || !isReplaceable(there, err) {
 		return err
 	}
 	for attempt := 1; ; attempt++ {
 		err := p.upload(ctx, d, what)
-		p.changed = p.changed || err == nil
+		if err == nil {
+			p.changed = true
+			p.s.seeBlob(p.ref, d.Digest)
+		}
 		if err == nil || attempt >= p.s.opts.Attempts || !errors.Is(err, ErrRegistryUnavailable) || ctx.Err() != nil {
 			return err
 		}
@@ -126,8 +128,8 @@ func (p *pusher) blob(ctx context.Context, d oci.Descriptor) error {
 
 func (p *pusher) upload(ctx context.Context, d oci.Descriptor, what string) error {
 	start := p.s.url("/v2/" + p.ref.RepositoryPath() + "/blobs/uploads/")
-	begun, err := p.call(ctx, call{method: http.MethodPost, url: start, what: what})
-	if err != nil {
+	begun, mounted, err := p.begin(ctx, start, d.Digest, what)
+	if err != nil || mounted {
 		return err
 	}
 	location, err := start.Parse(begun.Header.Get("Location"))
@@ -152,6 +154,24 @@ func (p *pusher) upload(ctx context.Context, d oci.Descriptor, what string) erro
 		return p.s.statusError(resp, put)
 	}
 	return nil
+}
+
+// begin mounts a blob or starts an upload. A registry that refuses to mount one, such as for want of permissions, is not
+// asked again.
+func (p *pusher) begin(
+	ctx context.Context, start *url.URL, d oci.Digest, what string,
+) (resp *http.Response, mounted bool, err error) {
+	if from := p.s.blobAt(d); from != "" {
+		mount := *start
+		mount.RawQuery = url.Values{"mount": {d.String()}, "from": {from}}.Encode()
+		resp, err := p.call(ctx, call{method: http.MethodPost, url: &mount, what: what, replaceable: true})
+		if err == nil || ctx.Err() != nil {
+			return resp, err == nil && resp.StatusCode == http.StatusCreated, err
+		}
+		p.s.stopMounting()
+	}
+	resp, err = p.call(ctx, call{method: http.MethodPost, url: start, what: what})
+	return resp, false, err
 }
 
 // open verifies content while it is sent. The last bytes of wrong content are never sent,

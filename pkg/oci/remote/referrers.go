@@ -34,14 +34,20 @@ func (r *Client) Referrers(ctx context.Context, ref oci.Reference, artifactType 
 	found = slices.DeleteFunc(found, func(d oci.Descriptor) bool {
 		return artifactType != "" && d.ArtifactType != artifactType
 	})
-	slices.SortFunc(found, func(a, b oci.Descriptor) int { return strings.Compare(a.Digest.String(), b.Digest.String()) })
-	return slices.CompactFunc(found, func(a, b oci.Descriptor) bool { return a.Digest == b.Digest }), nil
+	return inOrder(found), nil
 }
 
 // CertainReferrers is like [Client.Referrers] for all types. It fails if the registry denies the list, so that an empty
 // list proves that there are none.
 func (r *Client) CertainReferrers(ctx context.Context, ref oci.Reference) ([]oci.Descriptor, error) {
-	return r.referrers(ctx, ref, true)
+	found, err := r.referrers(ctx, ref, true)
+	return inOrder(found), err
+}
+
+// inOrder returns descriptors ordered by digest, without duplicates.
+func inOrder(found []oci.Descriptor) []oci.Descriptor {
+	slices.SortStableFunc(found, func(a, b oci.Descriptor) int { return a.Digest.Compare(b.Digest) })
+	return slices.CompactFunc(found, func(a, b oci.Descriptor) bool { return a.Digest == b.Digest })
 }
 
 func (r *Client) referrers(ctx context.Context, ref oci.Reference, denialFails bool) ([]oci.Descriptor, error) {
@@ -254,24 +260,25 @@ func (a Attached) String() string {
 	return fmt.Sprintf("a referrer of %s (%s)", a.Subject.Short(), a.Ref.Digest.Short())
 }
 
-// attachedSuffixes are the suffixes of the tags of cosign.
-var attachedSuffixes = []string{".sig", ".att", ".sbom"}
+// attachedSuffixes are the suffixes of the tags of cosign and of statuses, for a client that may not list tags.
+var attachedSuffixes = []string{".sig", ".att", ".sbom", ".status"}
 
 // FindAttached returns the artifacts that belong to content of a registry, and those that belong to these, each after
-// its subject. The manifests of an index are part of it.
+// its subject and in a fixed order. The manifests of an index are part of it, except those that a partial artifact
+// omits. It fails if the registry denies the list of referrers, so that nothing is missing in the result.
 func (r *Client) FindAttached(ctx context.Context, from oci.Reference, content oci.Artifact) ([]Attached, error) {
 	subjects, err := manifestsOf(ctx, content, content.Root(), r.opts.Limits)
 	if err != nil {
 		return nil, err
 	}
 	tags, err := r.ExistingTags(ctx, from)
-	if err != nil {
-		tags = nil // A client that may read the repository may not list it.
-	}
 	isListed := err == nil
+	if err != nil && !isNoList(err) {
+		return nil, err
+	}
 	var out []Attached
 	for i := 0; i < len(subjects); i++ {
-		found, err := r.Referrers(ctx, from.WithTag("").WithDigest(subjects[i]), "")
+		found, err := r.CertainReferrers(ctx, from.WithTag("").WithDigest(subjects[i]))
 		if err != nil {
 			return nil, err
 		}
@@ -294,6 +301,11 @@ func (r *Client) FindAttached(ctx context.Context, from oci.Reference, content o
 		}
 	}
 	return out, nil
+}
+
+// isNoList reports whether a registry does not list the tags of a repository that a client can read nevertheless.
+func isNoList(err error) bool {
+	return errors.Is(err, ErrUnauthorized) || errors.Is(err, ErrRefused)
 }
 
 // taggedArtifacts returns the artifacts that belong to a subject by their tags, among the tags of the repository or,
@@ -334,6 +346,9 @@ func manifestsOf(ctx context.Context, content oci.Artifact, d oci.Descriptor, li
 		return nil, err
 	}
 	for _, child := range doc.Manifests {
+		if p, ok := content.(oci.Partial); ok && p.Omits(child) {
+			continue
+		}
 		below, err := manifestsOf(ctx, content, child, limits)
 		if err != nil {
 			return nil, err

@@ -34,12 +34,15 @@ type session struct {
 	tokensPause pause
 	// pageSize is the index in pageSizes of the first size that the registry has not refused.
 	pageSize int
+	// blobs are repositories in which blobs were seen. It is nil once the registry has refused to mount one.
+	blobs map[oci.Digest]string
 }
 
 func newSession(opts *Options, host string, named func(string) *session) *session {
 	s := &session{
 		opts: opts, host: host, scheme: schemeOf(opts, host), guard: newDialPolicy(opts, host), named: named,
 		tokens: map[string]accepted{}, sent: map[string]bool{},
+		blobs: map[oci.Digest]string{},
 	}
 	own, other := s.transports()
 	s.own, s.other = opts.Health.transport(own), opts.Health.transport(other)
