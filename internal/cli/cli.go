@@ -106,7 +106,7 @@ type grammar struct {
 	Index  indexes.IndexCmd   `cmd:"" group:"indexes" help:"Build, update, verify and show the index of a registry."`
 
 	Resolve  dependencies.ResolveCmd  `cmd:"" group:"dependencies" help:"Resolve packages and their dependencies to versions and digests."`
-	Deps     dependencies.DepsCmd     `cmd:"" group:"dependencies" help:"Copy packages and their dependencies to another registry."`
+	Bundle   dependencies.BundleCmd   `cmd:"" group:"dependencies" help:"Carry packages with their dependencies and signatures to another registry, in one file."`
 	Tree     dependencies.TreeCmd     `cmd:"" group:"dependencies" help:"Show the dependencies and objects of packages as a tree."`
 	Why      dependencies.WhyCmd      `cmd:"" group:"dependencies" help:"Show why a package is installed: what depends on it, directly and indirectly."`
 	Versions dependencies.VersionsCmd `cmd:"" group:"dependencies" help:"Show the versions of a package in its registry."`

@@ -77,8 +77,11 @@ var examples = map[string][]string{
 		"resolve --lock xpkg.lock", "resolve ghcr.io/acme/boats:v1.0.0 -o json",
 		"resolve --kind Boat.sea.example.org --lock xpkg.lock",
 	},
-	"deps vendor": {"deps vendor --lock xpkg.lock --to packages"},
-	"deps push":   {"deps push packages registry.example.com/mirror"},
+	"bundle save": {
+		"bundle save xpkg.lock -o packages.tar", "bundle save xpkg.lock --since packages.tar -o update.tar",
+		"bundle save ghcr.io/acme/boats:v1.0.0 --platform linux/amd64 -o boats.tar",
+	},
+	"bundle load": {"bundle load packages.tar registry.example.com/mirror"},
 	"install": {
 		"install provider ghcr.io/acme/boats:v1.0.0 boats --wait 2m", "install --lock xpkg.lock --wait 5m",
 		"install --kind Boat.sea.example.org/v1",

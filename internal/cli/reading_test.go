@@ -30,7 +30,7 @@ var otherCommands = []string{
 	"registry unyank",
 	"registry deprecate", "registry delete", "install", "update", "sync", "uninstall", "autoremove", "approve", "activate",
 	"deactivate", "apply",
-	"rollback", "index build", "index update", "deps vendor", "deps push", "cache add", "cache prune", "up", "down", "dev",
+	"rollback", "index build", "index update", "bundle save", "bundle load", "cache add", "cache prune", "up", "down", "dev",
 	"logs", "manager",
 	"bootstrap", "migrate from-core", "migrate to-core", "migrate first-generation", "completion", "man",
 }

@@ -182,7 +182,7 @@ func otherTools() []tool {
 			{"info boats", "inspect " + boats}, {"view boats", "inspect " + boats}, {"prune", "autoremove"},
 			{"purge boats", "uninstall boats"}, {"pip install boats", "install " + boats}, {"cache clean", "cache prune"},
 			{"cache dir", "config view"}, {"list --json", "list --output json"}, {"fetch", "pull " + boats},
-			{"vendor", "deps vendor --lock xpkg.lock --to packages"}, {"clean", "cache prune"},
+			{"vendor", "bundle save xpkg.lock -o packages.tar"}, {"clean", "cache prune"},
 			{"freeze", "resolve --lock xpkg.lock"},
 			{"login ghcr.io", ""}, {"logout ghcr.io", ""}, {"--version", ""}, {"help install", ""}, {"--color never list", ""},
 			{"-q list", ""}, {"list --quiet", ""},

@@ -209,3 +209,17 @@ func (s *Source) Artifact(ctx context.Context, o Origin, d oci.Digest) (oci.Arti
 		return c.remote.Artifact(ctx, p.Ref.WithDigest(d))
 	})
 }
+
+// Repository returns the repository of an origin itself, not of its mirrors, with a client for it. What belongs to
+// content, such as signatures, is complete there.
+func (s *Source) Repository(ctx context.Context, o Origin) (*remote.Client, oci.Reference, error) {
+	own := Plain(o.Ref).Endpoints[0]
+	if len(o.Endpoints) > 0 {
+		own = o.Endpoints[len(o.Endpoints)-1]
+	}
+	c, err := s.clients.get(ctx, own)
+	if err != nil {
+		return nil, oci.Reference{}, err
+	}
+	return c.remote, own.Ref, nil
+}

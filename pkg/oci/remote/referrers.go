@@ -358,26 +358,34 @@ func manifestsOf(ctx context.Context, content oci.Artifact, d oci.Descriptor, li
 	return out, nil
 }
 
-// CopyAttached copies an artifact to the repository of a target, under its tag if it belongs to its subject by the
-// tag. It returns false for an artifact that does not refer to the subject although the registry lists it: without
-// the referrers API, any client can write the list.
-func (r *Client) CopyAttached(ctx context.Context, a Attached, to oci.Reference) (copied bool, err error) {
+// OpenAttached returns an artifact that belongs to a subject. It returns nil for one that does not refer to the subject
+// although the registry lists it: without the referrers API, any client can write the list.
+func (r *Client) OpenAttached(ctx context.Context, a Attached) (oci.Artifact, error) {
 	artifact, err := r.Artifact(ctx, a.Ref.WithTag("").WithDigest(a.Ref.Digest))
-	if errors.Is(err, oci.ErrManifestNotFound) {
-		return false, nil // It was deleted since the list, or the list is wrong.
-	}
-	if err != nil {
-		return false, err
-	}
-	to = to.WithTag(a.Ref.Tag)
-	if a.Ref.Tag != "" {
-		_, err = r.Push(ctx, to, artifact)
-		return err == nil, err
+	if err != nil || a.Ref.Tag != "" {
+		return artifact, err
 	}
 	_, doc, err := oci.ReadDocument(ctx, artifact, artifact.Root(), r.opts.Limits)
 	if err != nil || doc.Subject == nil || doc.Subject.Digest != a.Subject {
-		return false, err
+		return nil, err
 	}
-	_, err = r.Attach(ctx, to, artifact)
+	return artifact, nil
+}
+
+// CopyAttached copies an artifact to the repository of a target, under its tag if it belongs to its subject by the
+// tag. It returns false for an artifact that does not exist, or does not refer to the subject; see
+// [Client.OpenAttached].
+func (r *Client) CopyAttached(ctx context.Context, a Attached, to oci.Reference) (copied bool, err error) {
+	artifact, err := r.OpenAttached(ctx, a)
+	switch {
+	case errors.Is(err, oci.ErrManifestNotFound):
+		return false, nil // It was deleted since the list, or the list is wrong.
+	case err != nil || artifact == nil:
+		return false, err
+	case a.Ref.Tag != "":
+		_, err = r.Push(ctx, to.WithTag(a.Ref.Tag), artifact)
+	default:
+		_, err = r.Attach(ctx, to.WithTag(""), artifact)
+	}
 	return err == nil, err
 }
