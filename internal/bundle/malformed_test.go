@@ -161,8 +161,8 @@ func FuzzOpen(f *testing.F) {
 	f.Add(raw)
 	f.Add(raw[:2048])
 	f.Add([]byte("text"))
+	file := filepath.Join(f.TempDir(), "bundle.tar")
 	f.Fuzz(func(t *testing.T, data []byte) {
-		file := filepath.Join(t.TempDir(), "bundle.tar")
 		check(t, os.WriteFile(file, data, 0o600))
 		b, err := bundle.Open(file)
 		if err != nil {

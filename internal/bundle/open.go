@@ -40,9 +40,17 @@ type Entry struct {
 // are verified when they are read. It fails with ErrDamaged for a bundle that is incomplete or was changed, and with
 // ErrNotABundle for another file.
 func Open(name string) (*Bundle, error) {
-	f, err := os.Open(name)
+	info, err := os.Stat(name)
+	if err == nil && !info.Mode().IsRegular() { // A named pipe would be waited for.
+		err = errors.New("it is no regular file")
+	}
+	var f *os.File
+	if err == nil {
+		f, err = os.Open(name)
+	}
 	if err != nil {
-		return nil, ErrNotABundle.New(withoutPath(err), "cannot open %s", name).WithDo("Check the path.")
+		return nil, ErrNotABundle.New(withoutPath(err), "cannot open %s", name).
+			WithDo("Name a file that `xpkg bundle save` has written.")
 	}
 	b := &Bundle{name: name, file: f, sections: map[oci.Digest]section{}, omitted: map[oci.Digest]omitted{}}
 	if err := b.read(); err != nil {
@@ -79,9 +87,6 @@ func (b *Bundle) read() error {
 	info, err := b.file.Stat()
 	if err != nil {
 		return err
-	}
-	if !info.Mode().IsRegular() {
-		return b.notABundle(errors.New("it is no regular file"))
 	}
 	first := newSection(layoutFile, []byte(layout))
 	at := place([]section{first}, 0)

@@ -286,6 +286,9 @@ func writeError(file string, err error) error {
 	if errors.As(err, &at) {
 		err = at.Err
 	}
-	return archive.ErrCannotWrite.New(err, "cannot write %s", file).
-		WithDo("Correct the cause, and run the command again: it continues with %s.", file+PartialSuffix)
+	failed := archive.ErrCannotWrite.New(err, "cannot write %s", file)
+	if advice := fileutil.DirectoryAdvice(err, filepath.Dir(file), ""); advice != "" {
+		return failed.WithDo("%s", advice)
+	}
+	return failed.WithDo("Correct the cause, and run the command again: it continues with %s.", file+PartialSuffix)
 }

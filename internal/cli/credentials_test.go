@@ -41,7 +41,7 @@ func TestOutputContainsNoCredentials(t *testing.T) {
 		"login " + at + " --username x --password-stdin",
 		"index build " + at + "/i:main --repository " + at + "/a/b", "search x --index " + at + "/i:main",
 		"search x --index https://" + at + "/i:main",
-		"versions " + at + "/a/b", "resolve " + at + "/a/b@>=v1", "resolve " + folder, "deps push " + dir + " " + at + "/x",
+		"versions " + at + "/a/b", "resolve " + at + "/a/b@>=v1", "resolve " + folder, "bundle load " + lock + " " + at + "/x", "bundle save " + lock + " -o " + dir + "/x.tar",
 		"registry serve --dir " + dir + "/registry --backend " + at, "registry yank " + at + "/a/b:v1",
 		"registry mirror " + at + "/i:main --to " + at,
 		"install " + at + "/a/b:v1", "update " + at + "/a/b:v1", "plan install provider " + at + "/a/b:v1",

@@ -79,7 +79,7 @@ var examples = map[string][]string{
 	},
 	"bundle save": {
 		"bundle save xpkg.lock -o packages.tar", "bundle save xpkg.lock --since packages.tar -o update.tar",
-		"bundle save ghcr.io/acme/boats:v1.0.0 --platform linux/amd64 -o boats.tar",
+		"bundle save ghcr.io/acme/boats:v1.0.0 -o boats.tar",
 	},
 	"bundle load": {"bundle load packages.tar registry.example.com/mirror"},
 	"install": {

@@ -45,7 +45,7 @@ func TestHostileArgumentsAreHarmlessOnTerminals(t *testing.T) {
 		{"inspect", "oci:" + dir}, {"inspect", "oci:" + dir + ":" + name},
 		{"inspect", name, "-o", "json"}, {"extract", file}, {"diff", file, name}, {"login", name}, {"logout", name},
 		{"resolve", dir}, {"resolve", "a.test/" + name}, {"resolve", "a.test/b@" + name}, {"resolve", "--lock", file},
-		{"deps", "vendor", "--lock", file, "--to", dir}, {"deps", "push", dir, name},
+		{"bundle", "save", file, "-o", dir}, {"bundle", "load", file, name}, {"bundle", "load", dir, "a.test"},
 		{"cache", "ls", "--cache-dir", dir}, {"cache", "ls", "--cache-dir", filepath.Join(dir, "new")},
 		{"cache", "add", file, "--as", name},
 		{"cache", "verify", "--cache-dir", filepath.Join(dir, "new")},

@@ -26,8 +26,8 @@ func TestPipesAreNoFolders(t *testing.T) {
 	for _, args := range [][]string{
 		{"build", "-f", fifo, "-o", "-"}, {"build", "-f", example, "-e", fifo, "-o", "-"},
 		{"append", "x", "--extensions-root", fifo},
-		{"inspect", "oci:" + fifo + ":v1"}, {"deps", "push", fifo, "127.0.0.1:1/a"},
-		{"deps", "vendor", "127.0.0.1:1/a/b:v1", "--to", fifo}, {"copy", "x", "oci:" + fifo},
+		{"inspect", "oci:" + fifo + ":v1"}, {"bundle", "load", fifo, "127.0.0.1:1/a"},
+		{"bundle", "save", "127.0.0.1:1/a/b:v1", "-o", fifo}, {"copy", "x", "oci:" + fifo},
 		{"cache", "ls", "--cache-dir", fifo},
 		{"up", "--data-dir", fifo}, {"status", "--data-dir", fifo},
 	} {
@@ -64,7 +64,7 @@ func TestInterruptedWhileReading(t *testing.T) {
 	for _, args := range [][]string{
 		{"apply", fifo}, {"apply", "-"},
 		{"install", "--lock", fifo}, {"tree", "--lock", "-"}, {"why", "x", "--lock", fifo}, {"outdated", "--lock", "-"},
-		{"deps", "vendor", "--lock", fifo, "--to", t.TempDir()}, {"resolve", "a.test/b:v1", "--image-config", fifo},
+		{"bundle", "save", fifo, "-o", filepath.Join(t.TempDir(), "x.tar")}, {"resolve", "a.test/b:v1", "--image-config", fifo},
 		{"lint", yaml}, {"lint", fifo}, {"lint", "-"}, {"validate", fifo}, {"validate", "-"},
 		{"validate", yaml, "--lock", fifo}, {"inspect", fifo}, {"inspect", "oci:" + fifo}, {"extract", "-"},
 		{"copy", fifo, "-"},

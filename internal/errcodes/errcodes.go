@@ -9,6 +9,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/activation"
 	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/bootstrap"
+	"github.com/xpkg-dev/xpkg/internal/bundle"
 	"github.com/xpkg-dev/xpkg/internal/cache"
 	"github.com/xpkg-dev/xpkg/internal/certificates"
 	"github.com/xpkg-dev/xpkg/internal/cloudidentity"
@@ -75,7 +76,7 @@ func All() []errcode.Code {
 		[]errcode.Code{errcode.Unknown},
 		archive.Codes(), image.Codes(), remote.Codes(), store.Codes(), unpack.Codes(),
 		access.Codes(), activation.Codes(), registry.Codes(), mirror.Codes(), tokens.Codes(), apply.Codes(),
-		bootstrap.Codes(), cache.Codes(),
+		bootstrap.Codes(), bundle.Codes(), cache.Codes(),
 		certificates.Codes(), child.Codes(), contention.Codes(),
 		cloudidentity.Codes(), credentials.Codes(), crossplane.Codes(), deployment.Codes(), doctor.Codes(), fetch.Codes(),
 		graph.Codes(), imageconfig.Codes(),

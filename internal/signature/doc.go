@@ -33,7 +33,7 @@ var (
 	// ErrUnknown is the code for a registry that does not tell which signatures an image has.
 	ErrUnknown = errcode.Code{
 		Name: "SignaturesUnknown", Class: errcode.Unavailable,
-		Cause: "An ImageConfig requires a signature of the image, and its registry does not tell which signatures the image has.",
+		Cause: "The registry of an image does not tell which signatures the image has: an ImageConfig requires one, or a bundle must not lack any.",
 		Fix:   "Correct the cause in the message, such as missing permissions in the registry. It is tried again.",
 	}
 	// ErrTrust is the code for keys and trust roots that cannot be read.

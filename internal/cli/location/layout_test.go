@@ -1,6 +1,8 @@
 package location
 
 import (
+	"encoding/json"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -16,23 +18,41 @@ import (
 // error lists the images of a layout with several when none is selected.
 func TestImagesOfALayout(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "layout")
-	c, err := archive.OpenCollection(dir, oci.Limits{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	var entries []oci.Descriptor
 	digests := map[string]oci.Digest{}
 	for _, name := range []string{"one:v1", "two:v2"} {
 		img, err := image.Build(t.Context(), image.Input{PackageYAML: []byte("kind: " + name + "\n")})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := c.Add(t.Context(), oci.MustParseReference("registry.example.com/"+name), img); err != nil {
+		one := t.TempDir()
+		if _, err := oci.Copy(t.Context(), archive.ToLayout(one, name, oci.Limits{}), img); err != nil {
 			t.Fatal(err)
 		}
+		if err := os.CopyFS(dir, os.DirFS(one)); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Remove(filepath.Join(dir, "index.json")); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Remove(filepath.Join(dir, "oci-layout")); err != nil {
+			t.Fatal(err)
+		}
+		entry := img.Root()
+		entry.Annotations = map[string]string{"org.opencontainers.image.ref.name": "registry.example.com/" + name}
+		entries = append(entries, entry)
 		digests[name] = img.Digest()
 	}
-	if err := c.Seal(); err != nil {
+	index, err := json.Marshal(oci.Document{SchemaVersion: 2, MediaType: oci.MediaTypeOCIIndex, Manifests: entries})
+	if err != nil {
 		t.Fatal(err)
+	}
+	for name, data := range map[string][]byte{
+		"index.json": index, "oci-layout": []byte(`{"imageLayoutVersion":"1.0.0"}`),
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	open := func(s string) (oci.Digest, error) {
 		l, err := Parse(s)

@@ -21,10 +21,4 @@
 // an [oci.Destination] for a file and for a directory. ToFile replaces a regular file
 // atomically, after every digest has been verified. Equal artifacts have equal
 // archives.
-//
-// # Collections
-//
-// A [Collection] is an OCI layout with many artifacts, each under the full reference
-// that it was published under. Shared content is stored once. [Collection.Add] can be
-// interrupted and repeated; [Collection.Seal] publishes the additions in index.json.
 package archive

@@ -7,6 +7,10 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
+// refName is the annotation of an entry of index.json that names it (OCI image
+// specification, "Pre-Defined Annotation Keys").
+const refName = "org.opencontainers.image.ref.name"
+
 // Entry is an image of an OCI layout.
 type Entry struct {
 	// Name is the annotation org.opencontainers.image.ref.name of the entry: a tag, a full
