@@ -245,7 +245,7 @@ func checkTags(t *testing.T, client *remote.Client, refs []oci.Reference) {
 		tags, err := client.ExistingTags(t.Context(), ref)
 		check(t, err)
 		for _, tag := range tags {
-			if oci.MustParseReference(ref.Name()+":"+tag); isFallback(tag) {
+			if oci.MustParseReference(ref.Name() + ":" + tag); isFallback(tag) {
 				continue // An index of referrers, which does not own them.
 			}
 			a, err := client.Artifact(t.Context(), ref.WithTag(tag))

@@ -62,7 +62,7 @@ var replacements = []replacement{
 	{"freeze", locks},
 	{"function generate", "Use `xpkg init function NAME`."},
 	{"get", "Use `xpkg list`, or `xpkg describe NAME`."},
-	{"get-crds", "Use `xpkg extract PACKAGE`, which prints the definitions of a package, and `xpkg tree PACKAGE --objects`, which lists those of its dependencies."},
+	{"get-crds", "Use `xpkg extract PACKAGE`, which prints the definitions of a package, and `xpkg tree PACKAGE`, which lists its dependencies."},
 	{"info", "Use `xpkg inspect PACKAGE` for a package, and `xpkg describe NAME` for an installed one."},
 	{"label", "Use `kubectl label provider.pkg NAME KEY=VALUE`."},
 	{"lock", locks},

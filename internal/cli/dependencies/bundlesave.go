@@ -15,7 +15,6 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/location"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/cli/view"
-	controller "github.com/xpkg-dev/xpkg/internal/controller/firstgen"
 	"github.com/xpkg-dev/xpkg/internal/fetch"
 	"github.com/xpkg-dev/xpkg/internal/fileutil"
 	"github.com/xpkg-dev/xpkg/internal/versions"
@@ -32,18 +31,13 @@ import (
 const readsForBundle = 4
 
 type bundleSaveCmd struct {
-	RootArgs
+	Packages []string `arg:"" optional:"" name:"package" help:"A lock file, or packages with their dependencies: REPOSITORY:TAG; REPOSITORY@CONSTRAINT; REPOSITORY@sha256:DIGEST; or, for the dependencies alone, the folder of a package or a .xpkg file. Default is this folder."`
 	Output   string   `short:"o" required:"" placeholder:"FILE" help:"File to write. An unfinished FILE.partial is continued."`
 	Platform []string `sep:"," placeholder:"OS/ARCH" help:"Platforms whose images are included, such as linux/amd64. Default is all."`
-	Image    []string `sep:"none" placeholder:"REF" help:"Further image to include, such as that of a DeploymentRuntimeConfig. Can be repeated."`
+	Image    []string `sep:"none" placeholder:"REF" help:"Further image to include, such as one that a DeploymentRuntimeConfig or an option of the manager names. Can be repeated."`
 	Index    []string `sep:" " placeholder:"REF[,PRIORITY]" env:"XPKG_INDEX" config:"" help:"Index to include, in which packages that provide required kinds are found; repeat it for several."`
 	Since    string   `placeholder:"FILE" help:"Leave out the content of this bundle, which must be loaded first."`
 	resolverFlags
-}
-
-// Help returns the explanation of the arguments.
-func (bundleSaveCmd) Help() string {
-	return "A package can also be a lock file: then the bundle contains exactly the packages of the lock file."
 }
 
 // Run writes a bundle.
@@ -142,7 +136,7 @@ func (c *bundleSaveCmd) closure(env *terminal.Env, r *rootResolver) (lockfile.Fi
 		}
 		return ReadClosure(env, c.Packages[file])
 	}
-	roots, err := c.roots(env, c.DefaultRegistry)
+	roots, err := (&RootArgs{c.Packages}).roots(env, c.DefaultRegistry)
 	if err != nil {
 		return lockfile.File{}, err
 	}
@@ -281,9 +275,7 @@ func runtimeImages(meta xpkg.Meta, ref oci.Reference) ([]oci.Reference, error) {
 		return out, err
 	}
 	// The images that render templates are in the registry of the package unless they name another one.
-	return out, errors.Join(
-		add(t.Source.Image, ref.Registry), add(cmp.Or(t.Engine.ControllerImage, controller.DefaultTemplatingImage), ref.Registry),
-	)
+	return out, errors.Join(add(t.Source.Image, ref.Registry), add(t.Engine.ControllerImage, ref.Registry))
 }
 
 // runtimeImage returns the reference of an image, with the tag latest if it has none.
