@@ -28,6 +28,14 @@ func sharedGuides(t testing.TB, registry, dependencies string) []*guide.Guide {
 	local, network := port.Free(t), port.Free(t)
 	return []*guide.Guide{
 		{
+			Name: "air-gap",
+			Replaced: map[string]string{
+				"xpkg.crossplane.io/": dependencies + "/guide-airgap/", "registry.example.com/mirror": registry + "/guide-mirrored",
+			},
+			Tools: map[string]string{"skopeo": "skopeo"},
+			Loose: []string{"xpkg bundle save"},
+		},
+		{
 			Name:     "build-and-publish",
 			Replaced: map[string]string{"127.0.0.1:15000": registry, "127.0.0.1:5055": registry},
 			Exits:    map[string]int{"xpkg lint bad": 4, "xpkg validate boat.yaml": 4},
@@ -47,7 +55,7 @@ func sharedGuides(t testing.TB, registry, dependencies string) []*guide.Guide {
 			Name:    "dependencies",
 			Awaited: []string{"kubectl get lock"},
 			Replaced: map[string]string{
-				"xpkg.crossplane.io/": dependencies + "/", "registry.example.com/mirror": registry + "/guide-vendor",
+				"xpkg.crossplane.io/":       dependencies + "/",
 				"xpkg plan update platform": "xpkg plan update --dependency-upgrades Upgrade platform",
 				"xpkg autoremove --wait":    "xpkg autoremove --yes --wait",
 				"xpkg uninstall platform":   "xpkg uninstall platform --yes",
