@@ -90,8 +90,9 @@ func newSection(name string, data []byte) section {
 
 func blobName(d oci.Digest) string { return path.Join("blobs/sha256", d.Hex()) }
 
-// place sets the offsets of sections that begin at an offset, and returns the offset behind them.
-func place(sections []section, from int64) int64 {
+// place sets the offsets of the sections of a file, and returns the offset behind them.
+func place(sections []section) int64 {
+	from := int64(0)
 	for i := range sections {
 		sections[i].offset = from + blockSize
 		from = sections[i].end()
@@ -147,6 +148,10 @@ func head(c contents, layers, entries []oci.Descriptor) ([]section, error) {
 	})
 	if err != nil {
 		return nil, err
+	}
+	if len(config) > mostContents || len(index) > mostContents {
+		return nil, oci.ErrManifestTooLarge.New(nil, "the bundle has too many artifacts").
+			WithDo("Write several bundles with fewer packages.")
 	}
 	return []section{
 		newSection(layoutFile, []byte(layout)), newSection(indexFile, index), newSection("", manifest),

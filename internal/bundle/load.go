@@ -50,10 +50,13 @@ func (b *Bundle) Load(ctx context.Context, o LoadOptions) error {
 	if err := b.check(ctx); err != nil {
 		return err
 	}
+	l := &loading{bundle: b, LoadOptions: o}
+	if err := l.checkNames(); err != nil {
+		return err
+	}
 	if err := b.requireOmitted(ctx, o); err != nil {
 		return err
 	}
-	l := &loading{bundle: b, LoadOptions: o}
 	group, running := errgroup.WithContext(ctx)
 	group.SetLimit(atOnce)
 	for _, entries := range b.byRepository() {
@@ -135,6 +138,23 @@ type loading struct {
 	mu        sync.Mutex
 	done      int
 	immutable []error
+}
+
+// checkNames checks that all artifacts have different names below the prefix.
+func (l *loading) checkNames() error {
+	names := map[string]oci.Reference{}
+	for _, e := range l.bundle.entries {
+		to, err := Relocate(e.Ref, l.Prefix)
+		if err != nil {
+			return err
+		}
+		if other, taken := names[entryName(to)]; taken {
+			return oci.ErrInvalidReference.New(nil, "%s and %s would both become %s", other, e.Ref, entryName(to)).
+				WithDo("Write a bundle for each of them, and load it with a prefix of its own.")
+		}
+		names[entryName(to)] = e.Ref
+	}
+	return nil
 }
 
 // entry copies one artifact.

@@ -89,7 +89,7 @@ func (b *Bundle) read() error {
 		return err
 	}
 	first := newSection(layoutFile, []byte(layout))
-	at := place([]section{first}, 0)
+	at := place([]section{first})
 	if data, size, err := b.sized(layoutFile, 0); err != nil || string(data) != layout || size != first.Size {
 		return b.notABundle(err)
 	}
@@ -153,7 +153,7 @@ func (b *Bundle) next(front []section, next blob) ([]section, error) {
 		return nil, oci.ErrManifestTooLarge.New(nil, "%s describes itself with more than %d bytes", b.name, mostContents)
 	}
 	front = append(front, section{name: blobName(next.Digest), blob: next})
-	place(front, 0)
+	place(front)
 	return front, nil
 }
 
@@ -182,7 +182,7 @@ func (b *Bundle) checkForm(front []section, entries []oci.Descriptor, size int64
 		all = append(all, section{name: blobName(next.Digest), blob: next})
 		b.sections[next.Digest] = section{}
 	}
-	want := place(all, 0) + trailing
+	want := place(all) + trailing
 	if size != want {
 		return b.damaged(nil, "it has %d bytes instead of %d", size, want)
 	}

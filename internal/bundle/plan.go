@@ -130,11 +130,11 @@ func (s selected) Omits(d oci.Descriptor) bool {
 
 // merged is the content of a bundle.
 type merged struct {
-	entries           []oci.Descriptor
-	manifests, blobs  []section
-	sizes             map[oci.Digest]int64
-	named             map[string]oci.Digest
-	memory, blobBytes int64
+	entries          []oci.Descriptor
+	manifests, blobs []section
+	sizes            map[oci.Digest]int64
+	named            map[string]oci.Digest
+	memory           int64
 }
 
 // merge joins the parts of items, and keeps the first of several equal ones.
@@ -196,24 +196,10 @@ func (m *merged) isNew(b blob) (bool, error) {
 	return !known, nil
 }
 
-// inOrder returns items by their names, without duplicates.
+// inOrder returns items by their names, without duplicates, of which a package comes first.
 func inOrder(items []Item) []Item {
 	items = slices.Clone(items)
-	slices.SortStableFunc(items, func(a, b Item) int {
-		if c := cmp.Compare(a.Ref.String(), b.Ref.String()); c != 0 {
-			return c
-		}
-		return -compareBool(a.IsPackage, b.IsPackage)
-	})
+	key := func(i Item) string { return fmt.Sprintf("%s %t", i.Ref, !i.IsPackage) }
+	slices.SortFunc(items, func(a, b Item) int { return cmp.Compare(key(a), key(b)) })
 	return slices.CompactFunc(items, func(a, b Item) bool { return a.Ref == b.Ref })
-}
-
-func compareBool(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case a:
-		return 1
-	}
-	return -1
 }

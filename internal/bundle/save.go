@@ -59,8 +59,8 @@ const atOnce = 4
 // PartialSuffix is the suffix of the name of an unfinished bundle.
 const PartialSuffix = ".partial"
 
-// Save writes a bundle of items. It writes an unfinished file beside the bundle, and continues with the parts of it that
-// are not intact. It verifies everything that it reads, and keeps no blob in memory. It fails with
+// Save writes a bundle of items. It writes an unfinished file beside the bundle, and continues with the parts of it
+// that are not intact. It verifies everything that it reads, and keeps no blob in memory. It fails with
 // [signature.ErrUnknown] if a registry does not tell what belongs to an item.
 func Save(ctx context.Context, file string, items []Item, o SaveOptions) (Saved, error) {
 	items = inOrder(items)
@@ -84,7 +84,7 @@ func Save(ctx context.Context, file string, items []Item, o SaveOptions) (Saved,
 	if err != nil {
 		return Saved{}, err
 	}
-	w := &writer{sections: sections, options: o, size: place(sections, 0) + trailing}
+	w := &writer{sections: sections, options: o, size: place(sections) + trailing}
 	out := Saved{Entries: len(m.entries), Blobs: len(c.Blobs), Size: w.size}
 	for _, b := range c.Omitted {
 		out.Omitted += b.Size

@@ -156,8 +156,8 @@ func (p *pusher) upload(ctx context.Context, d oci.Descriptor, what string) erro
 	return nil
 }
 
-// begin mounts a blob or starts an upload. A registry that refuses to mount one, such as for want of permissions, is not
-// asked again.
+// begin mounts a blob or starts an upload. A registry that refuses to mount one, such as for want of permissions, is
+// not asked again.
 func (p *pusher) begin(
 	ctx context.Context, start *url.URL, d oci.Digest, what string,
 ) (resp *http.Response, mounted bool, err error) {
