@@ -11,6 +11,8 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/registry"
 	"github.com/xpkg-dev/xpkg/internal/registry/access"
 	"github.com/xpkg-dev/xpkg/internal/registry/tokens"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 )
 
 // bearer exchanges a token, or no credentials, for a bearer token with a scope.
@@ -100,4 +102,30 @@ func (s *server) basic(t testing.TB, target, password string) *http.Response {
 	w := httptest.NewRecorder()
 	s.ServeHTTP(w, r)
 	return w.Result()
+}
+
+// A client that exchanges its token mounts the content that it has pushed to another repository, instead of an upload.
+func TestClientsMountWithBearerTokens(t *testing.T) {
+	s := start(t, nil)
+	var uploads int
+	c := remote.New(remote.Options{
+		Transport: direct{handler: s}, Attempts: 1, Hosts: map[string]remote.HostOptions{host: {PlainHTTP: true}},
+		Keychain: password(s.admin),
+		Progress: func(tr remote.Transfer) {
+			if tr.Upload && tr.Done == tr.Total {
+				uploads++
+			}
+		},
+	})
+	t.Cleanup(c.Close)
+	content := build(t, packageYAML("provider-mounts", "Mount"))
+	for i, name := range []string{"acme/provider-mounts:v1.0.0", "acme/provider-mounted:v1.0.0"} {
+		if _, err := c.Push(t.Context(), oci.MustParseReference(host+"/"+name), content); err != nil {
+			t.Fatal(err)
+		}
+		if i == 0 && uploads == 0 || i == 1 && uploads != 0 {
+			t.Errorf("the push of %s uploads %d blobs", name, uploads)
+		}
+		uploads = 0
+	}
 }

@@ -350,6 +350,9 @@ func tokenRequest(
 	for k, v := range params {
 		query[k] = v
 	}
+	if scopes := strings.Fields(scope); len(scopes) > 1 { // Only the other form has one value for all.
+		query["scope"] = scopes
+	}
 	target.RawQuery = query.Encode()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), nil)
 	if err == nil && (creds.Username != "" || creds.Password != "") {

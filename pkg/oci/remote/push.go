@@ -164,7 +164,7 @@ func (p *pusher) begin(
 	if from := p.s.blobAt(d); from != "" {
 		mount := *start
 		mount.RawQuery = url.Values{"mount": {d.String()}, "from": {from}}.Encode()
-		resp, err := p.call(ctx, call{method: http.MethodPost, url: &mount, what: what, replaceable: true})
+		resp, err := p.call(ctx, call{method: http.MethodPost, url: &mount, from: from, what: what, replaceable: true})
 		if err == nil || ctx.Err() != nil {
 			return resp, err == nil && resp.StatusCode == http.StatusCreated, err
 		}

@@ -22,6 +22,8 @@ type call struct {
 	// repository and actions, such as "pull", are the scope of the token; both are empty
 	// for a request without a repository.
 	repository, actions string
+	// from is a repository that is read, too: a blob is mounted from it.
+	from string
 	// what names the operation in errors, as in "cannot <what>".
 	what string
 	// replaceable is true if another call follows a failed one, so that only throttling is waited for.
@@ -37,13 +39,15 @@ const (
 	catalogActions = "*"
 )
 
-// scope returns the token scope (CNCF distribution, "Token Scope").
+// scope returns the token scopes, separated by a space (CNCF distribution, "Token Scope").
 func (c call) scope() string {
 	switch {
 	case c.repository == "" && c.actions == catalogActions:
 		return "registry:catalog:" + catalogActions
 	case c.repository == "":
 		return ""
+	case c.from != "":
+		return "repository:" + c.repository + ":" + c.actions + " repository:" + c.from + ":" + pullActions
 	}
 	return "repository:" + c.repository + ":" + c.actions
 }
