@@ -213,3 +213,25 @@ func TestCopyWithoutSignatures(t *testing.T) {
 		}
 	}
 }
+
+// A copy fails if the source denies the list of what belongs to the package: an empty list would lose signatures.
+func TestCopyFailsWithoutTheListOfReferrers(t *testing.T) {
+	client := remote.New(remote.Options{})
+	t.Cleanup(client.Close)
+	plain := localregistry.New(t)
+	denies := false
+	host := strings.TrimPrefix(port.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if denies && strings.Contains(r.URL.Path, "/referrers/") {
+			w.WriteHeader(http.StatusForbidden)
+			return
+		}
+		plain.ServeHTTP(w, r)
+	})).URL, "http://")
+	ref := oci.MustParseReference(host + "/a/b:v1")
+	pushSigned(t, client, ref)
+	denies = true
+	code, _, stderr := commands.Output(t, "copy", ref.String(), host+"/c/d:v1")
+	if code == 0 || !strings.Contains(stderr, "what belongs to it, such as signatures, cannot be read") {
+		t.Errorf("exit code %d: %s", code, stderr)
+	}
+}

@@ -282,7 +282,7 @@ func (m *mirror) copyReferrers(ctx context.Context, from, to oci.Reference) erro
 	subjects := []oci.Digest{from.Digest}
 	var failed error
 	for i := 0; i < len(subjects); i++ {
-		found, err := m.Client.Referrers(ctx, from.WithTag("").WithDigest(subjects[i]), "")
+		found, err := m.Client.CertainReferrers(ctx, from.WithTag("").WithDigest(subjects[i]))
 		if err != nil {
 			return fromSource(err)
 		}

@@ -531,3 +531,24 @@ func testAddedArtifacts(t *testing.T, from, to string) {
 		t.Errorf("a complete mirror: %+v", got)
 	}
 }
+
+// A source that denies the list of what refers to a version does not lose its signatures silently.
+func TestAMirrorWithoutTheListOfReferrersFails(t *testing.T) {
+	images, denies := localregistry.New(t), false
+	from := strings.TrimPrefix(port.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if denies && strings.HasPrefix(r.URL.Path, "/v2/acme/provider-hidden/referrers/") {
+			w.WriteHeader(http.StatusForbidden)
+			return
+		}
+		images.ServeHTTP(w, r)
+	})).URL, "http://")
+	client := remote.New(remote.Options{})
+	t.Cleanup(client.Close)
+	c := build(t, push(t, from, "provider-boats", "v1.0.0", "Boat"), push(t, from, "provider-hidden", "v1.0.0", "Hidden"))
+	denies = true
+	_, err := mirror.Run(t.Context(), mirror.Options{Client: client, Target: registry(t)}, c)
+	if !errors.Is(err, mirror.ErrUnreadable) || !strings.Contains(err.Error(), "provider-hidden") ||
+		strings.Contains(err.Error(), "provider-boats") {
+		t.Errorf("the error is %v", err)
+	}
+}
