@@ -172,7 +172,9 @@ func (l *loading) entry(ctx context.Context, e Entry) error {
 	}}
 	err = l.push(ctx, to, a)
 	if errors.Is(err, oci.ErrDigestMismatch) || errors.Is(err, oci.ErrSizeMismatch) {
-		err = errors.Join(l.bundle.verify(ctx, e), err)
+		if damaged := l.bundle.verify(ctx, e); damaged != nil {
+			err = damaged
+		}
 	}
 	if len(l.bundle.Platforms) > 0 && e.root.MediaType.IsIndex() && errors.Is(err, remote.ErrRefused) {
 		err = ErrPartialRefused.New(err, "%s lacks the images of other platforms", to)
@@ -213,7 +215,7 @@ func (b *Bundle) verify(ctx context.Context, e Entry) error {
 			return err
 		}
 		if _, err := io.Copy(io.Discard, oci.VerifyReader(fileutil.Reader(ctx, r), d)); err != nil {
-			return b.damaged(err, "the blob %s of %s is not intact", d.Digest, e.Ref)
+			return b.damaged(nil, "the blob %s of %s is not intact", d.Digest, entryName(e.Ref))
 		}
 		return nil
 	})

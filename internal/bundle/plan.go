@@ -63,7 +63,7 @@ func partOf(ctx context.Context, item Item, o SaveOptions) (*part, error) {
 	}
 	all, err := item.Client.FindAttached(ctx, item.At.WithDigest(item.Ref.Digest), content)
 	if err != nil {
-		return nil, signature.ErrUnknown.New(err, "cannot read what belongs to %s, such as signatures", item.Ref)
+		return nil, unknown(err, "cannot read what belongs to %s, such as signatures", item.Ref)
 	}
 	for _, a := range all {
 		artifact, err := item.Client.OpenAttached(ctx, a)
@@ -72,7 +72,7 @@ func partOf(ctx context.Context, item Item, o SaveOptions) (*part, error) {
 			continue
 		}
 		if err != nil {
-			return nil, signature.ErrUnknown.New(err, "cannot read %s", a)
+			return nil, unknown(err, "cannot read %s of %s", a, item.Ref)
 		}
 		if artifact == nil {
 			continue
@@ -83,6 +83,11 @@ func partOf(ctx context.Context, item Item, o SaveOptions) (*part, error) {
 		}
 	}
 	return p, nil
+}
+
+func unknown(err error, format string, args ...any) error {
+	return signature.ErrUnknown.New(err, format, args...).
+		WithDo("Correct the cause in the message, such as missing permissions in the registry, and run the command again.")
 }
 
 // add adds an artifact under a name.
