@@ -32,22 +32,32 @@ func ReadImageConfigs(env *terminal.Env, files []string) (origin.Files, error) {
 		if err != nil {
 			return origin.Files{}, ErrImageConfigFile.New(err, "cannot read the ImageConfigs")
 		}
-		decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(raw), 4096)
-		for {
-			var document json.RawMessage
-			err := decoder.Decode(&document)
-			if errors.Is(err, io.EOF) {
-				break
-			}
-			if err == nil {
-				err = appendImageConfigs(&out, document)
-			}
-			if err != nil {
-				return origin.Files{}, imageconfig.ErrImageConfigInvalid.New(err, "cannot read the ImageConfigs of %s", file)
-			}
+		found, err := ParseImageConfigs(file, raw)
+		if err != nil {
+			return origin.Files{}, err
 		}
+		out.Configs, out.Secrets = append(out.Configs, found.Configs...), append(out.Secrets, found.Secrets...)
 	}
 	return out, nil
+}
+
+// ParseImageConfigs is like ReadImageConfigs for the content of a file.
+func ParseImageConfigs(file string, raw []byte) (origin.Files, error) {
+	var out origin.Files
+	decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(raw), 4096)
+	for {
+		var document json.RawMessage
+		err := decoder.Decode(&document)
+		if errors.Is(err, io.EOF) {
+			return out, nil
+		}
+		if err == nil {
+			err = appendImageConfigs(&out, document)
+		}
+		if err != nil {
+			return origin.Files{}, imageconfig.ErrImageConfigInvalid.New(err, "cannot read the ImageConfigs of %s", file)
+		}
+	}
 }
 
 // appendImageConfigs appends an ImageConfig or a Secret, or those of a list, in JSON.

@@ -7,13 +7,16 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/bootstrap"
 	"github.com/xpkg-dev/xpkg/internal/bundle"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/cli/view"
+	"github.com/xpkg-dev/xpkg/internal/origin"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
@@ -57,34 +60,90 @@ func newImageConfig(name string, spec v1beta1.ImageConfigSpec) v1beta1.ImageConf
 	}
 }
 
-// verificationConfigs returns the parts of ImageConfigs that require signatures, in YAML: they match the original names
-// of images, and apply wherever these are pulled from.
-func verificationConfigs(configs []v1beta1.ImageConfig) ([]byte, error) {
-	var out []v1beta1.ImageConfig
-	for _, c := range configs {
-		if c.Spec.Verification != nil {
-			out = append(out, newImageConfig(c.Name, v1beta1.ImageConfigSpec{
-				MatchImages: c.Spec.MatchImages, Verification: c.Spec.Verification,
-			}))
+// verificationConfigs returns the parts of ImageConfigs that require signatures, in YAML, with the Secrets that they
+// name: public keys and trust roots. They match the original names of images, and apply wherever these are pulled from.
+// Missing are the Secrets that the files do not contain.
+func verificationConfigs(files origin.Files) (text []byte, missing []string, err error) {
+	var out origin.Files
+	named := map[string][]string{}
+	for _, c := range files.Configs {
+		if c.Spec.Verification == nil {
+			continue
+		}
+		out.Configs = append(out.Configs, newImageConfig(c.Name, v1beta1.ImageConfigSpec{
+			MatchImages: c.Spec.MatchImages, Verification: c.Spec.Verification,
+		}))
+		for _, s := range secretsOf(c.Spec.Verification) {
+			named[s.Name] = append(named[s.Name], s.Key)
 		}
 	}
-	if len(out) == 0 {
-		return nil, nil
+	if len(out.Configs) == 0 {
+		return nil, nil, nil
 	}
-	slices.SortFunc(out, func(a, b v1beta1.ImageConfig) int { return cmp.Compare(a.Name, b.Name) })
-	objects, err := plainConfigs(out)
+	for _, name := range slices.Sorted(maps.Keys(named)) {
+		at := slices.IndexFunc(files.Secrets, func(s corev1.Secret) bool { return s.Name == name })
+		if at < 0 {
+			missing = append(missing, name)
+			continue
+		}
+		out.Secrets = append(out.Secrets, onlyKeys(files.Secrets[at], named[name]))
+	}
+	slices.SortFunc(out.Configs, func(a, b v1beta1.ImageConfig) int { return cmp.Compare(a.Name, b.Name) })
+	objects, err := plainFiles(out)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var text bytes.Buffer
-	err = view.PrintManifests(&text, "", objects)
-	return text.Bytes(), err
+	var written bytes.Buffer
+	err = view.PrintManifests(&written, "", objects)
+	return written.Bytes(), missing, err
 }
 
-func plainConfigs(configs []v1beta1.ImageConfig) ([]map[string]any, error) {
+// secretsOf returns the values of Secrets with the keys and the trust root of a requirement.
+func secretsOf(v *v1beta1.ImageVerification) []v1beta1.SecretKeySelector {
+	if v.Cosign == nil {
+		return nil
+	}
+	var out []v1beta1.SecretKeySelector
+	if r := v.Cosign.TrustedRoot; r != nil {
+		out = append(out, r.SecretRef)
+	}
+	for _, a := range v.Cosign.Authorities {
+		if a.Key != nil {
+			out = append(out, a.Key.SecretRef)
+		}
+	}
+	return out
+}
+
+// onlyKeys returns a Secret with some of its values, in the namespace of the manager unless it has another one.
+func onlyKeys(s corev1.Secret, keys []string) corev1.Secret {
+	out := corev1.Secret{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
+		ObjectMeta: metav1.ObjectMeta{Name: s.Name, Namespace: cmp.Or(s.Namespace, bootstrap.DefaultNamespace)},
+		StringData: map[string]string{},
+	}
+	for _, key := range keys {
+		if value, ok := s.StringData[key]; ok {
+			out.StringData[key] = value
+		} else {
+			out.StringData[key] = string(s.Data[key])
+		}
+	}
+	return out
+}
+
+// plainFiles returns the Secrets and then the ImageConfigs of files, which need them.
+func plainFiles(files origin.Files) ([]map[string]any, error) {
+	var objects []client.Object
+	for i := range files.Secrets {
+		objects = append(objects, &files.Secrets[i])
+	}
+	for i := range files.Configs {
+		objects = append(objects, &files.Configs[i])
+	}
 	var out []map[string]any
-	for i := range configs {
-		plain, err := bootstrap.Plain(&configs[i])
+	for _, o := range objects {
+		plain, err := bootstrap.Plain(o)
 		if err != nil {
 			return nil, err
 		}

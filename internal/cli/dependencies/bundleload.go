@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/xpkg-dev/xpkg/internal/bundle"
+	"github.com/xpkg-dev/xpkg/internal/cli/content"
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/cli/view"
@@ -43,11 +44,12 @@ func (c *bundleLoadCmd) Run(env *terminal.Env) (err error) {
 	if err != nil {
 		return err
 	}
-	verify, err := parseImageConfigs(c.File, kept)
+	files, err := content.ParseImageConfigs(c.File, kept)
 	if err != nil {
 		return err
 	}
-	objects, err := plainConfigs(append(rewriteConfigs(b.Entries(), prefix), verify...))
+	files.Configs = append(rewriteConfigs(b.Entries(), prefix), files.Configs...)
+	objects, err := plainFiles(files)
 	if err != nil {
 		return err
 	}

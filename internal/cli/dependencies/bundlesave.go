@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/xpkg-dev/xpkg/internal/bundle"
 	"github.com/xpkg-dev/xpkg/internal/cli/content"
@@ -59,11 +60,12 @@ func (c *bundleSaveCmd) Run(env *terminal.Env) (err error) {
 		}
 		defer terminal.Close(&err, o.Since)
 	}
-	configs, err := readImageConfigs(env, c.ImageConfig)
+	files, err := content.ReadImageConfigs(env, c.ImageConfig)
 	if err != nil {
 		return err
 	}
-	if o.Configs, err = verificationConfigs(configs); err != nil {
+	var missing []string
+	if o.Configs, missing, err = verificationConfigs(files); err != nil {
 		return err
 	}
 	r, err := c.resolverFlags.open(env, nil)
@@ -80,11 +82,11 @@ func (c *bundleSaveCmd) Run(env *terminal.Env) (err error) {
 	if err != nil {
 		return err
 	}
-	return c.save(env, items, o, len(configs) > 0 && len(o.Configs) > 0)
+	return c.save(env, items, o, missing)
 }
 
-// save writes the bundle and reports it.
-func (c *bundleSaveCmd) save(env *terminal.Env, items []bundle.Item, o bundle.SaveOptions, verifies bool) error {
+// save writes the bundle and reports it. Missing are the Secrets of its ImageConfigs that it does not contain.
+func (c *bundleSaveCmd) save(env *terminal.Env, items []bundle.Item, o bundle.SaveOptions, missing []string) error {
 	p := terminal.StartTask(env.Stderr, "writing %s", c.Output)
 	defer p.End()
 	o.Note = func(text string) { fmt.Fprintf(p, "note: %s\n", terminal.Safe(text)) }
@@ -97,8 +99,11 @@ func (c *bundleSaveCmd) save(env *terminal.Env, items []bundle.Item, o bundle.Sa
 	if err != nil {
 		return err
 	}
-	if verifies {
-		view.Notes(env.Stderr, "the ImageConfigs that require signatures are part of the bundle, and the Secrets that they name are not")
+	if len(missing) > 0 {
+		view.Notes(env.Stderr, fmt.Sprintf(
+			"the ImageConfigs that require signatures are part of the bundle, and the Secrets %s are not: add them to a file of --image-config",
+			strings.Join(missing, ", "),
+		))
 	}
 	if len(o.Platforms) > 0 {
 		view.Notes(env.Stderr, "the bundle lacks the images of other platforms: most registries refuse indexes without them")
