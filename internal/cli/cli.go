@@ -65,7 +65,8 @@ type grammar struct {
 
 	Init     author.InitCmd      `cmd:"" group:"author" help:"Create the files of a new package."`
 	Build    author.BuildCmd     `cmd:"" group:"author" help:"Build a package from a folder."`
-	Lint     author.LintCmd      `cmd:"" group:"author" help:"Check a package and report every problem."`
+	Check    compose.CheckCmd    `cmd:"" group:"author" help:"Check a package with its dependencies: lint, the compositions against all kinds, and the examples, which are rendered."`
+	Lint     author.LintCmd      `cmd:"" group:"author" help:"Check a package without its dependencies, and report every problem."`
 	Validate compose.ValidateCmd `cmd:"" group:"author" help:"Check resources against the schemas of packages and their dependencies, without a cluster."`
 	Render   compose.RenderCmd   `cmd:"" group:"author" help:"Show the resources that Crossplane would compose for a composite resource, without a cluster."`
 	Push     author.PushCmd      `cmd:"" group:"author" help:"Push a package to a registry."`

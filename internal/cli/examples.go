@@ -17,8 +17,9 @@ var examples = map[string][]string{
 		"build fleets --repository ghcr.io/acme/fleets",
 	},
 	"lint": {"lint package", "lint ghcr.io/acme/boats:v1.0.0 --strict"},
+	"check": {"check", "check fleets --strict", "check fleets --sarif --no-render"},
 	"validate": {
-		"validate", "validate boats.yaml --package ghcr.io/acme/boats:v1.0.0", "validate manifests --lock xpkg.lock",
+		"validate boats.yaml --package ghcr.io/acme/boats:v1.0.0", "validate manifests --lock xpkg.lock",
 	},
 	"render": {
 		"render xr.yaml", "render xr.yaml composition.yaml functions.yaml -o observed.yaml",

@@ -72,21 +72,21 @@ type SchemaRequirement struct {
 }
 
 // Parse returns a composition. It fails with CompositionInvalid for another kind, and for a composition without a
-// pipeline.
+// pipeline, which it returns too.
 func Parse(raw []byte, source string) (Composition, error) {
 	var c Composition
 	if err := json.Unmarshal(raw, &c); err != nil {
 		return c, ErrCompositionInvalid.New(err, "cannot read the composition in %s", source)
 	}
 	refuse := func(format string, args ...any) (Composition, error) {
-		return Composition{}, ErrCompositionInvalid.New(nil, "the composition "+c.Name+" in "+source+" "+format, args...)
+		return c, ErrCompositionInvalid.New(nil, "the composition "+c.Name+" in "+source+" "+format, args...)
 	}
 	if c.Kind != "Composition" || c.GroupVersionKind().Group != Group {
 		return Composition{},
 			ErrCompositionInvalid.New(nil, "%s contains %s of %s and not a composition", source, c.Kind, c.APIVersion)
 	}
 	if c.Spec.Mode != modePipeline || len(c.Spec.Pipeline) == 0 {
-		return Composition{}, ErrCompositionInvalid.New(nil, "the composition %s in %s has no pipeline", c.Name, source).
+		return c, ErrCompositionInvalid.New(nil, "the composition %s in %s has no pipeline", c.Name, source).
 			WithDo(
 				"Set spec.mode to Pipeline, and use functions such as function-patch-and-transform in place of spec.resources.",
 			)

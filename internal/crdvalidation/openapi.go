@@ -67,7 +67,7 @@ func (s *Schemas) OpenAPI(kind schema.GroupVersionKind) (out map[string]any, err
 		if value, err = c.flat(); err != nil {
 			return nil, err
 		}
-	case s.kinds[kind] != nil:
+	case s.of(kind) != nil && s.kinds[kind].builtin == nil:
 		var props apiextensionsv1.JSONSchemaProps
 		if err := apiextensionsv1.Convert_apiextensions_JSONSchemaProps_To_v1_JSONSchemaProps(
 			s.kinds[kind].props, &props, nil,

@@ -49,6 +49,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/up/child"
 	"github.com/xpkg-dev/xpkg/internal/up/datadir"
 	"github.com/xpkg-dev/xpkg/internal/up/program"
+	"github.com/xpkg-dev/xpkg/internal/validation"
 	"github.com/xpkg-dev/xpkg/internal/webhooks"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
@@ -87,7 +88,8 @@ func All() []errcode.Code {
 		rbac.Codes(), resolver.Codes(), revision.Codes(), runtime.Codes(), runtimedefaults.Codes(), sandbox.Codes(),
 		signature.Codes(), signing.Codes(),
 		logs.Codes(),
-		solver.Codes(), firstgen.Codes(), provide.Codes(), up.Codes(), datadir.Codes(), program.Codes(), webhooks.Codes(),
+		solver.Codes(), firstgen.Codes(), provide.Codes(), up.Codes(), datadir.Codes(), program.Codes(), validation.Codes(),
+		webhooks.Codes(),
 		xpkg.Codes(), check.Codes(), index.Codes(),
 	)
 	slices.SortFunc(all, func(a, b errcode.Code) int { return strings.Compare(a.Name, b.Name) })

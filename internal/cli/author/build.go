@@ -3,6 +3,7 @@ package author
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -95,7 +96,7 @@ func (c *BuildCmd) read(env *terminal.Env, kind xpkg.Kind) (folder *xpkg.Folder,
 		if folder, err = c.Read(env.Context, c.PackageRoot, c.StreamLimits()); err != nil {
 			return nil, err
 		}
-		return c.check(p, folder, kind)
+		return c.check(env.Context, p, folder, kind)
 	})
 	return folder, pkg, err
 }
@@ -137,10 +138,22 @@ func (c *BuildCmd) firstArgument() (xpkg.Kind, error) {
 
 // check runs every check and prints warnings. It returns one error for a refused package; lint lists
 // all findings.
-func (c *BuildCmd) check(w io.Writer, folder *xpkg.Folder, kind xpkg.Kind) (*xpkg.Package, error) {
+func (c *BuildCmd) check(
+	ctx context.Context, w io.Writer, folder *xpkg.Folder, kind xpkg.Kind,
+) (*xpkg.Package, error) {
 	policy := authorPolicy(c.Strict)
 	read := xpkg.ReadOptions{Expect: kind, Policy: policy, Limits: c.StreamLimits()}
-	findings := c.Place(c.PackageRoot, check.Folder(folder, read, everyCheck(policy, c.StreamLimits())))
+	found := check.Folder(folder, read, everyCheck(policy, c.StreamLimits()))
+	inspected, _ := folder.Inspect(read)
+	embedded, err := EmbeddedFunctions(c.FolderFlags, c.PackageRoot, c.StreamLimits())
+	if err != nil {
+		return nil, err
+	}
+	compositions, err := CompositionFindings(ctx, inspected, embedded, c.Strict)
+	if err != nil {
+		return nil, err
+	}
+	findings := c.Place(c.PackageRoot, append(found, compositions...))
 	if err := xpkg.Failed(findings); err != nil {
 		f := errcode.From(err)
 		if len(findings) > 1 {

@@ -3,6 +3,7 @@ package author
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -124,7 +125,7 @@ func (c *LintCmd) standardInput(env *terminal.Env) ([]xpkg.Finding, error) {
 	if err != nil {
 		return nil, location.ErrReadFile.New(err, "cannot read standard input")
 	}
-	return c.lintStream(stream, "-"), nil
+	return c.lintStream(env.Context, stream, "-")
 }
 
 func (c *LintCmd) file(env *terminal.Env, path string) (_ []xpkg.Finding, err error) {
@@ -137,7 +138,7 @@ func (c *LintCmd) file(env *terminal.Env, path string) (_ []xpkg.Finding, err er
 	if err != nil {
 		return nil, location.ErrReadFile.New(err, "cannot read a file")
 	}
-	return c.lintStream(stream, filepath.ToSlash(path)), nil
+	return c.lintStream(env.Context, stream, filepath.ToSlash(path))
 }
 
 func (c *LintCmd) lintFolder(env *terminal.Env, dir string) ([]xpkg.Finding, error) {
@@ -149,29 +150,32 @@ func (c *LintCmd) lintFolder(env *terminal.Env, dir string) ([]xpkg.Finding, err
 		}
 		return c.lintFirstFolder(f)
 	}
-	folder, err := c.Read(env.Context, dir, c.StreamLimits())
-	if found := xpkg.Findings(err); found != nil {
-		return c.Place(dir, found), nil
+	_, pkg, embedded, found, err := LintFolder(env.Context, c.FolderFlags, dir, c.Strict, c.StreamLimits())
+	if err != nil || pkg == nil {
+		return found, err
 	}
+	more, err := CompositionFindings(env.Context, pkg, embedded, c.Strict)
 	if err != nil {
 		return nil, err
 	}
-	pkg, found := folder.Inspect(xpkg.ReadOptions{Policy: authorPolicy(c.Strict), Limits: c.StreamLimits()})
-	return c.Place(dir, c.check(pkg, found)), nil
-}
-
-func (c *LintCmd) lintStream(stream []byte, name string) []xpkg.Finding {
-	return c.check(xpkg.Inspect(stream, xpkg.ReadOptions{
-		File: name, Policy: authorPolicy(c.Strict), Limits: c.StreamLimits(),
-	}))
-}
-
-// check returns the findings of a package and those of its reading, and notes the consents.
-func (c *LintCmd) check(pkg *xpkg.Package, reading []xpkg.Finding) []xpkg.Finding {
-	found := slices.Concat(reading, check.Package(pkg, everyCheck(authorPolicy(c.Strict), c.StreamLimits())))
+	found = append(found, c.Place(dir, more)...)
 	xpkg.SortFindings(found)
 	c.consents = consents(pkg)
-	return found
+	return found, nil
+}
+
+// lintStream returns the findings about a stream, and notes the consents.
+func (c *LintCmd) lintStream(ctx context.Context, stream []byte, name string) ([]xpkg.Finding, error) {
+	policy := authorPolicy(c.Strict)
+	pkg, found := xpkg.Inspect(stream, xpkg.ReadOptions{File: name, Policy: policy, Limits: c.StreamLimits()})
+	compositions, err := CompositionFindings(ctx, pkg, nil, c.Strict)
+	if err != nil {
+		return nil, err
+	}
+	found = slices.Concat(found, check.Package(pkg, everyCheck(policy, c.StreamLimits())), compositions)
+	xpkg.SortFindings(found)
+	c.consents = consents(pkg)
+	return found, nil
 }
 
 // lintImage checks the package.yaml of an image, and that its index layer matches.
@@ -202,7 +206,11 @@ func (c *LintCmd) lintImage(env *terminal.Env, at location.Location) (_ []xpkg.F
 	if err != nil {
 		return nil, err
 	}
-	found := append(c.lintStream(content.Stream, oci.PackageFile), c.lintTag(at, content.Stream, oci.PackageFile)...)
+	found, err := c.lintStream(env.Context, content.Stream, oci.PackageFile)
+	if err != nil {
+		return nil, err
+	}
+	found = append(found, c.lintTag(at, content.Stream, oci.PackageFile)...)
 	if lie := c.lintIndex(env, o, manifest, content.Stream); lie != nil {
 		found = append(found, *lie)
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path"
 	"path/filepath"
 	"strings"
 
@@ -68,17 +67,13 @@ func (c *BuildCmd) openProject() (*projectBuild, error) {
 		return nil, terminal.ErrUsage.New(nil, "the Project is several packages, which standard output cannot hold").
 			WithDo("Name a file with -o; the packages of the functions are written beside it.")
 	}
-	var refused []string
 	for _, f := range functions {
 		if _, err := functionRepository(p, f.Name); err != nil {
 			return nil, err
 		}
-		if f.Folder != "" && f.Language != project.Go {
-			refused = append(refused, fmt.Sprintf("%s is written in %s", path.Join(c.PackageRoot, f.Folder), f.Language))
-		}
 	}
-	if len(refused) > 0 {
-		return nil, ErrFunctionNotBuildable.New(nil, "%s", strings.Join(refused, ", "))
+	if err := xpkg.Failed(unbuildable(c.PackageRoot, functions)); err != nil {
+		return nil, err
 	}
 	return &projectBuild{Project: p, functions: functions, done: func() error { return nil }}, nil
 }

@@ -6,9 +6,6 @@ import "github.com/xpkg-dev/xpkg/pkg/errcode"
 func Codes() []errcode.Code {
 	return []errcode.Code{
 		ErrFunctionRuntime,
-		ErrFunctionUnknown,
-		ErrInvalidResource,
-		ErrKindWithoutSchema,
 		ErrNothingToValidate,
 	}
 }

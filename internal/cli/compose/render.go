@@ -18,6 +18,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/view"
 	"github.com/xpkg-dev/xpkg/internal/composition"
 	"github.com/xpkg-dev/xpkg/internal/function/protocol"
+	"github.com/xpkg-dev/xpkg/internal/validation"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
@@ -67,7 +68,11 @@ func (c *RenderCmd) Run(env *terminal.Env) (err error) {
 		return err
 	}
 	defer terminal.Close(&err, closure)
-	v := &resourceValidation{allowUnknown: c.AllowUnknownKinds}
+	v, err := validation.New()
+	if err != nil {
+		return err
+	}
+	v.AllowUnknown = c.AllowUnknownKinds
 	own, err := c.addDefinitions(env, v, closure)
 	if err != nil {
 		return err
@@ -78,12 +83,12 @@ func (c *RenderCmd) Run(env *terminal.Env) (err error) {
 	if in.Composition, err = c.selectComposition(env, in.Composite, own, closure); err != nil {
 		return err
 	}
-	if v.schemas.Has(in.Composite.GroupVersionKind()) {
-		if err := v.schemas.SetDefaults(in.Composite.Object); err != nil {
+	if v.Schemas.Has(in.Composite.GroupVersionKind()) {
+		if err := v.Schemas.SetDefaults(in.Composite.Object); err != nil {
 			return composition.ErrCompositionInvalid.New(err, "cannot set the defaults of %s", c.CompositeResource)
 		}
 	}
-	in.Schemas = v.schemas.OpenAPI
+	in.Schemas = v.Schemas.OpenAPI
 	plan, err := selectFunctions(env, in.Composition, objects, closure)
 	if err != nil {
 		return err
@@ -135,7 +140,7 @@ func (c *RenderCmd) reportResults(env *terminal.Env, results []composition.Resul
 
 // finish prints the rendered resources, and validates them.
 func (c *RenderCmd) finish(
-	env *terminal.Env, v *resourceValidation, in composition.Input, out composition.Output,
+	env *terminal.Env, v *validation.Validation, in composition.Input, out composition.Output,
 ) error {
 	if err := checkScopes(v, in.Composite, out.Composed); err != nil {
 		return err
@@ -176,9 +181,9 @@ func (c *RenderCmd) additions(out composition.Output) []map[string]any {
 }
 
 // checkScopes fails for a resource of a cluster that a namespaced composite resource composes, as Crossplane does.
-func checkScopes(v *resourceValidation, xr *unstructured.Unstructured, composed []*unstructured.Unstructured) error {
+func checkScopes(v *validation.Validation, xr *unstructured.Unstructured, composed []*unstructured.Unstructured) error {
 	for _, o := range composed {
-		if xr.GetNamespace() != "" && v.schemas.ClusterScoped(o.GroupVersionKind()) {
+		if xr.GetNamespace() != "" && v.Schemas.ClusterScoped(o.GroupVersionKind()) {
 			return composition.ErrDesiredResource.New(
 				nil, "%s %s is in a namespace and cannot compose %s, which is not", xr.GetKind(), xr.GetName(), o.GetKind(),
 			)
@@ -188,7 +193,7 @@ func checkScopes(v *resourceValidation, xr *unstructured.Unstructured, composed 
 }
 
 // validate checks rendered resources against the schemas of the packages.
-func (c *RenderCmd) validate(env *terminal.Env, v *resourceValidation, resources []map[string]any) error {
+func (c *RenderCmd) validate(env *terminal.Env, v *validation.Validation, resources []map[string]any) error {
 	var text strings.Builder
 	if err := view.PrintManifests(&text, "", resources); err != nil {
 		return err
@@ -197,18 +202,18 @@ func (c *RenderCmd) validate(env *terminal.Env, v *resourceValidation, resources
 	if err != nil {
 		return err
 	}
-	all := v.read(docs)
+	all := v.Read(docs)
 	for _, r := range all {
-		setOwnerUID(r.object)
-		v.validate(env, r)
+		setOwnerUID(r.Object)
+		v.Validate(env.Context, r)
 	}
-	xpkg.SortFindings(v.findings)
+	xpkg.SortFindings(v.Findings)
 	if err := (view.OutputFlag{}).
-		Print(env.Stderr, nil, func(w io.Writer) { author.WriteFindings(w, v.findings) }); err != nil {
+		Print(env.Stderr, nil, func(w io.Writer) { author.WriteFindings(w, v.Findings) }); err != nil {
 		return err
 	}
-	fmt.Fprintf(env.Stderr, "%s\n", terminal.Safe(v.summary(len(all))))
-	if _, failed := author.CountFindings(v.findings); failed {
+	fmt.Fprintf(env.Stderr, "%s\n", terminal.Safe(v.Summary(len(all))))
+	if _, failed := author.CountFindings(v.Findings); failed {
 		return terminal.ExitCode(errcode.Invalid.Exit)
 	}
 	return nil

@@ -10,8 +10,12 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/cli/author"
 	"github.com/xpkg-dev/xpkg/internal/cli/dependencies"
+	"github.com/xpkg-dev/xpkg/internal/cli/location"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/composition"
 	"github.com/xpkg-dev/xpkg/internal/fetch"
@@ -19,6 +23,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/function/process"
 	"github.com/xpkg-dev/xpkg/internal/function/protocol"
 	"github.com/xpkg-dev/xpkg/internal/runtime/sandbox"
+	"github.com/xpkg-dev/xpkg/internal/validation"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
@@ -43,11 +48,6 @@ var (
 		Name: "FunctionRuntime", Class: errcode.Unsupported,
 		Cause: "An annotation of a Function requests a runtime that xpkg does not have, such as Docker.",
 		Fix:   "Remove the annotation: xpkg runs the function as a process, from the image of its package and without Docker. For a function that you run yourself, set render.crossplane.io/runtime to Development.",
-	}
-	ErrFunctionUnknown = errcode.Code{
-		Name: "FunctionUnknown", Class: errcode.NotFound,
-		Cause: "A composition refers to a function that is not known.",
-		Fix:   "Correct functionRef.name in the composition, or add the function to the dependencies of the package.",
 	}
 )
 
@@ -78,10 +78,7 @@ func (c *RenderCmd) functionObjects(env *terminal.Env) ([]functionObject, error)
 				nil, "%s contains %s of %s and not only Functions", c.FunctionsFile, o.GetKind(), o.GetAPIVersion(),
 			)
 		}
-		spec := object(o.Object["spec"])
-		f := functionObject{name: o.GetName(), annotations: o.GetAnnotations()}
-		f.pkg, _ = spec["package"].(string)
-		out = append(out, f)
+		out = append(out, functionObjectOf(o))
 	}
 	// The function without a name stands for those of packages.
 	out = append(out, functionObject{})
@@ -95,6 +92,13 @@ func (c *RenderCmd) functionObjects(env *terminal.Env) ([]functionObject, error)
 		}
 	}
 	return out, nil
+}
+
+// functionObjectOf returns the Function in an object.
+func functionObjectOf(o *unstructured.Unstructured) functionObject {
+	f := functionObject{name: o.GetName(), annotations: o.GetAnnotations()}
+	f.pkg, _ = validation.Object(o.Object["spec"])["package"].(string)
+	return f
 }
 
 // development reports whether the developer of a function runs it.
@@ -178,7 +182,7 @@ func selectFunction(
 		return similarFunction(env, name, closure)
 	}
 	return plannedFunction{},
-		ErrFunctionUnknown.New(nil, "the package %s of the Function %s is not among the packages", o.pkg, name).
+		validation.ErrFunctionUnknown.New(nil, "the package %s of the Function %s is not among the packages", o.pkg, name).
 			WithDo("Add the package to the lock file with `xpkg resolve`, or omit --lock.")
 }
 
@@ -198,7 +202,7 @@ func similarFunction(env *terminal.Env, name string, closure *dependencies.Closu
 			continue
 		}
 		known = append(known, p.Name)
-		if slices.Contains(functionNames(p), name) {
+		if p.Name == name || slices.Contains(validation.FunctionNames(p.Meta.Name, p.Locked.Repository), name) {
 			found = append(found, p)
 		}
 	}
@@ -208,13 +212,30 @@ func similarFunction(env *terminal.Env, name string, closure *dependencies.Closu
 			terminal.Safe(name), terminal.Safe(found[0].Reference), terminal.Safe(found[0].Name))
 		return plannedFunction{name: name, content: found[0]}, nil
 	}
-	err := ErrFunctionUnknown.New(nil, "the function %s of the composition is not known", name)
+	err := validation.ErrFunctionUnknown.New(nil, "the function %s of the composition is not known", name)
 	if len(known) > 0 {
 		return plannedFunction{}, err.WithDo(
 			"Correct functionRef.name in the composition; the packages have the functions %s.", strings.Join(known, ", "),
 		)
 	}
 	return plannedFunction{}, err
+}
+
+// adviseEmbedded returns the error for a function that is not known. It is another one if the function belongs to the
+// Project in this folder.
+func adviseEmbedded(failed error, name string) error {
+	functions, err := author.EmbeddedFunctions(location.FolderFlags{}, ".", xpkg.Limits{})
+	if err != nil || !errors.Is(failed, validation.ErrFunctionUnknown) {
+		return failed
+	}
+	i := slices.IndexFunc(functions, func(f author.EmbeddedFunction) bool { return slices.Contains(f.Names, name) })
+	if i < 0 {
+		return failed
+	}
+	return validation.ErrFunctionUnknown.New(nil, "the function %s belongs to the Project in this folder", name).WithDo(
+		"Run its program with --insecure, and pass a file with a Function of this name and the annotation %s: %s.",
+		runtimeAnnotation, developmentRuntime,
+	)
 }
 
 // runningFunctions are the functions of a rendering. They must be closed.

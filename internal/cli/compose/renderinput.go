@@ -16,6 +16,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/location"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/composition"
+	"github.com/xpkg-dev/xpkg/internal/validation"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
@@ -89,12 +90,12 @@ func (c *RenderCmd) objects(env *terminal.Env, name string) ([]*unstructured.Uns
 			return nil, composition.ErrCompositionInvalid.New(err, "cannot read the objects of %s", name)
 		}
 		items, isList := o["items"].([]any)
-		if !isList || !strings.HasSuffix(kindOf(o).Kind, "List") {
+		if !isList || !strings.HasSuffix(validation.KindOf(o).Kind, "List") {
 			out = append(out, &unstructured.Unstructured{Object: o})
 			continue
 		}
 		for _, item := range items {
-			out = append(out, &unstructured.Unstructured{Object: object(item)})
+			out = append(out, &unstructured.Unstructured{Object: validation.Object(item)})
 		}
 	}
 	return out, nil
@@ -154,7 +155,7 @@ func (c *RenderCmd) pipelineContext(env *terminal.Env) (map[string]any, error) {
 }
 
 // addSchemas adds the schemas of --required-schemas.
-func (c *RenderCmd) addSchemas(env *terminal.Env, v *resourceValidation) error {
+func (c *RenderCmd) addSchemas(env *terminal.Env, v *validation.Validation) error {
 	for _, name := range c.RequiredSchemas {
 		docs, err := c.documents(env, name)
 		if err != nil {
@@ -163,7 +164,7 @@ func (c *RenderCmd) addSchemas(env *terminal.Env, v *resourceValidation) error {
 		for _, doc := range docs {
 			text, err := doc.JSON()
 			if err == nil {
-				err = v.schemas.AddOpenAPI(text)
+				err = v.Schemas.AddOpenAPI(text)
 			}
 			if err != nil {
 				return composition.ErrCompositionInvalid.New(err, "%s has no OpenAPI document of version 3", doc.File).
@@ -177,13 +178,9 @@ func (c *RenderCmd) addSchemas(env *terminal.Env, v *resourceValidation) error {
 // addDefinitions adds the schemas of the packages, of the folders and of --xrd. It returns the documents of the
 // folders.
 func (c *RenderCmd) addDefinitions(
-	env *terminal.Env, v *resourceValidation, closure *dependencies.Closure,
+	env *terminal.Env, v *validation.Validation, closure *dependencies.Closure,
 ) ([]xpkg.Document, error) {
-	for _, p := range closure.All() {
-		if err := v.addPackage(p.Package, p.Reference); err != nil {
-			return nil, err
-		}
-	}
+	addContents(v, closure.All())
 	docs, err := c.documents(env, c.XRD)
 	if err != nil {
 		return nil, err
@@ -199,9 +196,9 @@ func (c *RenderCmd) addDefinitions(
 		}
 		own = append(own, folder.Documents...)
 	}
-	v.read(slices.Concat(own, docs))
-	if len(v.findings) > 0 {
-		return nil, composition.ErrCompositionInvalid.New(nil, "cannot read the definitions: %s", v.findings[0].String())
+	v.Read(slices.Concat(own, docs))
+	if len(v.Findings) > 0 {
+		return nil, composition.ErrCompositionInvalid.New(nil, "cannot read the definitions: %s", v.Findings[0].String())
 	}
 	return own, nil
 }
@@ -215,39 +212,39 @@ func (c *RenderCmd) selectComposition(
 	}
 	var all []composition.Composition
 	var definition composition.Definition
-	add := func(kind schema.GroupVersionKind, raw []byte, source string) error {
-		switch kind.GroupKind() {
-		case compositionKind:
-			parsed, err := composition.Parse(raw, source)
-			if err != nil {
-				return err
-			}
-			all = append(all, parsed)
-		case compositeDefinition:
+	add := func(kind schema.GroupVersionKind, doc xpkg.Document, source string) error {
+		if kind.GroupKind() != validation.CompositionKind && kind.GroupKind() != validation.DefinitionKind {
+			return nil
+		}
+		raw, err := doc.JSON()
+		if err != nil {
+			return err
+		}
+		if kind.GroupKind() == validation.DefinitionKind {
 			definition = definition.With(raw, xr.GroupVersionKind().GroupKind())
+			return nil
+		}
+		parsed, err := composition.Parse(raw, source)
+		if err != nil && parsed.Spec.CompositeTypeRef.GroupVersionKind() == xr.GroupVersionKind() {
+			return err
+		}
+		if err == nil {
+			all = append(all, parsed)
 		}
 		return nil
 	}
 	for _, doc := range own {
-		raw, err := doc.JSON()
-		if err != nil {
-			return composition.Composition{}, err
-		}
 		var o map[string]any
 		if err := doc.Decode(&o); err != nil {
 			return composition.Composition{}, err
 		}
-		if err := add(kindOf(o), raw, doc.File); err != nil {
+		if err := add(validation.KindOf(o), doc, doc.File); err != nil {
 			return composition.Composition{}, err
 		}
 	}
 	for _, p := range closure.All() {
 		for _, o := range p.Objects {
-			raw, err := o.JSON()
-			if err != nil {
-				return composition.Composition{}, err
-			}
-			if err := add(o.GVK, raw, p.Reference); err != nil {
+			if err := add(o.GVK, o.Document, p.Reference); err != nil {
 				return composition.Composition{}, err
 			}
 		}

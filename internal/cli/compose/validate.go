@@ -1,7 +1,7 @@
 package compose
 
 import (
-	"encoding/json"
+	"cmp"
 	"fmt"
 	"io/fs"
 	"os"
@@ -9,41 +9,27 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"github.com/xpkg-dev/xpkg/apis/crds"
 	"github.com/xpkg-dev/xpkg/internal/cli/author"
 	"github.com/xpkg-dev/xpkg/internal/cli/dependencies"
 	"github.com/xpkg-dev/xpkg/internal/cli/location"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/cli/view"
 	"github.com/xpkg-dev/xpkg/internal/fileutil"
+	"github.com/xpkg-dev/xpkg/internal/validation"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
-// Codes of resources.
-var (
-	ErrInvalidResource = errcode.Code{
-		Name: "InvalidResource", Class: errcode.Invalid,
-		Cause: "An API server would reject the resource, or drop a field of it: it does not match the schema of its kind.",
-		Fix:   "Correct the named field.",
-	}
-	ErrKindWithoutSchema = errcode.Code{
-		Name: "KindWithoutSchema", Class: errcode.Invalid,
-		Cause: "No package defines the kind of the resource.",
-		Fix:   "Correct apiVersion and kind, name the package that defines the kind with --package, or accept such resources with --allow-unknown-kinds.",
-	}
-	ErrNothingToValidate = errcode.Code{
-		Name: "NothingToValidate", Class: errcode.Invalid,
-		Cause: "There is no resource to validate.",
-		Fix:   "Name files or folders with resources, such as `xpkg validate examples`.",
-	}
-)
+// ErrNothingToValidate is the code for a validation without resources.
+var ErrNothingToValidate = errcode.Code{
+	Name: "NothingToValidate", Class: errcode.Invalid,
+	Cause: "There is no resource to validate.",
+	Fix:   "Name files or folders with resources, such as `xpkg validate examples`, or check a package with `xpkg check`.",
+}
 
 // ValidateCmd implements `xpkg validate`.
 type ValidateCmd struct {
-	Resources         []string `arg:"" optional:"" name:"resources" help:"Files with resources in YAML or JSON, folders with files of YAML, or - for standard input. CRDs and XRDs among them define kinds too. Default is the compositions and the examples of the package in this folder."`
+	Resources         []string `arg:"" optional:"" name:"resources" help:"Files with resources in YAML or JSON, folders with files of YAML, or - for standard input. CRDs and XRDs among them define kinds too. Compositions in the first of several are not checked: it is the extensions of the Crossplane CLI."`
 	AllowUnknownKinds bool     `help:"Report resources of unknown kinds, and unknown functions of Compositions, as warnings."`
 	SARIF             bool     `name:"sarif" help:"Print a SARIF report for code review tools."`
 	dependencies.ContentsFlags
@@ -60,30 +46,34 @@ func (c *ValidateCmd) Run(env *terminal.Env) error {
 	if err != nil {
 		return err
 	}
-	v := &resourceValidation{allowUnknown: c.AllowUnknownKinds}
+	v, err := validation.New()
+	if err != nil {
+		return err
+	}
+	v.AllowUnknown = c.AllowUnknownKinds
 	if err := c.addSchemas(env, v, docs); err != nil {
 		return err
 	}
-	resources, err := fileutil.Await(env.Context, func() ([]resource, error) {
-		resources := v.read(docs)
-		v.addInstalledFunctions(resources)
+	resources, err := fileutil.Await(env.Context, func() ([]validation.Resource, error) {
+		resources := v.Read(docs)
+		v.AddInstalledFunctions(resources)
 		for _, r := range resources {
-			v.validate(env, r)
+			v.Validate(env.Context, r)
 		}
-		xpkg.SortFindings(v.findings)
-		return resources, nil
+		xpkg.SortFindings(v.Findings)
+		return resources, v.Schemas.Err()
 	})
 	if err != nil {
 		return err
 	}
-	if len(resources) == 0 && len(v.findings) == 0 {
+	if len(resources) == 0 && len(v.Findings) == 0 {
 		return ErrNothingToValidate.New(nil, "%s: no resource was found", strings.Join(c.Resources, ", "))
 	}
-	if err := author.WriteReport(env.Stdout, v.findings, c.SARIF, c.OutputFlag); err != nil {
+	if err := author.WriteReport(env.Stdout, v.Findings, c.SARIF, c.OutputFlag); err != nil {
 		return err
 	}
-	fmt.Fprintf(env.Stderr, "%s\n", terminal.Safe(v.summary(len(resources))))
-	if _, failed := author.CountFindings(v.findings); failed {
+	fmt.Fprintf(env.Stderr, "%s\n", terminal.Safe(v.Summary(len(resources))))
+	if _, failed := author.CountFindings(v.Findings); failed {
 		return terminal.ExitCode(errcode.Invalid.Exit)
 	}
 	return nil
@@ -97,21 +87,8 @@ func (c *ValidateCmd) packages() []string {
 	return c.Package
 }
 
-// addSchemas adds the schemas of the package API, of the packages and of their dependencies.
-func (c *ValidateCmd) addSchemas(env *terminal.Env, v *resourceValidation, docs []xpkg.Document) error {
-	own, err := crds.Packages()
-	if err != nil {
-		return err
-	}
-	for _, d := range own {
-		text, err := json.Marshal(d)
-		if err != nil {
-			return err
-		}
-		if err := v.schemas.AddCRD(text, "xpkg"); err != nil {
-			return err
-		}
-	}
+// addSchemas adds the schemas of the packages and of their dependencies.
+func (c *ValidateCmd) addSchemas(env *terminal.Env, v *validation.Validation, docs []xpkg.Document) error {
 	packages := c.packages()
 	for _, p := range packages {
 		if !location.IsPath(p) || location.IsPackageFile(p) {
@@ -124,39 +101,37 @@ func (c *ValidateCmd) addSchemas(env *terminal.Env, v *resourceValidation, docs 
 		if err := omitResources(folder, p, docs); err != nil {
 			return err
 		}
-		pkg, err := fileutil.Await(env.Context, func() (*xpkg.Package, error) {
-			pkg, err := folder.Package(xpkg.ReadOptions{Limits: c.StreamLimits(), Policy: xpkg.PolicyBuild()})
-			if err != nil {
-				return nil, err
-			}
-			return pkg, v.addPackage(pkg, p)
-		})
+		pkg, err := folder.Package(xpkg.ReadOptions{Limits: c.StreamLimits(), Policy: xpkg.PolicyBuild()})
 		if err != nil {
 			return err
 		}
-		v.addFunction(pkg, pkg.Meta.Name)
-		embedded, err := embeddedFunctions(c.FolderFlags, p, c.StreamLimits())
+		v.AddPackage(pkg, p)
+		if pkg.Meta.Kind == xpkg.Function {
+			v.AddFunction(validation.DefinesInputs(pkg), pkg.Meta.Name)
+		}
+		embedded, err := author.EmbeddedFunctions(c.FolderFlags, p, c.StreamLimits())
 		if err != nil {
 			return err
 		}
-		for _, f := range embedded {
-			v.functions = append(v.functions, knownFunction{names: f.names})
-		}
+		author.AddEmbedded(v, embedded)
 	}
 	contents, err := c.Contents(env, packages)
 	if err != nil {
 		return err
 	}
-	_, err = fileutil.Await(env.Context, func() (struct{}, error) {
-		for _, p := range contents {
-			if err := v.addPackage(p.Package, p.Reference); err != nil {
-				return struct{}{}, err
-			}
-			v.addFunction(p.Package, functionNames(p)...)
+	addContents(v, contents)
+	return nil
+}
+
+// addContents adds the kinds and functions of packages.
+func addContents(v *validation.Validation, contents []dependencies.Content) {
+	for _, p := range contents {
+		v.AddPackage(p.Package, p.Reference)
+		if p.Meta.Kind == xpkg.Function {
+			others := validation.FunctionNames(p.Meta.Name, p.Locked.Repository)
+			v.AddFunction(validation.DefinesInputs(p.Package), cmp.Or(p.Name, p.Meta.Name), others...)
 		}
-		return struct{}{}, nil
-	})
-	return err
+	}
 }
 
 // omitResources removes the resources that are checked from the folder of a package: they are resources for its kinds,
@@ -188,24 +163,13 @@ func isPackageMetadata(d xpkg.Document) bool {
 	return d.Decode(&of) == nil && strings.HasPrefix(of.APIVersion, "meta.pkg.")
 }
 
-// documents reads the documents of all arguments, or the compositions and the examples of the package in this folder.
+// documents reads the documents of all arguments.
 func (c *ValidateCmd) documents(env *terminal.Env) ([]xpkg.Document, error) {
 	if len(c.Resources) == 0 {
-		if !location.IsSource(".") {
-			return nil, ErrNothingToValidate.New(nil, "no resource is given, and this folder is not a package")
-		}
-		folder, err := c.Read(env.Context, ".", c.StreamLimits())
-		if err != nil {
-			return nil, err
-		}
-		docs := append(slices.DeleteFunc(slices.Clone(folder.Documents), isNoComposition), folder.ExampleDocuments...)
-		if len(docs) == 0 {
-			return nil, ErrNothingToValidate.New(nil, "the package in this folder has no compositions and no examples")
-		}
-		return docs, nil
+		return nil, ErrNothingToValidate.New(nil, "no resource is given")
 	}
 	var docs []xpkg.Document
-	for _, name := range c.Resources {
+	for i, name := range c.Resources {
 		files, err := resourceFiles(name)
 		if err != nil {
 			return nil, err
@@ -221,20 +185,13 @@ func (c *ValidateCmd) documents(env *terminal.Env) ([]xpkg.Document, error) {
 			if err != nil {
 				return nil, err
 			}
+			if i == 0 && len(c.Resources) > 1 {
+				more = slices.DeleteFunc(more, validation.IsComposition)
+			}
 			docs = append(docs, more...)
 		}
 	}
 	return docs, nil
-}
-
-// isNoComposition reports whether a document is anything but a Composition.
-func isNoComposition(d xpkg.Document) bool {
-	var kind struct {
-		APIVersion string `json:"apiVersion"`
-		Kind       string `json:"kind"`
-	}
-	return d.Decode(&kind) != nil ||
-		schema.FromAPIVersionAndKind(kind.APIVersion, kind.Kind).GroupKind() != compositionKind
 }
 
 // resourceFiles returns the YAML files of a folder and its subfolders, or the file itself.
