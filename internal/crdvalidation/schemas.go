@@ -14,7 +14,6 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
-	"k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -250,7 +249,9 @@ func (s *Schemas) ValidateTemplate(resource map[string]any, missing func(path st
 				}
 			}
 		}
-		return slices.DeleteFunc(all, func(e *field.Error) bool { return e.Type == field.ErrorTypeRequired && !missing(e.Field) })
+		return slices.DeleteFunc(all, func(e *field.Error) bool {
+			return e.Type == field.ErrorTypeRequired && !missing(e.Field)
+		})
 	})
 }
 
@@ -341,7 +342,7 @@ func (v *versionSchema) validate(ctx context.Context, u *unstructured.Unstructur
 	}
 	valid := apivalidation.NameIsDNSSubdomain
 	if v.builtin != nil {
-		valid = path.ValidatePathSegmentName // Each kind of Kubernetes has a rule of its own.
+		valid = func(string, bool) []string { return nil } // Each kind of Kubernetes has a rule of its own.
 	}
 	all := apivalidation.ValidateObjectMetaAccessor(meta, v.namespaced, valid, field.NewPath("metadata"))
 	return append(all, v.ValidateCreate(ctx, u.Object, all...)...)

@@ -349,8 +349,8 @@ func (r Resource) Finding(code errcode.Code, message string) xpkg.Finding {
 	return f
 }
 
-// ValidateComposed validates a resource that an example composes. A required field that is missing is a warning, because
-// a composition can set it once other resources exist.
+// ValidateComposed validates a resource that an example composes. A missing required field is a warning, because a
+// composition can set it once other resources exist.
 func (v *Validation) ValidateComposed(ctx context.Context, example Resource, object map[string]any) {
 	kind := KindOf(object)
 	if !v.Schemas.Has(kind) {

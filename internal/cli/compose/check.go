@@ -99,7 +99,8 @@ func (k *packageCheck) run(env *terminal.Env) (err error) {
 	return k.render(env, v, closure, examples)
 }
 
-// withoutDependencies adds the findings that need no dependencies, which failed. A mistake in a dependency is a finding.
+// withoutDependencies adds the findings that need no dependencies. Their error is a finding if it is a mistake in the
+// metadata.
 func (k *packageCheck) withoutDependencies(env *terminal.Env, failed error) error {
 	more, err := author.CompositionFindings(env.Context, k.pkg, k.embedded, false)
 	if err != nil {

@@ -134,8 +134,8 @@ func (k *packageCheck) renderOne(
 	return nil
 }
 
-// fail reports why an example cannot be rendered. It is a warning if functions require resources of a cluster, which the
-// examples need not contain. An error of a function that does not run is a note.
+// fail reports why an example cannot be rendered. It is a warning if functions require resources of a cluster, which
+// the examples need not contain. An error of a function that does not run is a note.
 func (k *packageCheck) fail(e validation.Resource, err error, required bool) {
 	f := errcode.From(err)
 	if !slices.ContainsFunc(composition.Codes(), func(c errcode.Code) bool { return c.Name == f.Code.Name }) {
