@@ -325,6 +325,7 @@ func (v *versionSchema) prepare() (err error) {
 	if v.Version == nil {
 		if v.builtin != nil {
 			props := propsOf(v.builtin, nil)
+			props.Properties["metadata"] = apiextensions.JSONSchemaProps{Type: "object"} // checked for every resource
 			v.props = &props
 		}
 		v.Version, err = newVersion(v.props)

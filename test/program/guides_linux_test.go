@@ -38,7 +38,7 @@ func sharedGuides(t testing.TB, registry, dependencies string) []*guide.Guide {
 		{
 			Name:     "build-and-publish",
 			Replaced: map[string]string{"127.0.0.1:15000": registry, "127.0.0.1:5055": registry},
-			Exits:    map[string]int{"xpkg lint bad": 4, "xpkg validate boat.yaml": 4},
+			Exits:    map[string]int{"xpkg check fleet --no-render": 4, "xpkg lint bad": 4, "xpkg validate boat.yaml": 4},
 			Skipped: map[string]string{
 				"docker build":                      "there is no Docker daemon",
 				"xpkg build -f package --embed-run": "its image is of the Docker daemon",
