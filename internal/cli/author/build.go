@@ -29,6 +29,9 @@ type BuildCmd struct {
 	PackageFile string `short:"o" placeholder:"FILE" help:"File to write, or - for standard output. Default is NAME-DIGEST.xpkg in the folder of the package."`
 	Repository  string `placeholder:"REPOSITORY" help:"Repository of the Project, in place of spec.repository. The repositories of its functions start with it."`
 	Strict      bool   `help:"Treat warnings as errors."`
+
+	GoTemplatingImage string `placeholder:"REFERENCE" default:"xpkg.crossplane.io/crossplane-contrib/function-go-templating:v0.12.0" help:"Image of function-go-templating, which runs the functions of a Project that are written in Go templates. Name a digest for equal builds at any time. Default is ${default}."`
+
 	createdFlag
 	runtimeFlags
 	location.FolderFlags
@@ -76,7 +79,7 @@ func (c *BuildCmd) Run(env *terminal.Env) (err error) {
 	if err != nil {
 		return err
 	}
-	built, err := c.image(env, folder, base, platform)
+	built, err := c.image(env, folder, platform, func(in *image.Input) { in.Base = base })
 	if err != nil {
 		return err
 	}
@@ -101,11 +104,11 @@ func (c *BuildCmd) read(env *terminal.Env, kind xpkg.Kind) (folder *xpkg.Folder,
 	return folder, pkg, err
 }
 
-// image builds the image of a package above a runtime image, which can be nil.
+// image builds the image of a package with a runtime, which the function adds.
 func (c *BuildCmd) image(
-	env *terminal.Env, folder *xpkg.Folder, base *image.Image, platform oci.Platform,
+	env *terminal.Env, folder *xpkg.Folder, platform oci.Platform, runtime func(*image.Input),
 ) (*image.Image, error) {
-	in := image.Input{Examples: folder.Examples(), Base: base, Platform: platform}
+	in := image.Input{Examples: folder.Examples(), Platform: platform}
 	index, err := fileutil.Await(env.Context, func() (image.ExtraLayer, error) {
 		in.PackageYAML = folder.Stream()
 		return indexlayer.Build(in.PackageYAML, c.StreamLimits())
@@ -117,6 +120,7 @@ func (c *BuildCmd) image(
 	if err := c.set(&in); err != nil {
 		return nil, err
 	}
+	runtime(&in)
 	return image.Build(env.Context, in)
 }
 

@@ -46,7 +46,7 @@ func AddEmbedded(v *validation.Validation, functions []EmbeddedFunction) {
 func unbuildable(dir string, functions []project.Function) []xpkg.Finding {
 	var out []xpkg.Finding
 	for _, f := range functions {
-		if f.Folder == "" || f.Language == project.Go {
+		if f.Folder == "" || f.Language == project.Go || f.Language == project.GoTemplates {
 			continue
 		}
 		out = append(out, xpkg.Finding{

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -76,6 +77,14 @@ func LintFolder(
 	found = flags.Place(dir, slices.Concat(found, check.Package(pkg, everyCheck(policy, limits))))
 	for _, f := range embedded {
 		found = append(found, unbuildable(dir, []project.Function{f.Function})...)
+		if f.Language != project.GoTemplates {
+			continue
+		}
+		more, err := templateFindings(filepath.Join(dir, filepath.FromSlash(f.Folder)))
+		if err != nil {
+			return nil, nil, nil, nil, err
+		}
+		found = append(found, more...)
 	}
 	return folder, pkg, embedded, found, nil
 }

@@ -25,7 +25,7 @@ import (
 // xpkg.
 var ErrFunctionNotBuildable = errcode.Code{
 	Name: "FunctionNotBuildable", Class: errcode.Unsupported,
-	Cause: "A function of the Project is not written in Go. xpkg has no compilers for KCL, Python, TypeScript and templates, which other tools run in images of their own.",
+	Cause: "A function of the Project is written neither in Go nor in Go templates. xpkg has no compilers for KCL, Python and TypeScript, which other tools run in images of their own. A folder with templates contains only files that end in .gotmpl or .tmpl.",
 	Fix:   "Build a runtime image of the function with another tool. Then list it in spec.functions with the source Tarball (dev.crossplane.io), or publish it as a package with --embed-runtime-image, make that package a dependency, and move the folder out of the functions of the Project.",
 }
 
@@ -34,7 +34,9 @@ type projectBuild struct {
 	*project.Project
 	functions []project.Function
 	built     []builtFunction
-	done      func() error
+	// templating is the image of function-go-templating, or nil before its first use.
+	templating *pushedPackage
+	done       func() error
 }
 
 // builtFunction is the package of a function.
@@ -100,11 +102,11 @@ func (b *projectBuild) build(env *terminal.Env, c *BuildCmd) error {
 		}
 		var images []*image.Image
 		for _, platform := range platforms {
-			base, err := b.runtime(env, c, f, platform)
+			runtime, err := b.runtime(env, c, f, platform)
 			if err != nil {
 				return err
 			}
-			i, err := c.image(env, folder, base, platform)
+			i, err := c.image(env, folder, platform, runtime)
 			if err != nil {
 				return err
 			}
@@ -161,8 +163,20 @@ func (b *projectBuild) folder(c *BuildCmd, f project.Function) (*xpkg.Folder, er
 	return folder, err
 }
 
-// runtime returns the runtime image of a function: its program, or the image that the Project names.
+// runtime returns what adds the runtime of a function to its image: its program, its templates, or the image that the
+// Project names.
 func (b *projectBuild) runtime(
+	env *terminal.Env, c *BuildCmd, f project.Function, platform oci.Platform,
+) (func(*image.Input), error) {
+	if f.Language == project.GoTemplates {
+		return b.goTemplates(env, c, f, platform)
+	}
+	base, err := b.base(env, c, f, platform)
+	return func(in *image.Input) { in.Base = base }, err
+}
+
+// base returns the runtime image of a function: its program, or the image that the Project names.
+func (b *projectBuild) base(
 	env *terminal.Env, c *BuildCmd, f project.Function, platform oci.Platform,
 ) (*image.Image, error) {
 	if f.Folder != "" {

@@ -107,21 +107,34 @@ func (f runtimeFlags) fromRegistry(
 	if err != nil {
 		return nil, nothing, ErrRuntimeImage.New(why, "the image %s does not exist", f.EmbedRuntimeImage)
 	}
+	a, _, done, err := openRegistryImage(env, t, ref.String())
+	return a, done, err
+}
+
+// openRegistryImage opens an image in a registry. It returns its reference with the digest.
+func openRegistryImage(
+	env *terminal.Env, t location.TransferFlags, name string,
+) (_ oci.Artifact, _ oci.Reference, done func() error, err error) {
+	nothing := func() error { return nil }
+	ref, err := oci.ParseReference(name, oci.ParseOptions{})
+	if err != nil {
+		return nil, oci.Reference{}, nothing, err
+	}
 	p := terminal.StartTask(env.Stderr, "reading %s", ref)
 	m, err := t.NewTransfer(env, p, location.Location{Kind: location.Registry, Ref: ref})
 	if err != nil {
 		p.End()
-		return nil, nothing, err
+		return nil, oci.Reference{}, nothing, err
 	}
-	done := func() error {
+	done = func() error {
 		p.End()
 		m.Remote.Close()
 		return nil
 	}
 	o, err := m.Open(env.Context, location.Location{Kind: location.Registry, Ref: ref})
 	if err != nil {
-		return nil, nothing, errors.Join(err, done())
+		return nil, oci.Reference{}, nothing, errors.Join(err, done())
 	}
 	fmt.Fprintf(p, "the runtime image is %s\n", o.Ref)
-	return o, done, nil
+	return o, o.Ref, done, nil
 }

@@ -37,6 +37,8 @@ type Input struct {
 	// Base is the runtime image to which the layers of the package are added; nil for a
 	// package without a runtime.
 	Base *Image
+	// Files are files of the runtime that are added to the base, in a layer of their own.
+	Files []File
 	// Process replaces the program of the base; nil keeps it.
 	Process *Process
 	// Platform is the platform of the image; zero means linux/amd64. With a Base it must
@@ -108,7 +110,7 @@ func Build(ctx context.Context, in Input) (*Image, error) {
 		img.manifest.Layers = append(img.manifest.Layers, layer.desc)
 		img.content.Add(layer.desc.Digest, assembly.BytesSource(layer.data))
 		if annotation := layer.desc.Annotations[oci.AnnotationKey]; annotation != "" {
-			labels[oci.AnnotationKey+":"+layer.desc.Digest.String()] = annotation
+			labels[labelKey(layer.desc.Digest)] = annotation
 		}
 	}
 	if err := config.addLayers(layers, in.Created); err != nil {
@@ -130,7 +132,7 @@ func Build(ctx context.Context, in Input) (*Image, error) {
 	return img, img.seal(config)
 }
 
-// buildLayers packs the layers of the input, package.yaml first.
+// buildLayers packs the layers of the input: files of the runtime, package.yaml and the others.
 func (in *Input) buildLayers() ([]builtLayer, error) {
 	mediaType := oci.MediaTypeOCILayerGzip
 	if in.Base != nil && in.Base.manifest.MediaType == oci.MediaTypeDockerManifest {
@@ -139,6 +141,9 @@ func (in *Input) buildLayers() ([]builtLayer, error) {
 	wanted := []ExtraLayer{{Annotation: oci.AnnotationBase, Files: []File{{Path: oci.PackageFile, Data: in.PackageYAML}}}}
 	if in.Registry != nil {
 		wanted = []ExtraLayer{{Files: registryFiles(in.Registry)}}
+	}
+	if len(in.Files) > 0 {
+		wanted = append([]ExtraLayer{{Files: in.Files}}, wanted...)
 	}
 	if len(in.Examples) > 0 {
 		wanted = append(wanted, ExtraLayer{Annotation: oci.AnnotationExamples, Files: []File{{

@@ -107,6 +107,11 @@ func (c Config) addLabels(add map[string]string) error {
 	for k, v := range add {
 		labels[k] = v
 	}
+	return c.setLabels(labels)
+}
+
+// setLabels replaces the labels and keeps all other fields of the runtime configuration.
+func (c Config) setLabels(labels map[string]string) error {
 	inner := map[string]json.RawMessage{}
 	if err := c.Get("config", &inner); err != nil {
 		return err

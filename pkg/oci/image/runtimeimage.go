@@ -2,6 +2,7 @@ package image
 
 import (
 	"context"
+	"errors"
 	"io"
 	"maps"
 	"slices"
@@ -153,3 +154,49 @@ func (i *Image) annotateFromLabels(config Config) error {
 	}
 	return nil
 }
+
+// WithoutPackage returns the image without the layers and the labels of a package, so that it can be the runtime image
+// of another one. It has no history and no annotations.
+func (i *Image) WithoutPackage() (*Image, error) {
+	config, err := ParseConfig(i.config)
+	if err != nil {
+		return nil, err
+	}
+	labels, err := config.Labels()
+	if err != nil {
+		return nil, err
+	}
+	root := rootFS{}
+	if err := config.Get("rootfs", &root); err != nil {
+		return nil, err
+	}
+	if len(root.DiffIDs) != len(i.manifest.Layers) {
+		return nil, oci.ErrInvalidManifest.New(nil, "the configuration of the image has %d layers, and the manifest has %d",
+			len(root.DiffIDs), len(i.manifest.Layers))
+	}
+	out := &Image{platform: i.platform, manifest: i.manifest}
+	out.manifest.Layers, out.manifest.Annotations, out.manifest.Subject = nil, nil, nil
+	out.manifest.Config = &oci.Descriptor{MediaType: i.manifest.Config.MediaType}
+	kept := rootFS{Type: root.Type, DiffIDs: []oci.Digest{}}
+	for n, layer := range i.manifest.Layers {
+		if layer.Annotations[oci.AnnotationKey] != "" || labels[labelKey(layer.Digest)] != "" {
+			continue
+		}
+		out.manifest.Layers = append(out.manifest.Layers, layer)
+		out.content.Add(layer.Digest, i.content.Sources[layer.Digest])
+		kept.DiffIDs = append(kept.DiffIDs, root.DiffIDs[n])
+	}
+	for key := range labels {
+		if strings.HasPrefix(key, oci.AnnotationKey+":") {
+			delete(labels, key)
+		}
+	}
+	delete(config.fields, "history")
+	if err := errors.Join(config.set("rootfs", kept), config.setLabels(labels)); err != nil {
+		return nil, err
+	}
+	return out, out.seal(config)
+}
+
+// labelKey is the label of a layer of a package.
+func labelKey(layer oci.Digest) string { return oci.AnnotationKey + ":" + layer.String() }

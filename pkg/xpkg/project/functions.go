@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"path"
 	"slices"
+	"strings"
 
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
@@ -69,7 +70,8 @@ func (p *Project) Functions(fsys fs.FS) ([]Function, error) {
 // FunctionRepository returns the repository of the package of a function.
 func (p *Project) FunctionRepository(name string) string { return p.Repository + "_" + name }
 
-// languageOf returns the language of the source in a folder.
+// languageOf returns the language of the source in a folder. A folder with templates contains nothing else, because the
+// function that runs them reads each file.
 func languageOf(fsys fs.FS, folder string) Language {
 	for _, l := range languages {
 		if _, err := fs.Stat(fsys, path.Join(folder, l.file)); err == nil {
@@ -77,12 +79,19 @@ func languageOf(fsys fs.FS, folder string) Language {
 		}
 	}
 	found := Unknown
-	_ = fs.WalkDir(fsys, folder, func(name string, _ fs.DirEntry, err error) error {
-		if ext := path.Ext(name); err == nil && (ext == ".gotmpl" || ext == ".tmpl") {
-			found = GoTemplates
+	_ = fs.WalkDir(fsys, folder, func(name string, d fs.DirEntry, err error) error {
+		ext, hidden := path.Ext(name), strings.HasPrefix(path.Base(name), ".")
+		switch {
+		case err != nil || hidden && d.IsDir():
+			return fs.SkipDir
+		case d.IsDir() || hidden:
+			return nil
+		case ext != ".gotmpl" && ext != ".tmpl":
+			found = Unknown
 			return fs.SkipAll
 		}
-		return err
+		found = GoTemplates
+		return nil
 	})
 	return found
 }
