@@ -35,6 +35,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/compose"
 	"github.com/xpkg-dev/xpkg/internal/cli/controlplane"
 	"github.com/xpkg-dev/xpkg/internal/cli/dependencies"
+	"github.com/xpkg-dev/xpkg/internal/cli/dependency"
 	"github.com/xpkg-dev/xpkg/internal/cli/indexes"
 	"github.com/xpkg-dev/xpkg/internal/cli/manager"
 	"github.com/xpkg-dev/xpkg/internal/cli/packagecache"
@@ -63,15 +64,16 @@ func System() *terminal.Env {
 type grammar struct {
 	Global GlobalFlags `embed:""`
 
-	Init     author.InitCmd      `cmd:"" group:"author" help:"Create the files of a new package."`
-	Build    author.BuildCmd     `cmd:"" group:"author" help:"Build a package from a folder."`
-	Check    compose.CheckCmd    `cmd:"" group:"author" help:"Check a package with its dependencies: lint, the compositions against all kinds, and the examples, which are rendered."`
-	Lint     author.LintCmd      `cmd:"" group:"author" help:"Check a package without its dependencies, and report every problem."`
-	Validate compose.ValidateCmd `cmd:"" group:"author" help:"Check resources against the schemas of packages and their dependencies, without a cluster."`
-	Render   compose.RenderCmd   `cmd:"" group:"author" help:"Show the resources that Crossplane would compose for a composite resource, without a cluster."`
-	Push     author.PushCmd      `cmd:"" group:"author" help:"Push a package to a registry."`
-	Append   author.AppendCmd    `cmd:"" group:"author" help:"Add extension layers for other tools to a package."`
-	Convert  author.ConvertCmd   `cmd:"" group:"author" help:"Convert a package of the first generation to a package of today."`
+	Init       author.InitCmd      `cmd:"" group:"author" help:"Create the files of a new package."`
+	Build      author.BuildCmd     `cmd:"" group:"author" help:"Build a package from a folder."`
+	Check      compose.CheckCmd    `cmd:"" group:"author" help:"Check a package with its dependencies: lint, the compositions against all kinds, and the examples, which are rendered."`
+	Lint       author.LintCmd      `cmd:"" group:"author" help:"Check a package without its dependencies, and report every problem."`
+	Validate   compose.ValidateCmd `cmd:"" group:"author" help:"Check resources against the schemas of packages and their dependencies, without a cluster."`
+	Render     compose.RenderCmd   `cmd:"" group:"author" help:"Show the resources that Crossplane would compose for a composite resource, without a cluster."`
+	Push       author.PushCmd      `cmd:"" group:"author" help:"Push a package to a registry."`
+	Append     author.AppendCmd    `cmd:"" group:"author" help:"Add extension layers for other tools to a package."`
+	Dependency dependency.Cmd      `cmd:"" group:"author" help:"Change the dependencies in the metadata of a package or a Project."`
+	Convert    author.ConvertCmd   `cmd:"" group:"author" help:"Convert a package of the first generation to a package of today."`
 
 	Pull    artifact.PullCmd    `cmd:"" group:"artifact" help:"Pull a package into a file."`
 	Sign    trust.SignCmd       `cmd:"" group:"artifact" help:"Sign images with a key."`

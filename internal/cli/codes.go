@@ -12,6 +12,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/content"
 	"github.com/xpkg-dev/xpkg/internal/cli/controlplane"
 	"github.com/xpkg-dev/xpkg/internal/cli/dependencies"
+	"github.com/xpkg-dev/xpkg/internal/cli/dependency"
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
 	"github.com/xpkg-dev/xpkg/internal/cli/history"
 	"github.com/xpkg-dev/xpkg/internal/cli/location"
@@ -33,7 +34,8 @@ func init() {
 func Codes() []errcode.Code {
 	return slices.Concat(
 		apiserver.Codes(), artifact.Codes(), author.Codes(), compose.Codes(), config.Codes(), connection.Codes(),
-		content.Codes(), controlplane.Codes(), dependencies.Codes(), flags.Codes(), history.Codes(), inventory.Codes(),
-		location.Codes(), manager.Codes(), operation.Codes(), packages.Codes(), terminal.Codes(), versions.Codes(),
+		content.Codes(), controlplane.Codes(), dependencies.Codes(), dependency.Codes(), flags.Codes(), history.Codes(),
+		inventory.Codes(), location.Codes(), manager.Codes(), operation.Codes(), packages.Codes(), terminal.Codes(),
+		versions.Codes(),
 	)
 }

@@ -25,7 +25,8 @@ var readingCommands = map[string]bool{
 
 // otherCommands are those that change something, and those whose output is for programs.
 var otherCommands = []string{
-	"init", "build", "render", "push", "append", "convert", "pull", "sign", "attest", "copy", "extract", "login", "logout", "registry serve",
+	"init", "build", "render", "dependency add", "dependency remove", "dependency update", "push", "append", "convert",
+	"pull", "sign", "attest", "copy", "extract", "login", "logout", "registry serve",
 	"registry export",
 	"registry token create", "registry token revoke", "registry mirror", "registry prune", "registry yank",
 	"registry unyank",
