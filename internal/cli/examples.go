@@ -10,6 +10,7 @@ import (
 var examples = map[string][]string{
 	"init": {
 		"init provider provider-boats --module github.com/acme/provider-boats", "init configuration boats -d package",
+		"init project boats --repository ghcr.io/acme/boats",
 	},
 	"build": {
 		"build -f package -o boats.xpkg", "build -f package --embed-runtime-image-tarball image.tar -o boats.xpkg",

@@ -93,7 +93,7 @@ func otherTools() []tool {
 		}},
 		{"up", "up", []toolCommand{
 			{"xpkg build -f package", ""}, {"xpkg push " + boats, ""}, {"login ghcr.io", ""}, {"logout ghcr.io", ""},
-			{"project build", "build"}, {"project init boats", "init configuration boats"}, {"project push", "push " + boats},
+			{"project build", "build"}, {"project init boats", "init project boats"}, {"project push", "push " + boats},
 			{"project run", "up"}, {"project stop", "down"},
 			{"dependency update-cache", "resolve " + boats + " --lock xpkg.lock"}, {"dependency clean-cache", "cache prune"},
 			{"dependency add " + boats, ""}, {"dep add " + boats, "dependency add " + boats},

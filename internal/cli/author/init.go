@@ -23,11 +23,32 @@ import (
 
 // InitCmd implements `xpkg init`.
 type InitCmd struct {
-	Kind      inventory.Kind `arg:"" complete:"kind" help:"Kind of the package: provider, configuration or function."`
-	Name      string         `arg:"" help:"Name of the package, such as provider-boats."`
-	Directory string         `short:"d" placeholder:"DIR" help:"Folder to create. Default is the name of the package."`
-	Group     string         `placeholder:"GROUP" help:"API group of the kinds of the package. Default is derived from the name, such as boats.example.org."`
-	Module    string         `placeholder:"PATH" help:"Path of the Go module of a provider or function. Default is example.org/ and the name."`
+	Kind       initKind `arg:"" complete:"kind" help:"Kind of the package: provider, configuration or function; or project, which is a Configuration with functions of its own."`
+	Name       string   `arg:"" help:"Name of the package, such as provider-boats."`
+	Directory  string   `short:"d" placeholder:"DIR" help:"Folder to create. Default is the name of the package."`
+	Group      string   `placeholder:"GROUP" help:"API group of the kinds of the package. Default is derived from the name, such as boats.example.org."`
+	Module     string   `placeholder:"PATH" help:"Path of the Go module of a provider or function. Default is example.org/ and the name."`
+	Repository string   `placeholder:"REPOSITORY" help:"Repository of a Project. Default is example.org/my-org/ and the name."`
+}
+
+// kindProject is the word for a Project.
+const kindProject = "project"
+
+// initKind is the kind of a new package, or project.
+type initKind string
+
+// UnmarshalText parses a kind in the forms of kubectl, or project.
+func (k *initKind) UnmarshalText(word []byte) error {
+	if strings.EqualFold(string(word), kindProject) {
+		*k = "Project"
+		return nil
+	}
+	kind := inventory.KindNamed(string(word))
+	if kind == "" {
+		return fmt.Errorf("%s is not provider, configuration, function or project", word)
+	}
+	*k = initKind(kind)
+	return nil
 }
 
 // modulePath matches the module paths that go.mod accepts without quotes.
@@ -46,6 +67,14 @@ func (c *InitCmd) Run(env *terminal.Env) error {
 	if problems := validation.IsDNS1123Subdomain(p.Group); len(problems) > 0 || !strings.Contains(p.Group, ".") {
 		return terminal.ErrUsage.New(nil, "%.80q is not an API group", p.Group).
 			WithDo("Write a domain name in lower case, such as boats.example.org.")
+	}
+	if c.Repository != "" && kind != kindProject {
+		return terminal.ErrUsage.New(nil, "--repository is for Projects").
+			WithDo("Omit the flag, and name the repository when you push the package.")
+	}
+	p.Repository = cmp.Or(c.Repository, "example.org/my-org/"+c.Name)
+	if _, err := p.RepositoryPath(); err != nil {
+		return err
 	}
 	if !isModulePath(p.Module) {
 		return terminal.ErrUsage.New(nil, "%.80q is not the path of a Go module", p.Module).

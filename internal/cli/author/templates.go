@@ -64,8 +64,8 @@ func templates(dir string) ([]template, error) {
 	return out, nil
 }
 
-// templateFindings returns the mistake in the syntax of the templates in the folder of a function. They are one text for
-// the function.
+// templateFindings returns the mistake in the syntax of the templates in the folder of a function. The function reads
+// them as one text.
 func templateFindings(dir string) ([]xpkg.Finding, error) {
 	files, err := templates(dir)
 	if err != nil {
@@ -119,8 +119,8 @@ func (b *projectBuild) goTemplates(
 	}, nil
 }
 
-// templatingImage returns the image of function-go-templating for a platform, without the layers of its package, and its
-// reference with the digest.
+// templatingImage returns the image of function-go-templating for a platform, without the layers of its package, and
+// its reference with the digest.
 func (b *projectBuild) templatingImage(
 	env *terminal.Env, c *BuildCmd, platform oci.Platform,
 ) (*image.Image, oci.Reference, error) {

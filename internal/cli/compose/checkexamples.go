@@ -58,6 +58,10 @@ func (k *packageCheck) render(
 			k.skip(e, err)
 			continue
 		}
+		if name := k.embeddedFunction(selected); name != "" {
+			k.skip(e, fmt.Errorf("the function %s belongs to the Project itself, and is not built", name))
+			continue
+		}
 		plan, err := selectFunctions(env, selected, append(objects, functionObject{}), closure)
 		if err != nil {
 			k.skip(e, err)
@@ -99,6 +103,18 @@ func (k *packageCheck) render(
 		k.notes = append(k.notes, wording.Count(k.rendered, "example")+" rendered")
 	}
 	return v.Schemas.Err()
+}
+
+// embeddedFunction returns the name of a function of a Composition that belongs to the Project, or "".
+func (k *packageCheck) embeddedFunction(c composition.Composition) string {
+	for _, name := range c.Functions() {
+		for _, f := range k.embedded {
+			if slices.Contains(f.Names, name) {
+				return name
+			}
+		}
+	}
+	return ""
 }
 
 // skip notes that an example is not rendered.

@@ -15,6 +15,8 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/fileutil"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg/project"
 )
 
 //go:embed all:files
@@ -37,7 +39,7 @@ var ErrFolderNotEmpty = errcode.Code{
 
 // Package describes a new package.
 type Package struct {
-	// Kind is the template: provider, configuration or function.
+	// Kind is the template: provider, configuration, function or project.
 	Kind string
 	// Name is the name of the package.
 	Name string
@@ -45,6 +47,20 @@ type Package struct {
 	Module string
 	// Group is the API group of the kinds of the package.
 	Group string
+	// Repository is that of a Project.
+	Repository string
+}
+
+// RepositoryPath returns the repository without its registry.
+func (p Package) RepositoryPath() (string, error) {
+	ref, err := oci.ParseReference(p.Repository, oci.ParseOptions{AllowUntagged: true})
+	return ref.Repository, err
+}
+
+// FunctionName returns the name that a cluster gives to a function of the Project.
+func (p Package) FunctionName(name string) (string, error) {
+	path, err := p.RepositoryPath()
+	return oci.ToDNSLabel((&project.Project{Repository: path}).FunctionRepository(name)), err
 }
 
 // ControllerGen returns the version of controller-gen for the templates.

@@ -17,6 +17,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/testing/lane"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg/check"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg/project"
 )
 
 const repository = "../../../.."
@@ -24,9 +25,10 @@ const repository = "../../../.."
 // packages are one package of each kind.
 func packages() []Package {
 	var out []Package
-	for _, kind := range []string{"provider", "configuration", "function"} {
+	for _, kind := range []string{"provider", "configuration", "function", "project"} {
 		out = append(out, Package{
 			Kind: kind, Name: kind + "-boats", Module: "example.org/" + kind + "-boats", Group: "boats.acme.org",
+			Repository: "ghcr.io/acme/" + kind + "-boats",
 		})
 	}
 	return out
@@ -61,10 +63,17 @@ func TestPackagesPassAllChecks(t *testing.T) {
 	for _, p := range packages() {
 		t.Run(p.Kind, func(t *testing.T) {
 			root := write(t, p)
-			if p.Kind != "configuration" {
+			if p.Kind == "provider" || p.Kind == "function" {
 				root = filepath.Join(root, "package")
 			}
-			folder, err := xpkg.ReadFolder(os.DirFS(root), xpkg.FolderOptions{ExamplesRoot: "examples"})
+			opts := xpkg.FolderOptions{ExamplesRoot: "examples"}
+			if file := project.Find(os.DirFS(root), nil); file != "" {
+				var err error
+				if _, opts.Layout, err = project.Open(os.DirFS(root), file, xpkg.Limits{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			folder, err := xpkg.ReadFolder(os.DirFS(root), opts)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -85,7 +94,7 @@ func TestProgramsPassTheirTests(t *testing.T) {
 		t.Skip("compiles two programs")
 	}
 	for _, p := range packages() {
-		if p.Kind == "configuration" {
+		if p.Kind == "configuration" || p.Kind == "project" {
 			continue
 		}
 		t.Run(p.Kind, func(t *testing.T) {
