@@ -17,11 +17,11 @@ var examples = map[string][]string{
 		"build -f package --embed-go-program ./cmd/boats --platform linux/arm64",
 		"build fleets --repository ghcr.io/acme/fleets",
 	},
-	"lint": {"lint package", "lint ghcr.io/acme/boats:v1.0.0 --strict"},
+	"lint":              {"lint package", "lint ghcr.io/acme/boats:v1.0.0 --strict"},
 	"dependency add":    {"dependency add ghcr.io/acme/boats", "dependency add ghcr.io/acme/boats@>=v1 --folder fleet"},
 	"dependency remove": {"dependency remove ghcr.io/acme/boats"},
 	"dependency update": {"dependency update", "dependency update ghcr.io/acme/boats"},
-	"check": {"check", "check fleets --strict", "check fleets --sarif --no-render"},
+	"check":             {"check", "check fleets --strict", "check fleets --sarif --no-render"},
 	"validate": {
 		"validate boats.yaml --package ghcr.io/acme/boats:v1.0.0", "validate manifests --lock xpkg.lock",
 	},

@@ -57,7 +57,7 @@ func TestCommandsInDocumentsParse(t *testing.T) {
 		t.Fatal(err)
 	}
 	readmes, err := filepath.Glob("author/scaffold/files/*/README.md.tmpl")
-	if err != nil || len(readmes) != 3 {
+	if err != nil || len(readmes) != 4 {
 		t.Fatalf("the READMEs of `xpkg init`: %q, %v", readmes, err)
 	}
 	const notes = "../../charts/xpkg/templates/NOTES.txt"

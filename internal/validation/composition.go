@@ -135,7 +135,7 @@ func (c *composition) validateStep(at string, step map[string]any) {
 	if isPatchAndTransform(input) {
 		c.validateResources(at+"input.", input)
 	}
-	c.validateGoTemplate(at+"input.", input)
+	c.validateGoTemplates(at+"input.", input)
 	switch kind := KindOf(input); {
 	case c.Schemas.Has(kind):
 		c.validateTemplate(at+"input", input, func(string) bool { return true })

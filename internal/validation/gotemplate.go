@@ -7,12 +7,24 @@ import (
 	"text/template/parse"
 )
 
-// validateGoTemplate validates the syntax of a template in the input of function-go-templating.
-func (c *composition) validateGoTemplate(at string, input map[string]any) {
-	text, ok := Object(input["inline"])["template"].(string)
-	if kind := KindOf(input); !ok || kind.Group != "gotemplating.fn.crossplane.io" {
+// validateGoTemplates validates the syntax of the templates in the input of function-go-templating.
+func (c *composition) validateGoTemplates(at string, input map[string]any) {
+	if KindOf(input).Group != "gotemplating.fn.crossplane.io" {
 		return
 	}
+	inline := Object(input["inline"])
+	if text, ok := inline["template"].(string); ok {
+		c.validateGoTemplate(at+"inline.template", input, text)
+		return
+	}
+	// The function reads the templates as one text: a mistake can be in any of them, unless there is only one.
+	if list, _ := inline["templates"].([]any); len(list) == 1 {
+		text, _ := list[0].(string)
+		c.validateGoTemplate(at+"inline.templates[0]", input, text)
+	}
+}
+
+func (c *composition) validateGoTemplate(at string, input map[string]any, text string) {
 	delims := Object(input["delims"])
 	left, _ := delims["left"].(string)
 	right, _ := delims["right"].(string)
@@ -20,7 +32,7 @@ func (c *composition) validateGoTemplate(at string, input map[string]any) {
 	if problem == "" {
 		return
 	}
-	c.report(c.resource, ErrInvalidTemplate, at+"inline.template", problem)
+	c.report(c.resource, ErrInvalidTemplate, at, problem)
 	if strings.Contains(strings.TrimSpace(text), "\n") {
 		c.Findings[len(c.Findings)-1].Line += line // The text of a block begins in the line after its field.
 	}
