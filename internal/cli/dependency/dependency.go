@@ -55,7 +55,7 @@ const anyRelease = ">=v0.0.0"
 
 // Run solves the dependencies with the new ones, and writes these.
 func (c *addCmd) Run(env *terminal.Env) error {
-	m, err := readManifest(c.Folder)
+	m, err := readManifest(env, c.Folder)
 	if err != nil {
 		return err
 	}
@@ -116,7 +116,7 @@ type removeCmd struct {
 
 // Run removes dependencies.
 func (c *removeCmd) Run(env *terminal.Env) error {
-	m, err := readManifest(c.Folder)
+	m, err := readManifest(env, c.Folder)
 	if err != nil {
 		return err
 	}
@@ -149,7 +149,7 @@ type updateCmd struct {
 // Run solves the dependencies with the newest versions, and writes these in place of exact versions and lower bounds.
 // Other constraints remain.
 func (c *updateCmd) Run(env *terminal.Env) error {
-	m, err := readManifest(c.Folder)
+	m, err := readManifest(env, c.Folder)
 	if err != nil {
 		return err
 	}

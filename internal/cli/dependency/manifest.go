@@ -2,7 +2,6 @@ package dependency
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -11,6 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/xpkg-dev/xpkg/internal/cli/location"
+	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
@@ -44,13 +44,13 @@ type manifest struct {
 }
 
 // readManifest reads the metadata of the package in a folder.
-func readManifest(dir string) (*manifest, error) {
+func readManifest(env *terminal.Env, dir string) (*manifest, error) {
 	name := location.Metadata(dir)
 	if name == "" {
 		return nil, xpkg.ErrNoMeta.New(nil, "the folder %s has no crossplane.yaml and is no Project", dir)
 	}
 	file := filepath.Join(dir, name)
-	text, err := os.ReadFile(file)
+	text, err := env.ReadInput(file)
 	if err != nil {
 		return nil, location.ErrReadFile.New(err, "cannot read %s", file)
 	}
