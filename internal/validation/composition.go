@@ -17,7 +17,7 @@ import (
 // Kinds of Crossplane's composition.
 var (
 	CompositionKind = schema.GroupKind{Group: "apiextensions.crossplane.io", Kind: "Composition"}
-	DefinitionKind = schema.GroupKind{Group: "apiextensions.crossplane.io", Kind: "CompositeResourceDefinition"}
+	DefinitionKind  = schema.GroupKind{Group: "apiextensions.crossplane.io", Kind: "CompositeResourceDefinition"}
 )
 
 // function is a function to which a Composition may refer.
