@@ -103,7 +103,7 @@ func TestEncodeIsOneToOne(t *testing.T) {
 		for i := range n {
 			p := Package{Repository: name(i), Version: rapid.SampledFrom([]string{
 				"", "v1.0.0", "1.10", "true", "null", "0x10", "1e3",
-			}).Draw(t, "version"), Digest: digest(name(i)), Kind: xpkg.Provider}
+			}).Draw(t, "version"), Digest: digest(name(i)), Kind: xpkg.Provider, Signers: rapid.SliceOfN(text, 0, 3).Draw(t, "signers")}
 			for range rapid.IntRange(0, 3).Draw(t, "dependencies") {
 				p.Dependencies = append(p.Dependencies, dependency.Dependency{
 					Package: name(rapid.IntRange(0, n-1).Draw(t, "to")), Constraint: text.Draw(t, "constraint"),
