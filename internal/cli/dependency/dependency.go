@@ -35,12 +35,20 @@ type folderFlag struct {
 	Folder string `short:"f" placeholder:"DIR" default:"." help:"Folder of the package or the Project. Default is this folder."`
 }
 
-// write writes the changed metadata and reads it again.
-func (f folderFlag) write(env *terminal.Env, m *manifest, text string) (*manifest, error) {
-	if err := fileutil.WriteFile(env.Context, m.path, 0o644, []byte(text)); err != nil {
-		return nil, err
+// write writes the changed metadata, and then says what has changed.
+func (m *manifest) write(env *terminal.Env, changes []string) error {
+	if len(changes) > 0 {
+		const mode = 0o644
+		if err := fileutil.WriteFile(env.Context, m.path, mode, []byte(strings.Join(m.lines, ""))); err != nil {
+			return err
+		}
 	}
-	return parseManifest(m.path, text)
+	for _, c := range changes {
+		if err := env.Say("%s: %s\n", m.path, c); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // addCmd implements `xpkg dependency add`.
@@ -86,6 +94,7 @@ func (c *addCmd) Run(env *terminal.Env) error {
 	if err != nil {
 		return err
 	}
+	var changes []string
 	for _, p := range solved.Packages {
 		constraint, ok := asked[p.Repository]
 		if !ok {
@@ -98,14 +107,12 @@ func (c *addCmd) Run(env *terminal.Env) error {
 		if err != nil {
 			return err
 		}
-		if m, err = c.write(env, m, text); err != nil {
+		if m, err = parseManifest(m.path, text); err != nil {
 			return err
 		}
-		if err := env.Say("%s: %s %s %s\n", m.path, p.Kind, p.Repository, constraint); err != nil {
-			return err
-		}
+		changes = append(changes, fmt.Sprintf("%s %s %s", p.Kind, p.Repository, constraint))
 	}
-	return nil
+	return m.write(env, changes)
 }
 
 // removeCmd implements `xpkg dependency remove`.
@@ -120,6 +127,7 @@ func (c *removeCmd) Run(env *terminal.Env) error {
 	if err != nil {
 		return err
 	}
+	var changes []string
 	for _, p := range c.Packages {
 		e, ok := m.find(p)
 		if !ok {
@@ -129,14 +137,12 @@ func (c *removeCmd) Run(env *terminal.Env) error {
 		if err != nil {
 			return err
 		}
-		if m, err = c.write(env, m, text); err != nil {
+		if m, err = parseManifest(m.path, text); err != nil {
 			return err
 		}
-		if err := env.Say("%s: %s removed\n", m.path, e.repository); err != nil {
-			return err
-		}
+		changes = append(changes, e.repository+" removed")
 	}
-	return nil
+	return m.write(env, changes)
 }
 
 // updateCmd implements `xpkg dependency update`.
@@ -179,6 +185,7 @@ func (c *updateCmd) Run(env *terminal.Env) error {
 	if err != nil {
 		return err
 	}
+	var changes []string
 	for _, p := range solved.Packages {
 		e, ok := m.find(p.Repository)
 		write := bound(e.version)
@@ -193,14 +200,12 @@ func (c *updateCmd) Run(env *terminal.Env) error {
 		if err != nil {
 			return err
 		}
-		if m, err = c.write(env, m, text); err != nil {
+		if m, err = parseManifest(m.path, text); err != nil {
 			return err
 		}
-		if err := env.Say("%s: %s %s, was %s\n", m.path, e.repository, constraint, e.version); err != nil {
-			return err
-		}
+		changes = append(changes, fmt.Sprintf("%s %s, was %s", e.repository, constraint, e.version))
 	}
-	return nil
+	return m.write(env, changes)
 }
 
 // bound returns how a constraint names a newer version: as an exact version or as a lower bound. It is nil for other

@@ -141,7 +141,8 @@ func (m *manifest) add(e entry) (string, error) {
 	default:
 		return "", ErrNotEditable.New(nil, "%s: the list spec.%s is not in lines of its own", m.path, m.field)
 	}
-	return m.edited(slices.Insert(slices.Clone(m.lines), at, append(prefix, m.item(e, column)...)...))
+	lines := slices.Insert(slices.Clone(m.lines), at, append(prefix, m.item(e, column)...)...)
+	return m.edited(lines, append(slices.Clone(m.entries), e))
 }
 
 // item returns the lines of a new item whose dash is in a column.
@@ -184,20 +185,26 @@ func (m *manifest) remove(e entry) (string, error) {
 	if len(m.list.Content) == 1 {
 		first = m.key.Line
 	}
-	return m.edited(slices.Delete(slices.Clone(m.lines), first-1, last))
+	rest := slices.DeleteFunc(slices.Clone(m.entries), func(other entry) bool { return other.node == e.node })
+	return m.edited(slices.Delete(slices.Clone(m.lines), first-1, last), rest)
 }
 
 // setVersion replaces the constraint of a dependency.
 func (m *manifest) setVersion(e entry, version string) (string, error) {
 	_, value := field(e.fields, "version")
-	lines := slices.Clone(m.lines)
+	lines, want := slices.Clone(m.lines), slices.Clone(m.entries)
+	for i := range want {
+		if want[i].node == e.node {
+			want[i].version = version
+		}
+	}
 	if value == nil {
 		key, _ := field(e.fields, "package")
 		if key == nil {
 			key = e.fields.Content[0]
 		}
 		text := strings.Repeat(" ", key.Column-1) + fmt.Sprintf("version: %q\n", version)
-		return m.edited(slices.Insert(lines, key.Line, text))
+		return m.edited(slices.Insert(lines, key.Line, text), want)
 	}
 	line := lines[value.Line-1]
 	before, rest := line[:value.Column-1], line[value.Column-1:]
@@ -213,14 +220,23 @@ func (m *manifest) setVersion(e entry, version string) (string, error) {
 		return "", ErrNotEditable.New(nil, "%s:%d: the version is not in one line", m.path, value.Line)
 	}
 	lines[value.Line-1] = before + fmt.Sprintf("%q", version) + rest[end:]
-	return m.edited(lines)
+	return m.edited(lines, want)
 }
 
-// edited returns changed text, after a check that nothing but the dependencies has changed.
-func (m *manifest) edited(lines []string) (string, error) {
+// edited returns changed text, after a check that it has the wanted dependencies, and that nothing else has changed.
+func (m *manifest) edited(lines []string, want []entry) (string, error) {
 	text := strings.Join(lines, "")
 	if !reflect.DeepEqual(m.rest(strings.Join(m.lines, "")), m.rest(text)) {
 		return "", ErrNotEditable.New(nil, "%s: another field would change too", m.path)
+	}
+	got, err := parseManifest(m.path, text)
+	if err != nil {
+		return "", err
+	}
+	if !slices.EqualFunc(got.entries, want, func(a, b entry) bool {
+		return a.kind == b.kind && a.repository == b.repository && a.version == b.version
+	}) {
+		return "", ErrNotEditable.New(nil, "%s: another dependency would change too", m.path)
 	}
 	return text, nil
 }
