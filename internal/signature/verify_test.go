@@ -35,7 +35,7 @@ func (v values) read(_ context.Context, s v1beta1.SecretKeySelector) ([]byte, er
 	return nil, signature.ErrTrust.New(nil, "there is no value %s", s.Key)
 }
 
-func (v values) requirement(t *testing.T, c *v1beta1.CosignVerification) signature.Requirement {
+func (v values) requirement(t testing.TB, c *v1beta1.CosignVerification) signature.Requirement {
 	t.Helper()
 	r, err := signature.NewRequirement(t.Context(), "signed", c, v.read)
 	if err != nil {
