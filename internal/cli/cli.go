@@ -111,6 +111,7 @@ type grammar struct {
 	Resolve  dependencies.ResolveCmd  `cmd:"" group:"dependencies" help:"Resolve packages and their dependencies to versions and digests."`
 	Bundle   dependencies.BundleCmd   `cmd:"" group:"dependencies" help:"Carry packages with their dependencies and signatures to another registry, in one file."`
 	Tree     dependencies.TreeCmd     `cmd:"" group:"dependencies" help:"Show the dependencies and objects of packages as a tree."`
+	SBOM     dependencies.SBOMCmd     `cmd:"" name:"sbom" group:"dependencies" help:"Print a bill of materials of packages and their dependencies, in CycloneDX or SPDX."`
 	Why      dependencies.WhyCmd      `cmd:"" group:"dependencies" help:"Show why a package is installed: what depends on it, directly and indirectly."`
 	Versions dependencies.VersionsCmd `cmd:"" group:"dependencies" help:"Show the versions of a package in its registry."`
 	Outdated dependencies.OutdatedCmd `cmd:"" group:"dependencies" help:"Show newer versions of installed packages."`

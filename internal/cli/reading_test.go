@@ -32,7 +32,7 @@ var otherCommands = []string{
 	"registry unyank",
 	"registry deprecate", "registry delete", "install", "update", "sync", "uninstall", "autoremove", "approve", "activate",
 	"deactivate", "apply",
-	"rollback", "index build", "index update", "bundle save", "bundle load", "cache add", "cache prune", "up", "down", "dev",
+	"rollback", "sbom", "index build", "index update", "bundle save", "bundle load", "cache add", "cache prune", "up", "down", "dev",
 	"logs", "manager",
 	"bootstrap", "migrate from-core", "migrate to-core", "migrate first-generation", "completion", "man",
 }

@@ -44,6 +44,9 @@ func licenseFault(text string) string {
 	return ""
 }
 
+// IsSPDXExpression reports whether a text is an SPDX license expression of known licenses.
+func IsSPDXExpression(text string) bool { return licenseFault(text) == "" }
+
 type spdxParser struct {
 	tokens []string
 	at     int
