@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 
@@ -41,11 +42,11 @@ func UnderRegistry(registry, prefix string) string {
 	return prefix + "/" + label
 }
 
-// Load copies the artifacts of a bundle to a registry, each after its content, and before those that belong to it. It
-// sends nothing that the registry has. It fails before the first upload with ErrDamaged if the bundle does not contain
-// what it describes, and with ErrBaseMissing if the registry lacks what the bundle omits; and with ErrDamaged before a
-// tag refers to content that is not intact. An artifact that cannot replace another content of its tag does not stop
-// the others.
+// Load copies the artifacts of a bundle to a registry, each after its content, and what has a version after everything
+// that belongs to it. It sends nothing that the registry has. It fails before the first upload with ErrDamaged if the
+// bundle does not contain what it describes, and with ErrBaseMissing if the registry lacks what the bundle omits; and
+// with ErrDamaged before a tag refers to content that is not intact. An artifact that cannot replace another content of
+// its tag does not stop the others.
 func (b *Bundle) Load(ctx context.Context, o LoadOptions) error {
 	if err := b.check(ctx); err != nil {
 		return err
@@ -72,7 +73,8 @@ func (b *Bundle) Load(ctx context.Context, o LoadOptions) error {
 	return errors.Join(group.Wait(), errors.Join(l.immutable...))
 }
 
-// byRepository returns the artifacts of each repository, in their order.
+// byRepository returns the artifacts of each repository, in their order, but what has a version comes after everything
+// that belongs to it: its tag never refers to an image whose signatures are not there yet.
 func (b *Bundle) byRepository() [][]Entry {
 	var out [][]Entry
 	at := map[string]int{}
@@ -85,7 +87,24 @@ func (b *Bundle) byRepository() [][]Entry {
 		}
 		out[i] = append(out[i], e)
 	}
+	for _, entries := range out {
+		slices.SortStableFunc(entries, func(a, b Entry) int { return rank(a) - rank(b) })
+	}
 	return out
+}
+
+// rank orders what belongs to others before artifacts with versions.
+func rank(e Entry) int {
+	if e.Ref.Tag == "" || isAttachedTag(e.Ref.Tag) {
+		return 0
+	}
+	return 1
+}
+
+// isAttachedTag reports whether an artifact with a tag belongs to another one by it.
+func isAttachedTag(tag string) bool {
+	_, suffix, ok := oci.ParseArtifactTag(tag)
+	return ok && suffix != ""
 }
 
 // requireOmitted checks that the registry has the blobs that the bundle omits: in the repository that needs them, or in
@@ -194,6 +213,9 @@ func (l *loading) entry(ctx context.Context, e Entry) error {
 
 // push pushes an artifact under its tag, or without one as a referrer of its subject if it has one.
 func (l *loading) push(ctx context.Context, to oci.Reference, a artifact) error {
+	if isAttachedTag(to.Tag) {
+		return l.Client.PushAttached(ctx, to, a)
+	}
 	_, doc, err := oci.ReadDocument(ctx, a, a.root, l.Client.Limits())
 	if err == nil && to.Tag == "" && doc.Subject != nil {
 		_, err = l.Client.Attach(ctx, to, a)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 )
 
 // Bundle is a bundle in a file, whose form is verified. Close it after use.
@@ -252,6 +253,9 @@ func (b *Bundle) readEntries(all []oci.Descriptor) error {
 		}
 		if err != nil {
 			return b.damaged(err, "the name of the entry %s is not valid", d.Digest.Short())
+		}
+		if _, isList := remote.ParseFallbackTag(ref.Tag); isList {
+			return b.damaged(nil, "%s is the tag of a list of referrers, which a bundle does not have", name)
 		}
 		named[name] = true
 		d.Annotations = nil // It is not part of the content.

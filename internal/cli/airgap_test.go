@@ -61,6 +61,16 @@ func TestAirGap(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	secret := &corev1.Secret{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: controller.DefaultNamespace, Name: "airgap-keys"},
+		Data:       map[string][]byte{"release": key.PEM(t)},
+	}
+	keys, err := yaml.Marshal(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text = append(append(text, "---\n"...), keys...)
 	file := func(name string) string { return filepath.Join(dir, name) }
 	if err := os.WriteFile(file("policy.yaml"), text, 0o600); err != nil {
 		t.Fatal(err)
@@ -80,17 +90,17 @@ func TestAirGap(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	commands.Run(t, "bundle", "save", top.String(), "-o", file("b.tar"), "--image-config", file("policy.yaml"))
 	server.Close() // The gap.
-	code, out, errs := commands.Output(t, "bundle", "load", file("b.tar"), private+"/mirror", "--lock", file("xpkg.lock"))
+	code, out, errs := commands.Output(t, "bundle", "load", file("b.tar"), private+"/mirror", "--lock", file("xpkg.lock"), "--trust")
 	if code != 0 {
 		t.Fatalf("exit code %d: %s", code, errs)
 	}
 	for _, c := range imageConfigs(t, out) {
 		e.CreateTemporary(t, &c)
 	}
-	e.CreateTemporary(t, &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: controller.DefaultNamespace, Name: "airgap-keys"},
-		Data:       map[string][]byte{"release": key.PEM(t)},
-	})
+	if !strings.Contains(out, "name: airgap-keys") {
+		t.Errorf("the Secret with the key is not printed:\n%s", out)
+	}
+	e.CreateTemporary(t, secret)
 	b.must(t, 0, "install", "--lock", file("xpkg.lock"), "--wait", "3m", "--yes")
 	p := b.provider(t, "airgap-base")
 	if !verified(p, policy.Name) {
@@ -138,7 +148,9 @@ func imageConfigs(t *testing.T, text string) []v1beta1.ImageConfig {
 		if err := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader([]byte(document)), 4096).Decode(&c); err != nil {
 			t.Fatal(err)
 		}
-		out = append(out, c)
+		if c.Kind == "ImageConfig" {
+			out = append(out, c)
+		}
 	}
 	if len(out) != 2 {
 		t.Fatalf("the bundle has %d ImageConfigs, want a rewrite and a policy:\n%s", len(out), text)

@@ -125,7 +125,7 @@ var examples = map[string][]string{
 	"tree":     {"tree", "tree provider/boats", "tree -l team=ships", "tree --lock xpkg.lock"},
 	"why":      {"why boats", "why boats --lock xpkg.lock"},
 	"versions": {"versions ghcr.io/acme/boats", "versions ghcr.io/acme/boats --all"},
-	"sbom": {"sbom", "sbom --lock xpkg.lock -o spdx", "sbom ghcr.io/acme/boats:v1.0.0"},
+	"sbom":     {"sbom", "sbom --lock xpkg.lock -o spdx", "sbom ghcr.io/acme/boats:v1.0.0"},
 	"outdated": {
 		"outdated", "outdated provider/boats", "outdated --lock xpkg.lock --all", "outdated -l team=ships",
 	},

@@ -164,7 +164,8 @@ func (a *authority) readKey(
 // notTrust returns the error of a key or a trust root that cannot be read.
 func notTrust(err error, config string, s v1beta1.SecretKeySelector, what string) error {
 	if config == "" {
-		return ErrTrust.New(err, "the file is no %s", what)
+		return ErrTrust.New(err, "the file is no %s", what).
+			WithDo("Name a public key in PEM, or a trusted_root.json of Sigstore.")
 	}
 	return ErrTrust.New(
 		err, "the value %s of the Secret %s, which the ImageConfig %s names, is no %s", s.Key, s.Name, config, what,

@@ -81,7 +81,8 @@ func (r Requirement) Verify(image string, d oci.Digest, e Evidence) (Verdict, Ev
 	}
 	why := strings.Join(reasons, "; ")
 	if r.Config == "" {
-		return Verdict{}, nil, code.New(nil, "no trusted signature of %s was found: %s", image, why)
+		return Verdict{}, nil, code.New(nil, "no trusted signature of %s was found: %s", image, why).
+			WithDo("Check who has signed the image, and whether the signatures were copied with it.")
 	}
 	return Verdict{}, nil, code.New(nil, "the ImageConfig %s requires a signature of %s: %s", r.Config, image, why)
 }

@@ -2,6 +2,7 @@ package signing
 
 import (
 	"crypto"
+	"crypto/rsa"
 	"crypto/sha256"
 	"encoding/base64"
 	"errors"
@@ -9,6 +10,9 @@ import (
 	"github.com/sigstore/sigstore/pkg/cryptoutils"
 	"github.com/sigstore/sigstore/pkg/signature"
 )
+
+// leastRSA is the least size of an RSA key, in bits.
+const leastRSA = 2048
 
 // Key is a private key.
 type Key struct {
@@ -33,6 +37,9 @@ func ReadKey(text []byte, password func() (string, error)) (*Key, error) {
 	signer, ok := private.(crypto.Signer)
 	if !ok {
 		return nil, ErrKey.New(errors.New("it cannot sign"), "cannot read the private key")
+	}
+	if k, ok := private.(*rsa.PrivateKey); ok && k.N.BitLen() < leastRSA {
+		return nil, ErrKey.New(nil, "the private key has %d bits, at least %d are needed", k.N.BitLen(), leastRSA)
 	}
 	out := &Key{}
 	if out.signer, err = signature.LoadSigner(private, crypto.SHA256); err != nil {

@@ -281,8 +281,13 @@ func (r *folderReader) read(fsys fs.FS, root string, except ...string) ([]Docume
 			return nil
 		}
 		if reason := r.omit(entry, name); reason != "" {
-			if root == "." && strings.HasPrefix(path.Base(name), "crossplane.") {
+			switch {
+			case root == "." && strings.HasPrefix(path.Base(name), "crossplane."):
 				r.omitted = append(r.omitted, fmt.Sprintf("%.100q %s", name, reason))
+			case isYAML(name) && !entry.Type().IsRegular() && !r.ignored(name):
+				// Its author takes it for a part of the package.
+				f := &yamldoc.Fault{Code: ErrUnreadableFile, What: "it " + reason + ", and is not followed"}
+				r.findings = append(r.findings, placed(f, name))
 			}
 			return nil
 		}

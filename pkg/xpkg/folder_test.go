@@ -269,4 +269,7 @@ func TestLinksAreNotFollowed(t *testing.T) {
 	if len(f.Documents) != 1 || len(f.ExampleDocuments) != 0 {
 		t.Errorf("got %v and %v", raws(f.Documents), raws(f.ExampleDocuments))
 	}
+	if len(f.findings) != 1 || f.findings[0].File != "file.yaml" || f.findings[0].Code.Name != ErrUnreadableFile.Name {
+		t.Errorf("the link is not reported: %v", f.findings)
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 
 	"github.com/xpkg-dev/xpkg/internal/cli/location"
@@ -59,6 +60,9 @@ func (c *BuildCmd) Run(env *terminal.Env) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := c.checkOutput(folder); err != nil {
+		return err
+	}
 	parts, err := c.openProject()
 	if err != nil {
 		return err
@@ -89,6 +93,21 @@ func (c *BuildCmd) Run(env *terminal.Env) (err error) {
 		}
 	}
 	return c.write(env, pkg, built)
+}
+
+// checkOutput refuses to replace a file from which the package is built.
+func (c *BuildCmd) checkOutput(folder *xpkg.Folder) error {
+	is, err := os.Stat(c.PackageFile)
+	if err != nil || c.PackageFile == "" {
+		return nil
+	}
+	for _, d := range folder.Documents {
+		from, err := os.Stat(filepath.Join(c.PackageRoot, d.File))
+		if err == nil && os.SameFile(is, from) {
+			return terminal.ErrUsage.New(nil, "%s is a file of the package", c.PackageFile).WithDo("Name another file with -o.")
+		}
+	}
+	return nil
 }
 
 // read reads and checks the package.

@@ -56,6 +56,9 @@ func (c *CheckCmd) Run(env *terminal.Env) error {
 			k.found[i].Severity = xpkg.Error
 		}
 	}
+	if failed != nil && len(k.found) == 0 {
+		return failed
+	}
 	xpkg.SortFindings(k.found)
 	if err := k.report(env); err != nil {
 		return err

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
@@ -36,6 +38,13 @@ func ReadImageConfigs(env *terminal.Env, files []string) (origin.Files, error) {
 		if err != nil {
 			return origin.Files{}, err
 		}
+		for _, c := range found.Configs {
+			if slices.ContainsFunc(out.Configs, func(o v1beta1.ImageConfig) bool { return o.Name == c.Name }) {
+				return origin.Files{}, imageconfig.ErrImageConfigInvalid.New(
+					nil, "there are two ImageConfigs with the name %q, one in %s", c.Name, file,
+				)
+			}
+		}
 		out.Configs, out.Secrets = append(out.Configs, found.Configs...), append(out.Secrets, found.Secrets...)
 	}
 	return out, nil
@@ -60,6 +69,29 @@ func ParseImageConfigs(file string, raw []byte) (origin.Files, error) {
 	}
 }
 
+// readImageConfig reads an ImageConfig, and refuses what an API server would: a requirement with a misspelt name would
+// require nothing.
+func readImageConfig(object json.RawMessage) (v1beta1.ImageConfig, error) {
+	var c v1beta1.ImageConfig
+	d := json.NewDecoder(bytes.NewReader(object))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&c); err != nil {
+		return c, err
+	}
+	if c.APIVersion != v1beta1.GroupVersion.String() {
+		return c, fmt.Errorf("the ImageConfig %s has the apiVersion %q, want %s", c.Name, c.APIVersion, v1beta1.GroupVersion)
+	}
+	for _, m := range c.Spec.MatchImages {
+		if m.Type != "" && m.Type != v1beta1.Prefix {
+			return c, fmt.Errorf("the ImageConfig %s has a match of the type %q, want %s", c.Name, m.Type, v1beta1.Prefix)
+		}
+	}
+	if v := c.Spec.Verification; v != nil && v.Provider != v1beta1.Cosign {
+		return c, fmt.Errorf("the ImageConfig %s has the provider %q, want %s", c.Name, v.Provider, v1beta1.Cosign)
+	}
+	return c, nil
+}
+
 // appendImageConfigs appends an ImageConfig or a Secret, or those of a list, in JSON.
 func appendImageConfigs(out *origin.Files, object json.RawMessage) error {
 	var head struct {
@@ -74,10 +106,15 @@ func appendImageConfigs(out *origin.Files, object json.RawMessage) error {
 	}
 	switch head.Kind {
 	case "ImageConfig":
-		var c v1beta1.ImageConfig
-		err := json.Unmarshal(object, &c)
+		c, err := readImageConfig(object)
+		if err != nil {
+			return err
+		}
+		if slices.ContainsFunc(out.Configs, func(o v1beta1.ImageConfig) bool { return o.Name == c.Name }) {
+			return fmt.Errorf("there are two ImageConfigs with the name %q", c.Name)
+		}
 		out.Configs = append(out.Configs, c)
-		return err
+		return nil
 	case "Secret":
 		var s corev1.Secret
 		err := json.Unmarshal(object, &s)

@@ -34,6 +34,14 @@ func TestImageConfigsAreReadFromManifestsAndLists(t *testing.T) {
 		{"other types in a list", `{"apiVersion":"v1","kind":"List","items":[` +
 			strings.Replace(config("a"), `[{"prefix":"a.test"}]`, `"a"`, 1) + "]}", nil, true},
 		{"no object", "text", nil, true},
+		{"two with one name", config("a") + "\n---\n" + config("a"), nil, true},
+		{"another version", strings.Replace(config("a"), "v1beta1", "v1", 1), nil, true},
+		{"a misspelt requirement", strings.Replace(config("a"), `"spec":{`, `"spec":{"verfication":{},`, 1), nil, true},
+		{"another type of match", strings.Replace(config("a"), `"prefix"`, `"type":"Regex","prefix"`, 1), nil, true},
+		{
+			"another provider", strings.Replace(config("a"), `"spec":{`, `"spec":{"verification":{"provider":"Notary"},`, 1),
+			nil, true,
+		},
 	} {
 		file := filepath.Join(t.TempDir(), "configs.yaml")
 		if err := os.WriteFile(file, []byte(tc.text), 0o600); err != nil {

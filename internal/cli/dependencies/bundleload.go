@@ -2,6 +2,8 @@ package dependencies
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 
@@ -10,14 +12,17 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/cli/view"
+	"github.com/xpkg-dev/xpkg/internal/fileutil"
+	"github.com/xpkg-dev/xpkg/internal/origin"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 )
 
 type bundleLoadCmd struct {
-	File string `arg:"" help:"Bundle that xpkg bundle save wrote."`
-	To   string `arg:"" name:"prefix" help:"Destination: REGISTRY or REGISTRY/PREFIX. Everything keeps its full name below it: xpkg.crossplane.io/a/b becomes REGISTRY/PREFIX/xpkg.crossplane.io/a/b."`
-	Lock string `placeholder:"FILE" help:"Write the lock file of the bundle to this file."`
+	File  string `arg:"" help:"Bundle that xpkg bundle save wrote."`
+	To    string `arg:"" name:"prefix" help:"Destination: REGISTRY or REGISTRY/PREFIX. Everything keeps its full name below it: xpkg.crossplane.io/a/b becomes REGISTRY/PREFIX/xpkg.crossplane.io/a/b."`
+	Lock  string `placeholder:"FILE" help:"Write the lock file of the bundle to this file."`
+	Trust bool   `help:"Print the ImageConfigs that require signatures and the public keys in the bundle, too. A cluster with them trusts what the author of the bundle trusts."`
 	flags.RegistryFlags
 	flags.DataDirFlag
 	Output view.ObjectFormat `short:"o" placeholder:"FORMAT" complete:"object-format" help:"Format of the ImageConfigs: yaml, json, or jsonpath= and a template. Default is yaml."`
@@ -28,6 +33,11 @@ func (c *bundleLoadCmd) Run(env *terminal.Env) (err error) {
 	prefix, err := parsePrefix(c.To)
 	if err != nil {
 		return err
+	}
+	if folder := filepath.Dir(c.Lock); c.Lock != "" && !fileutil.IsStdout(c.Lock) {
+		if info, err := os.Stat(folder); err != nil || !info.IsDir() {
+			return ErrLockWrite.New(err, "cannot write %s: %s is no folder", c.Lock, folder)
+		}
 	}
 	b, err := bundle.Open(c.File)
 	if err != nil {
@@ -47,6 +57,10 @@ func (c *bundleLoadCmd) Run(env *terminal.Env) (err error) {
 	files, err := content.ParseImageConfigs(c.File, kept)
 	if err != nil {
 		return err
+	}
+	if !c.Trust && len(files.Configs) > 0 {
+		view.Notes(env.Stderr, "the bundle has ImageConfigs that require signatures, which --trust prints, too")
+		files = origin.Files{}
 	}
 	files.Configs = append(rewriteConfigs(b.Entries(), prefix), files.Configs...)
 	objects, err := plainFiles(files)

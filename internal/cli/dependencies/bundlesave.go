@@ -47,8 +47,8 @@ func (c *bundleSaveCmd) Run(env *terminal.Env) (err error) {
 		return terminal.ErrUsage.New(nil, "a bundle cannot be written to standard output: an unfinished file is continued").
 			WithDo("Name a file with -o.")
 	}
-	if info, err := os.Stat(c.Output); err == nil && !info.Mode().IsRegular() {
-		return terminal.ErrUsage.New(nil, "%s is no regular file", c.Output).WithDo("Name a file with -o.")
+	if err := c.checkOutput(); err != nil {
+		return err
 	}
 	o := bundle.SaveOptions{SinceName: filepath.Base(c.Since)}
 	if o.Platforms, err = parsePlatforms(c.Platform); err != nil {
@@ -83,6 +83,24 @@ func (c *bundleSaveCmd) Run(env *terminal.Env) (err error) {
 		return err
 	}
 	return c.save(env, items, o, missing)
+}
+
+// checkOutput checks that the file can be replaced: an unfinished file behind a link would be another one, and a delta
+// in place of its base could not be loaded.
+func (c *bundleSaveCmd) checkOutput() error {
+	is, err := os.Stat(c.Output)
+	if err == nil && !is.Mode().IsRegular() {
+		return terminal.ErrUsage.New(nil, "%s is no regular file", c.Output).WithDo("Name a file with -o.")
+	}
+	if base, failed := os.Stat(c.Since); err == nil && failed == nil && os.SameFile(is, base) {
+		return terminal.ErrUsage.New(nil, "%s is the bundle of --since, without which the new one cannot be loaded", c.Output).
+			WithDo("Name another file with -o.")
+	}
+	partial := c.Output + bundle.PartialSuffix
+	if at, err := os.Lstat(partial); err == nil && !at.Mode().IsRegular() {
+		return terminal.ErrUsage.New(nil, "%s is no regular file", partial).WithDo("Remove it.")
+	}
+	return nil
 }
 
 // save writes the bundle and reports it. Missing are the Secrets of its ImageConfigs that it does not contain.
@@ -215,6 +233,9 @@ func (c *bundleSaveCmd) items(env *terminal.Env, r *rootResolver, f lockfile.Fil
 
 // item returns an artifact at an origin under its name.
 func (r *rootResolver) item(ctx context.Context, o fetch.Origin, name oci.Reference) (bundle.Item, error) {
+	if _, err := r.content.Verify(ctx, o, name.Digest, true); err != nil {
+		return bundle.Item{}, err
+	}
 	a, err := r.content.Artifact(ctx, o, name.Digest)
 	if err != nil {
 		return bundle.Item{}, err

@@ -56,6 +56,32 @@ func (c *ResolveCmd) recordSigners(
 	return failed
 }
 
+// checkSigners fails unless the packages of a frozen lock file are signed as the ImageConfigs require, by the signers
+// in the file.
+func (c *ResolveCmd) checkSigners(env *terminal.Env, locked lockfile.File) (err error) {
+	if len(c.ImageConfig) == 0 {
+		return nil
+	}
+	r, err := c.resolverFlags.open(env, nil)
+	if err != nil {
+		return err
+	}
+	defer terminal.Close(&err, r)
+	now := lockfile.File{Packages: slices.Clone(locked.Packages)}
+	if err := r.readSigners(env, &now); err != nil {
+		return err
+	}
+	for i, is := range now.Packages {
+		if was := locked.Packages[i]; !slices.Equal(was.Signers, is.Signers) {
+			return ErrLockStale.New(
+				nil, "%s says that %s %s is signed by %s, and it is by %s", c.Lock, is.Repository, is.ShortVersion(),
+				signersOf(was), signersOf(is),
+			)
+		}
+	}
+	return nil
+}
+
 // readSigners sets who has signed the packages.
 func (r *rootResolver) readSigners(env *terminal.Env, f *lockfile.File) error {
 	const readsAtOnce = 8

@@ -35,7 +35,7 @@ type ResolveCmd struct {
 	Kind           []string `placeholder:"KIND" help:"Resolve a kind of custom resources to the package that provides it, for example Bucket.s3.aws.upbound.io/v1beta2. The package is recorded in the lock file."`
 	Provider       []string `placeholder:"KIND=REPOSITORY" help:"Select the package that provides a kind, if more than one does."`
 	Lock           string   `placeholder:"FILE" help:"Lock file to write, or - for standard output. Locked packages keep their versions as long as these are allowed."`
-	Frozen         bool     `help:"Check that the lock file satisfies the request, and fail if it does not. Nothing is changed."`
+	Frozen         bool     `help:"Check that the lock file satisfies the request, and fail if it does not. Nothing is changed. With --image-config, the signatures are verified, too."`
 	Upgrade        bool     `help:"Upgrade all packages to the highest allowed versions."`
 	UpgradePackage []string `placeholder:"NAME" help:"Upgrade this package to the highest allowed version, and of the other packages only those that it needs newer. The value is a repository or its last part."`
 	AllowDowngrade bool     `help:"Allow --upgrade and --upgrade-package to lock older versions, for example if the registry no longer lists a locked one."`
@@ -148,6 +148,9 @@ func (c *ResolveCmd) readLock(env *terminal.Env) (lockfile.File, error) {
 func (c *ResolveCmd) frozen(env *terminal.Env, f lockfile.File, roots []dependency.Root) error {
 	if problems := f.Check(roots); len(problems) > 0 {
 		return ErrLockStale.New(errors.New(strings.Join(problems, "; ")), "%s is out of date", c.Lock)
+	}
+	if err := c.checkSigners(env, f); err != nil {
+		return err
 	}
 	return c.show(env, f, resolver.Result{File: f})
 }

@@ -182,11 +182,15 @@ func (m *manifest) remove(e entry) (string, error) {
 	for first > 1 && strings.HasPrefix(strings.TrimSpace(m.lines[first-2]), "#") && e.node.HeadComment != "" {
 		first--
 	}
+	var instead []string
 	if len(m.list.Content) == 1 {
 		first = m.key.Line
+		if len(m.spec.Content) == 2 { // A spec needs a field.
+			instead = []string{strings.Repeat(" ", m.key.Column-1) + m.field + ": []\n"}
+		}
 	}
 	rest := slices.DeleteFunc(slices.Clone(m.entries), func(other entry) bool { return other.node == e.node })
-	return m.edited(slices.Delete(slices.Clone(m.lines), first-1, last), rest)
+	return m.edited(slices.Replace(slices.Clone(m.lines), first-1, last, instead...), rest)
 }
 
 // setVersion replaces the constraint of a dependency.

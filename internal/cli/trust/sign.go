@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
+	"strings"
 
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
@@ -123,12 +125,10 @@ func (c *AttestCmd) Run(env *terminal.Env) error {
 	if err != nil {
 		return terminal.ErrUsage.New(err, "cannot read the predicate")
 	}
-	var object map[string]json.RawMessage
-	if err := json.Unmarshal(text, &object); err != nil {
-		return terminal.ErrUsage.New(err, "the predicate %s is no JSON object", c.Predicate).
-			WithDo("Name a file with one JSON object in --predicate.")
+	statement, err := c.statement(text)
+	if err != nil {
+		return err
 	}
-	statement := signing.Statement{PredicateType: signature.PredicateType(c.Type), Predicate: text}
 	return c.each(env, func(client *remote.Client, key *signing.Key, ref oci.Reference, image oci.Descriptor) error {
 		if _, err := key.Attach(env.Context, client, ref, image, statement); err != nil {
 			return err
@@ -136,4 +136,23 @@ func (c *AttestCmd) Run(env *terminal.Env) error {
 		_, err := fmt.Fprintf(env.Stdout, "%s has the attestation %s\n", ref.WithDigest(image.Digest), statement.PredicateType)
 		return err
 	})
+}
+
+// statement returns the attestation with a predicate.
+func (c *AttestCmd) statement(text []byte) (signing.Statement, error) {
+	var object map[string]json.RawMessage
+	if err := json.Unmarshal(text, &object); err != nil || object == nil {
+		return signing.Statement{}, terminal.ErrUsage.New(err, "the predicate %s is no JSON object", c.Predicate).
+			WithDo("Name a file with one JSON object in --predicate.")
+	}
+	kind := signature.PredicateType(c.Type)
+	u, err := url.Parse(kind)
+	switch {
+	case err != nil || u.Scheme == "" || u.Host == "" || strings.ContainsAny(kind, " \t\n"):
+		return signing.Statement{}, terminal.ErrUsage.New(err, "the type %q is neither a URI nor one of the short names", c.Type).
+			WithDo("Use a type such as spdxjson, cyclonedx or https://slsa.dev/provenance/v1 for --type.")
+	case kind == signature.SignPredicate:
+		return signing.Statement{}, terminal.ErrUsage.New(nil, "%s is the type of signatures", kind).WithDo("Use `xpkg sign`.")
+	}
+	return signing.Statement{PredicateType: kind, Predicate: text}, nil
 }

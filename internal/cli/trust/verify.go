@@ -24,6 +24,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/signature"
 	"github.com/xpkg-dev/xpkg/internal/state"
+	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
@@ -52,6 +53,8 @@ func (c *VerifyCmd) Validate() error {
 		return errors.New("--identity and --issuer are used together")
 	case c.TrustedRoot != "" && c.Identity == "":
 		return errors.New("--trusted-root is for --identity")
+	case slices.Contains(c.Attestation, ""):
+		return errors.New("--attestation is empty: an unset shell variable is empty")
 	case len(c.Attestation) > 0 && c.Key == "" && c.Identity == "":
 		return errors.New("--attestation is for --key or --identity")
 	}
@@ -95,7 +98,7 @@ func (c *VerifyCmd) Run(env *terminal.Env) (err error) {
 	if err != nil {
 		return err
 	}
-	task := terminal.StartTask(env.Stderr, "verifying %d images", len(images))
+	task := terminal.StartTask(env.Stderr, "verifying %s", wording.Count(len(images), "image"))
 	defer task.End()
 	var group errgroup.Group
 	group.SetLimit(verifyAtOnce)

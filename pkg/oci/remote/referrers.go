@@ -383,7 +383,7 @@ func (r *Client) CopyAttached(ctx context.Context, a Attached, to oci.Reference)
 	case err != nil || artifact == nil:
 		return false, err
 	case a.Ref.Tag != "":
-		_, err = r.Push(ctx, to.WithTag(a.Ref.Tag), artifact)
+		err = r.PushAttached(ctx, to.WithTag(a.Ref.Tag), artifact)
 	default:
 		_, err = r.Attach(ctx, to.WithTag(""), artifact)
 	}
