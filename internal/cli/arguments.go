@@ -264,10 +264,12 @@ func emptyValue(what string) error {
 		WithDo("Pass a value, or omit it. An unset shell variable is empty.")
 }
 
-// needsValue reports whether the value of a flag is a file, a folder, or the address of a server.
+// needsValue reports whether the value of a flag is a file, a folder, the address of a server, or what signatures must
+// have: an empty requirement would require nothing.
 func needsValue(command *kong.Node, word string) bool {
 	return slices.ContainsFunc(flagsOf(command), func(f *kong.Flag) bool {
 		named := word == "--"+f.Name || f.Short != 0 && word == "-"+string(f.Short)
-		return named && (flags.TakesPath(f) || flags.TakesAddress(f))
+		isRequirement := slices.Contains([]string{"URI", "SUBJECT", "ISSUER"}, f.Tag.PlaceHolder)
+		return named && (flags.TakesPath(f) || flags.TakesAddress(f) || isRequirement)
 	})
 }

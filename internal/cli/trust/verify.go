@@ -36,7 +36,7 @@ type VerifyCmd struct {
 	Identity    string   `placeholder:"SUBJECT" help:"Subject of the certificate that must have signed, such as an email address or the URL of a workflow."`
 	Issuer      string   `placeholder:"ISSUER" help:"Issuer of the identity."`
 	TrustedRoot string   `placeholder:"FILE" help:"Trust root of an own instance of Sigstore (trusted_root.json), for --identity. Default is that of the public instance."`
-	Attestation []string `placeholder:"TYPE" help:"Attestation that must exist, too: the type of its predicate."`
+	Attestation []string `placeholder:"URI" help:"Attestation that must exist, too: the type of its predicate."`
 	ImageConfig []string `placeholder:"FILE" config:"" help:"File with the ImageConfigs that decide, in place of those of the control plane, and with the Secrets that they name (YAML)."`
 	Namespace   string   `default:"crossplane-system" config:"" help:"Namespace of the manager, which contains the secrets."`
 	content.ContentFlags
@@ -53,8 +53,6 @@ func (c *VerifyCmd) Validate() error {
 		return errors.New("--identity and --issuer are used together")
 	case c.TrustedRoot != "" && c.Identity == "":
 		return errors.New("--trusted-root is for --identity")
-	case slices.Contains(c.Attestation, ""):
-		return errors.New("--attestation is empty: an unset shell variable is empty")
 	case len(c.Attestation) > 0 && c.Key == "" && c.Identity == "":
 		return errors.New("--attestation is for --key or --identity")
 	}
