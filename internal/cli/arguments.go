@@ -41,6 +41,9 @@ func expandShorthand(args []string) []string {
 	if len(args) > 1 && args[1] == "render" && slices.Contains([]string{"alpha", "beta", "composition"}, args[0]) {
 		args = renderOf(args)
 	}
+	if len(args) > 1 && args[0] == "test" && args[1] == "run" {
+		args = slices.Delete(slices.Clone(args), 1, 2) // of `up test run`
+	}
 	switch {
 	case len(args) == 0:
 		return []string{"--help"}

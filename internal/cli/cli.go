@@ -70,6 +70,7 @@ type grammar struct {
 	Lint       author.LintCmd      `cmd:"" group:"author" help:"Check a package without its dependencies, and report every problem."`
 	Validate   compose.ValidateCmd `cmd:"" group:"author" help:"Check resources against the schemas of packages and their dependencies, without a cluster."`
 	Render     compose.RenderCmd   `cmd:"" group:"author" help:"Show the resources that Crossplane would compose for a composite resource, without a cluster."`
+	Test       compose.TestCmd     `cmd:"" group:"author" help:"Run the tests of compositions: render composite resources with the real functions, and compare the results."`
 	Push       author.PushCmd      `cmd:"" group:"author" help:"Push a package to a registry."`
 	Append     author.AppendCmd    `cmd:"" group:"author" help:"Add extension layers for other tools to a package."`
 	Dependency dependency.Cmd      `cmd:"" group:"author" help:"Change the dependencies in the metadata of a package or a Project."`

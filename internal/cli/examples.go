@@ -29,6 +29,7 @@ var examples = map[string][]string{
 		"render xr.yaml", "render xr.yaml composition.yaml functions.yaml -o observed.yaml",
 		"render xr.yaml --package ghcr.io/acme/fleets:v1.0.0 --validate",
 	},
+	"test": {"test", "test fleets --update", "test fleets/tests/defaults.yaml --coverage --junit junit.xml"},
 	"push": {
 		"push -f boats.xpkg ghcr.io/acme/boats:v1.0.0",
 		"push -f boats.xpkg ghcr.io/acme/boats:v1.0.0 --sign-key cosign.key",

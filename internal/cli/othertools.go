@@ -96,7 +96,6 @@ var replacements = []replacement{
 	{"rollout undo", "Use `xpkg rollback NAME`."},
 	{"run", "Use `xpkg up`, which runs packages on this machine."},
 	{"template", "Use `xpkg plan install PACKAGE`, which shows the objects, or `xpkg extract PACKAGE`."},
-	{"test", "Use `xpkg check`."},
 	{"top", "Use `kubectl top pods --namespace crossplane-system`."},
 	{"trace", "Use `xpkg tree` for packages, and the Crossplane CLI for composite resources."},
 	{"unpublish", "Use `xpkg registry yank PACKAGE`, or `xpkg registry delete PACKAGE`."},

@@ -37,6 +37,8 @@ type Input struct {
 	// Context is the context of the first step.
 	Context map[string]any
 	Secrets []Secret
+	// Called, if it is not nil, gets the last request and the response of each step.
+	Called func(Step, *protocol.Request, *protocol.Response)
 }
 
 // Secret has credentials of functions.
@@ -51,7 +53,8 @@ type Output struct {
 	Composite *unstructured.Unstructured
 	// Composed are the desired composed resources, ordered by their names in the composition.
 	Composed []*unstructured.Unstructured
-	Results  []Result
+	// Results are those of all steps that ran. A fatal result is the last one.
+	Results []Result
 	// Context is the context after the last step, or nil.
 	Context map[string]any
 }
@@ -139,13 +142,16 @@ func (p *pipeline) step(ctx context.Context, s Step) error {
 	if err != nil {
 		return err
 	}
+	if p.input.Called != nil {
+		p.input.Called(s, req, res)
+	}
 	p.desired, p.context = res.Desired, res.Context
 	p.conditions = append(p.conditions, res.Conditions...)
 	for _, r := range res.Results {
+		p.results = append(p.results, Result{s.Step, r})
 		if r.Severity == protocol.SeverityFatal {
 			return ErrFatalResult.New(errors.New(r.Message), "the function %s failed in the step %s", s.FunctionRef.Name, s.Step)
 		}
-		p.results = append(p.results, Result{s.Step, r})
 	}
 	return nil
 }

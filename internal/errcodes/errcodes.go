@@ -14,6 +14,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/certificates"
 	"github.com/xpkg-dev/xpkg/internal/cloudidentity"
 	"github.com/xpkg-dev/xpkg/internal/composition"
+	"github.com/xpkg-dev/xpkg/internal/composition/comptest"
 	"github.com/xpkg-dev/xpkg/internal/controller/contention"
 	installs "github.com/xpkg-dev/xpkg/internal/controller/firstgen"
 	"github.com/xpkg-dev/xpkg/internal/controller/packageapi"
@@ -82,7 +83,7 @@ func All() []errcode.Code {
 		cloudidentity.Codes(), credentials.Codes(), crossplane.Codes(), deployment.Codes(), doctor.Codes(), fetch.Codes(),
 		graph.Codes(), imageconfig.Codes(),
 		localcore.Codes(), catalog.Codes(), export.Codes(),
-		installs.Codes(), call.Codes(), composition.Codes(), devloop.Codes(), process.Codes(),
+		installs.Codes(), call.Codes(), composition.Codes(), comptest.Codes(), devloop.Codes(), process.Codes(),
 		indexer.Codes(), indexlayer.Codes(), leader.Codes(), lockfile.Codes(), manifests.Codes(), migration.Codes(),
 		oci.Codes(), packageapi.Codes(), planner.Codes(),
 		rbac.Codes(), resolver.Codes(), revision.Codes(), runtime.Codes(), runtimedefaults.Codes(), sandbox.Codes(),

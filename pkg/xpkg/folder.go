@@ -46,6 +46,13 @@ var (
 	}
 )
 
+// testsFolder is the folder of the tests of compositions, which are objects of a group and a kind.
+const (
+	testsFolder = "tests/"
+	testGroup   = "meta.dev.upbound.io"
+	testKind    = "CompositionTest"
+)
+
 // FolderOptions configures ReadFolder.
 type FolderOptions struct {
 	// Ignore lists patterns of path.Match, relative to the root, of files to omit. They
@@ -126,8 +133,8 @@ type Folder struct {
 }
 
 // ReadFolder reads the files of a package: non-empty regular files with the extension
-// .yaml or .yml, in all folders except .git and the folder of the examples. Symbolic
-// links are not followed. Files are ordered by name, so that the result is the same on
+// .yaml or .yml, in all folders except .git, the folder of the examples, and the folder
+// tests if it contains a CompositionTest. Symbolic links are not followed. Files are ordered by name, so that the result is the same on
 // every machine.
 //
 // It returns an error if the folder or a file cannot be read or exceeds a limit. Problems
@@ -232,7 +239,7 @@ func (r *folderReader) readPackage(fsys fs.FS) ([]Document, error) {
 	layout := r.opts.Layout
 	if layout == nil {
 		docs, err := r.read(fsys, ".", r.opts.ExamplesRoot)
-		return metaFirst(docs), err
+		return metaFirst(r.withoutTests(docs)), err
 	}
 	r.findings = layout.Findings
 	var docs []Document
@@ -250,6 +257,23 @@ func (r *folderReader) readPackage(fsys fs.FS) ([]Document, error) {
 		docs = append(docs, r.part(p, found)...)
 	}
 	return docs, nil
+}
+
+// withoutTests returns the documents without those of the folder of tests, if it contains a test of a composition: no
+// package can contain one.
+func (r *folderReader) withoutTests(docs []Document) []Document {
+	in := func(file string) bool { return strings.HasPrefix(file, testsFolder) }
+	if !slices.ContainsFunc(docs, func(d Document) bool {
+		if !in(d.File) {
+			return false
+		}
+		e := readEntry(d)
+		return e.err == nil && e.header.kind == testKind && e.header.gvk().Group == testGroup
+	}) {
+		return docs
+	}
+	r.findings = slices.DeleteFunc(r.findings, func(f Finding) bool { return in(f.File) })
+	return slices.DeleteFunc(docs, func(d Document) bool { return in(d.File) })
 }
 
 // readExamples reads the folder of examples. A missing folder is not an error.

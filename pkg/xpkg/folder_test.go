@@ -273,3 +273,30 @@ func TestLinksAreNotFollowed(t *testing.T) {
 		t.Errorf("the link is not reported: %v", f.findings)
 	}
 }
+
+func TestTestsAreNotPartOfThePackage(t *testing.T) {
+	test := "apiVersion: meta.dev.upbound.io/v1alpha1\nkind: CompositionTest\nmetadata: {name: a}\n"
+	for name, c := range map[string]struct {
+		files map[string]string
+		want  []string
+	}{
+		"test": {map[string]string{"a.yaml": "kind: A\n", "tests/a.yaml": test, "tests/x/xr.yaml": "kind: X\n"}, []string{
+			"a.yaml: kind: A\n",
+		}},
+		"test elsewhere": {map[string]string{"other/a.yaml": test}, []string{"other/a.yaml: " + test}},
+		"no test":        {map[string]string{"tests/xrd.yaml": "kind: X\n"}, []string{"tests/xrd.yaml: kind: X\n"}},
+		"broken beside a test": {map[string]string{"a.yaml": "kind: A\n", "tests/a.yaml": test, "tests/b.yaml": "a: ]\n"}, []string{
+			"a.yaml: kind: A\n",
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			folder, err := ReadFolder(files(c.files), FolderOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := raws(folder.Documents); !slices.Equal(got, c.want) || len(folder.findings) > 0 {
+				t.Errorf("got %q and %v, want %q", got, folder.findings, c.want)
+			}
+		})
+	}
+}

@@ -126,10 +126,10 @@ func (c *RenderCmd) call(
 	return composition.Render(ctx, running, in)
 }
 
-// reportResults prints the warnings of functions.
+// reportResults prints the warnings of functions. A fatal result is the error of the command.
 func (c *RenderCmd) reportResults(env *terminal.Env, results []composition.Result) {
 	for _, r := range results {
-		if r.Severity != protocol.SeverityNormal || env.Verbose {
+		if r.Severity == protocol.SeverityWarning || r.Severity == protocol.SeverityNormal && env.Verbose {
 			fmt.Fprintf(
 				env.Stderr, "%s: step %s: %s\n", strings.ToLower(strings.TrimPrefix(r.Severity.String(), "SEVERITY_")),
 				terminal.Safe(r.Step), terminal.Safe(r.Message),
@@ -194,13 +194,30 @@ func checkScopes(v *validation.Validation, xr *unstructured.Unstructured, compos
 
 // validate checks rendered resources against the schemas of the packages.
 func (c *RenderCmd) validate(env *terminal.Env, v *validation.Validation, resources []map[string]any) error {
+	count, err := c.validateAll(env, v, resources)
+	if err != nil {
+		return err
+	}
+	if err := (view.OutputFlag{}).
+		Print(env.Stderr, nil, func(w io.Writer) { author.WriteFindings(w, v.Findings) }); err != nil {
+		return err
+	}
+	fmt.Fprintf(env.Stderr, "%s\n", terminal.Safe(v.Summary(count)))
+	if _, failed := author.CountFindings(v.Findings); failed {
+		return terminal.ExitCode(errcode.Invalid.Exit)
+	}
+	return nil
+}
+
+// validateAll adds the findings about rendered resources, and returns the number of resources.
+func (c *RenderCmd) validateAll(env *terminal.Env, v *validation.Validation, resources []map[string]any) (int, error) {
 	var text strings.Builder
 	if err := view.PrintManifests(&text, "", resources); err != nil {
-		return err
+		return 0, err
 	}
 	docs, err := xpkg.Split([]byte(text.String()), "output", c.StreamLimits())
 	if err != nil {
-		return err
+		return 0, err
 	}
 	all := v.Read(docs)
 	for _, r := range all {
@@ -208,15 +225,7 @@ func (c *RenderCmd) validate(env *terminal.Env, v *validation.Validation, resour
 		v.Validate(env.Context, r)
 	}
 	xpkg.SortFindings(v.Findings)
-	if err := (view.OutputFlag{}).
-		Print(env.Stderr, nil, func(w io.Writer) { author.WriteFindings(w, v.Findings) }); err != nil {
-		return err
-	}
-	fmt.Fprintf(env.Stderr, "%s\n", terminal.Safe(v.Summary(len(all))))
-	if _, failed := author.CountFindings(v.Findings); failed {
-		return terminal.ExitCode(errcode.Invalid.Exit)
-	}
-	return nil
+	return len(all), nil
 }
 
 // setOwnerUID sets the UID of owners that have none, because they do not exist yet.

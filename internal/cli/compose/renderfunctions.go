@@ -57,8 +57,8 @@ type functionObject struct {
 	annotations map[string]string
 }
 
-// functionObjects reads the Functions of the file, with the annotations of the flags.
-func (c *RenderCmd) functionObjects(env *terminal.Env) ([]functionObject, error) {
+// functionObjects returns the Functions of the file, and others, with the annotations of the flags.
+func (c *RenderCmd) functionObjects(env *terminal.Env, others ...functionObject) ([]functionObject, error) {
 	overrides := map[string]string{}
 	for _, a := range c.FunctionAnnotations {
 		key, value, ok := strings.Cut(a, "=")
@@ -81,7 +81,7 @@ func (c *RenderCmd) functionObjects(env *terminal.Env) ([]functionObject, error)
 		out = append(out, functionObjectOf(o))
 	}
 	// The function without a name stands for those of packages.
-	out = append(out, functionObject{})
+	out = append(append(out, others...), functionObject{})
 	for i := range out {
 		annotations := map[string]string{}
 		maps.Copy(annotations, out[i].annotations)
@@ -273,6 +273,14 @@ func (r *runningFunctions) Call(ctx context.Context, name string, q *protocol.Re
 // startFunctions connects to functions that run, and starts the others.
 func (c *RenderCmd) startFunctions(
 	env *terminal.Env, plan []plannedFunction, closure *dependencies.Closure,
+) (*runningFunctions, error) {
+	return c.startEach(env, plan, closure, func(_ string, err error) error { return err })
+}
+
+// startEach is like startFunctions, and calls failed for a function that does not start. It continues if failed returns
+// nil.
+func (c *RenderCmd) startEach(
+	env *terminal.Env, plan []plannedFunction, closure *dependencies.Closure, failed func(name string, err error) error,
 ) (_ *runningFunctions, err error) {
 	r := &runningFunctions{clients: map[string]*call.Client{}}
 	defer func() {
@@ -284,16 +292,24 @@ func (c *RenderCmd) startFunctions(
 	for _, f := range plan {
 		target := f.target
 		if target == "" {
-			if images, err = c.images(closure); err != nil {
+			if images == nil {
+				if images, err = c.images(closure); err != nil {
+					return nil, err
+				}
+			}
+			target, err = c.startFunction(env, r, f, closure, images)
+		}
+		var client *call.Client
+		if err == nil {
+			client, err = call.New(target)
+		}
+		if err != nil {
+			if err = failed(f.name, err); err != nil {
 				return nil, err
 			}
-			if target, err = c.startFunction(env, r, f, closure, images); err != nil {
-				return nil, err
-			}
+			continue
 		}
-		if r.clients[f.name], err = call.New(target); err != nil {
-			return nil, err
-		}
+		r.clients[f.name] = client
 	}
 	if images == nil {
 		return r, nil
