@@ -18,7 +18,7 @@ var readingCommands = map[string]bool{
 	"index show": true, "index verify": true, "inspect": true, "diff": true, "status": true, "doctor": true,
 	"cache ls": true, "cache verify": true,
 	"config view": true, "version": true, "registry token list": true, "check": true, "lint": true, "validate": true,
-	"test": true, "verify":  true,
+	"test": true, "verify": true,
 	"resolve": true, "plan install": true, "plan update": true, "plan uninstall": true, "plan rollback": true,
 	"plan autoremove": true, "plan sync": true,
 }

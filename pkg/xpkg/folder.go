@@ -134,8 +134,8 @@ type Folder struct {
 
 // ReadFolder reads the files of a package: non-empty regular files with the extension
 // .yaml or .yml, in all folders except .git, the folder of the examples, and the folder
-// tests if it contains a CompositionTest. Symbolic links are not followed. Files are ordered by name, so that the result is the same on
-// every machine.
+// tests if it contains a CompositionTest. Symbolic links are not followed. Files are
+// ordered by name, so that the result is the same on every machine.
 //
 // It returns an error if the folder or a file cannot be read or exceeds a limit. Problems
 // inside a file are reported by Package.

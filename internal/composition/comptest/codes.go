@@ -7,7 +7,7 @@ var (
 	ErrNoTests = errcode.Code{
 		Name: "NoTests", Class: errcode.NotFound,
 		Cause: "There is no test of a composition.",
-		Fix:   "Write a CompositionTest of meta.dev.upbound.io/v1alpha1 into a file in the folder tests, as `xpkg init configuration NAME` does.",
+		Fix:   "Write a CompositionTest of meta.dev.upbound.io/v1alpha1 into a file in the folder tests, such as that of `xpkg init configuration boats`.",
 	}
 	ErrTestInvalid = errcode.Code{
 		Name: "TestInvalid", Class: errcode.Invalid,

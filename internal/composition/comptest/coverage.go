@@ -91,7 +91,9 @@ func (c *Coverage) Report() CoverageReport {
 	return out
 }
 
-func partOf(of composition.Composition, s composition.Step) string { return of.Name + ": step " + s.Step }
+func partOf(of composition.Composition, s composition.Step) string {
+	return of.Name + ": step " + s.Step
+}
 
 // patchedPart is a resource, or a patch, of an input of function-patch-and-transform. Sources are the paths that the
 // patch reads; they are nil for a resource.
