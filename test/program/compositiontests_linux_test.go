@@ -94,4 +94,30 @@ spec:
 		!strings.Contains(out, "error   tests/ends.yaml: ends: FunctionStart: ") || !strings.Contains(out, "no-such-flag") {
 		t.Errorf("%v\n%s\n%s", err, out, messages)
 	}
+
+	// A function of a Project is built and run too. The image of its templates is the function of the example.
+	dir = filepath.Join(work, "fleets")
+	composition, err := os.ReadFile(filepath.Join(work, "configuration-hello", "composition.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"crossplane-project.yaml": "apiVersion: dev.crossplane.io/v1alpha1\nkind: Project\nmetadata: {name: fleets}\n" +
+			"spec: {repository: example.org/acme/fleets}\n",
+		"apis/composition.yaml":        strings.ReplaceAll(string(composition), "examples-function-greet", "acme-fleetscompose"),
+		"functions/compose/app.gotmpl": "{{ .observed }}\n",
+		"tests/guests.yaml":            fmt.Sprintf(strings.Replace(test, ", language: en", "", 1), 7),
+	} {
+		file := filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out, messages, err = run("--timeout", "5m", "--go-templating-image", host+"/examples/function-greet:v0.1.0")
+	if err != nil || out != "passed  tests/guests.yaml: guest-7\n" {
+		t.Errorf("%v\n%s\n%s", err, out, messages)
+	}
 }

@@ -41,6 +41,7 @@ func sharedGuides(t testing.TB, registry, dependencies string) []*guide.Guide {
 			Exits:    map[string]int{"xpkg check fleet --no-render": 4, "xpkg lint bad": 4, "xpkg validate boat.yaml": 4},
 			Skipped: map[string]string{
 				"docker build":                      "there is no Docker daemon",
+				"xpkg test boats":                   "its function is in a public registry",
 				"xpkg build -f package --embed-run": "its image is of the Docker daemon",
 				"xpkg login ghcr.io":                "there is no network",
 			},

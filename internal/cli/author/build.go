@@ -23,6 +23,11 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg/check"
 )
 
+// TemplatingFlag selects the image of function-go-templating.
+type TemplatingFlag struct {
+	GoTemplatingImage string `placeholder:"REFERENCE" default:"xpkg.crossplane.io/crossplane-contrib/function-go-templating:v0.12.0" help:"Image of function-go-templating, which runs the functions of a Project that are written in Go templates. Name a digest for equal builds at any time. Default is ${default}."`
+}
+
 // BuildCmd implements `xpkg build`.
 type BuildCmd struct {
 	First       string `arg:"" optional:"" name:"folder-or-kind" complete:"kind" help:"Folder of the package, as with -f, or the expected kind of the package: provider, configuration or function."`
@@ -31,8 +36,7 @@ type BuildCmd struct {
 	Repository  string `placeholder:"REPOSITORY" help:"Repository of the Project, in place of spec.repository. The repositories of its functions start with it."`
 	Strict      bool   `help:"Treat warnings as errors."`
 
-	GoTemplatingImage string `placeholder:"REFERENCE" default:"xpkg.crossplane.io/crossplane-contrib/function-go-templating:v0.12.0" help:"Image of function-go-templating, which runs the functions of a Project that are written in Go templates. Name a digest for equal builds at any time. Default is ${default}."`
-
+	TemplatingFlag
 	createdFlag
 	runtimeFlags
 	location.FolderFlags

@@ -96,21 +96,9 @@ func (b *projectBuild) build(env *terminal.Env, c *BuildCmd) error {
 		return err
 	}
 	for _, f := range b.functions {
-		folder, err := b.folder(c, f)
+		images, err := b.images(env, c, f, platforms)
 		if err != nil {
 			return err
-		}
-		var images []*image.Image
-		for _, platform := range platforms {
-			runtime, err := b.runtime(env, c, f, platform)
-			if err != nil {
-				return err
-			}
-			i, err := c.image(env, folder, platform, runtime)
-			if err != nil {
-				return err
-			}
-			images = append(images, i)
 		}
 		index, err := image.NewIndex(images...)
 		if err != nil {
@@ -123,6 +111,29 @@ func (b *projectBuild) build(env *terminal.Env, c *BuildCmd) error {
 		b.built = append(b.built, builtFunction{name: f.Name, repository: repository, index: index})
 	}
 	return nil
+}
+
+// images builds the images of a function.
+func (b *projectBuild) images(
+	env *terminal.Env, c *BuildCmd, f project.Function, platforms []oci.Platform,
+) ([]*image.Image, error) {
+	folder, err := b.folder(c, f)
+	if err != nil {
+		return nil, err
+	}
+	var out []*image.Image
+	for _, platform := range platforms {
+		runtime, err := b.runtime(env, c, f, platform)
+		if err != nil {
+			return nil, err
+		}
+		i, err := c.image(env, folder, platform, runtime)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, i)
+	}
+	return out, nil
 }
 
 // platforms returns the platforms of the functions: that of the flag, or those of the Project.

@@ -26,6 +26,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/validation"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/image"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
@@ -136,10 +137,11 @@ func packagesOf(objects []functionObject) []string {
 	return out
 }
 
-// plannedFunction is a function of a composition: the address of a running one, or a package.
+// plannedFunction is a function of a composition: the address of a running one, a package, or an image that was built.
 type plannedFunction struct {
 	name, target string
 	content      dependencies.Content
+	built        *image.Image
 }
 
 // selectFunctions returns the functions of a composition.
@@ -332,7 +334,7 @@ func (c *RenderCmd) startFunction(
 			return "", errors.Join(err, os.RemoveAll(r.dir))
 		}
 	}
-	origin, digest, err := imageOf(env.Context, f.content, closure)
+	origin, digest, err := f.image(env.Context, closure)
 	if err != nil {
 		return "", err
 	}
@@ -358,10 +360,15 @@ func (c *RenderCmd) images(closure *dependencies.Closure) (*sandbox.Roots, error
 	return sandbox.NewRoots(sandbox.RootsOptions{Dir: dir, Source: closure.Source()})
 }
 
-// imageOf returns the image of a function: its package, or the image in its metadata.
-func imageOf(
-	ctx context.Context, p dependencies.Content, closure *dependencies.Closure,
+// image returns the image of a function: the one that was built, its package, or the image in its metadata.
+func (f plannedFunction) image(
+	ctx context.Context, closure *dependencies.Closure,
 ) (fetch.Origin, oci.Digest, error) {
+	p := f.content
+	if f.built != nil {
+		err := closure.Source().Store().Add(ctx, f.built, oci.Limits{})
+		return fetch.Plain(oci.Reference{Registry: "localhost", Repository: f.name}), f.built.Root().Digest, err
+	}
 	if p.Meta.ControllerImage == "" {
 		origin, err := closure.Locate(ctx, p.Locked.Reference())
 		return origin, p.Locked.Digest, err

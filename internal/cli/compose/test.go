@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/xpkg-dev/xpkg/internal/cli/author"
 	"github.com/xpkg-dev/xpkg/internal/cli/dependencies"
 	"github.com/xpkg-dev/xpkg/internal/cli/location"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
@@ -27,6 +28,7 @@ type TestCmd struct {
 	Functions           string        `placeholder:"FILE" help:"File, or folder with files, with Functions that you run yourself. Those among the examples are known without it."`
 	FunctionAnnotations []string      `short:"a" sep:"none" placeholder:"KEY=VALUE" help:"Annotation that replaces the one of every Function. Can be repeated."`
 	Timeout             time.Duration `default:"1m" placeholder:"DURATION" help:"Time in which the functions must start. Default is 1m."`
+	author.TemplatingFlag
 	dependencies.ContentsFlags
 	view.OutputFlag
 	location.FolderFlags

@@ -14,7 +14,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/cli/author"
 	"github.com/xpkg-dev/xpkg/internal/cli/dependencies"
+	"github.com/xpkg-dev/xpkg/internal/cli/flags"
+	"github.com/xpkg-dev/xpkg/internal/cli/location"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/cli/view"
 	"github.com/xpkg-dev/xpkg/internal/composition"
@@ -34,7 +37,9 @@ type testRun struct {
 	own       []xpkg.Document
 	closure   *dependencies.Closure
 	functions []functionObject
-	coverage  comptest.Coverage
+	// local are the functions of the Project itself.
+	local    *author.LocalFunctions
+	coverage comptest.Coverage
 	// kinds are the known kinds, by the definition of a test. The empty one stands for those of the packages.
 	kinds map[string]*knownKinds
 }
@@ -78,6 +83,13 @@ func (t *packageTests) run(env *terminal.Env) (_ comptest.Report, err error) {
 		return comptest.Report{}, err
 	}
 	defer terminal.Close(&err, r.closure)
+	transfer := location.TransferFlags{
+		RegistryFlags: flags.RegistryFlags{TrustFlags: t.TrustFlags}, LimitFlags: t.LimitFlags,
+	}
+	if r.local, err = author.OpenLocalFunctions(t.TemplatingFlag, t.root, transfer); err != nil {
+		return comptest.Report{}, err
+	}
+	defer terminal.Close(&err, r.local)
 	if err := r.addOwnCompositions(); err != nil {
 		return comptest.Report{}, err
 	}
@@ -217,7 +229,7 @@ func (r *testRun) prepare(env *terminal.Env, c *testCase) (*readyTest, error) {
 			return nil, composition.ErrCompositionInvalid.New(err, "cannot set the defaults of the composite resource")
 		}
 	}
-	if out.plan, err = selectFunctions(env, selected, r.functions, r.closure); err != nil {
+	if out.plan, err = r.plan(env, selected); err != nil {
 		return nil, err
 	}
 	out.input = composition.Input{
@@ -231,6 +243,33 @@ func (r *testRun) prepare(env *terminal.Env, c *testCase) (*readyTest, error) {
 		Called: func(s composition.Step, q *protocol.Request, res *protocol.Response) {
 			r.coverage.Called(selected, s, q, res)
 		},
+	}
+	return out, nil
+}
+
+// plan returns the functions of a composition. Those of the Project itself are built, unless their developer runs them.
+func (r *testRun) plan(env *terminal.Env, c composition.Composition) ([]plannedFunction, error) {
+	var out []plannedFunction
+	for _, name := range c.Functions() {
+		runs := slices.ContainsFunc(r.functions, func(f functionObject) bool { return f.development() && f.name == name })
+		if !runs {
+			built, err := r.local.Image(env, name)
+			if err == nil && built != nil {
+				err = r.closure.OpenSource(env, r.ContentsFlags)
+			}
+			if err != nil {
+				return nil, err
+			}
+			if built != nil {
+				out = append(out, plannedFunction{name: name, built: built})
+				continue
+			}
+		}
+		f, err := selectFunction(env, name, r.functions, r.closure)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, f)
 	}
 	return out, nil
 }

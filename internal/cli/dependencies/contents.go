@@ -66,6 +66,14 @@ func (c *Closure) Source() *fetch.Source {
 	return c.resolver.content
 }
 
+// OpenSource opens the source of the packages of a closure without packages.
+func (c *Closure) OpenSource(env *terminal.Env, f ContentsFlags) (err error) {
+	if c.resolver == nil {
+		c.resolver, err = f.open(env, nil)
+	}
+	return err
+}
+
 // Locate returns the locations from which a reference is read.
 func (c *Closure) Locate(ctx context.Context, ref oci.Reference) (fetch.Origin, error) {
 	return c.resolver.locate(ctx, ref)
