@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -70,7 +71,7 @@ func TestFunctionsThatFailSpoilTheirOwnTest(t *testing.T) {
 			<-hang
 			return nil, errors.New("it is too late")
 		}),
-		"crashes": functiontest.Serve(t, func(*protocol.Request) (*protocol.Response, error) { panic("a crash") }),
+		"crashes": functiontest.Serve(t, func(*protocol.Request) (*protocol.Response, error) { panic(http.ErrAbortHandler) }),
 		"fails": functiontest.Serve(t, func(*protocol.Request) (*protocol.Response, error) {
 			return nil, functiontest.Status{Code: 13, Message: "out of paint"}
 		}),
