@@ -179,8 +179,11 @@ func outline(of reflect.Type) []reflect.StructField {
 	return out
 }
 
-// commandName returns the name of the command of a field, as kong derives it: FromCore is from-core.
+// commandName returns the name of the command of a field: that in its tag, or as kong derives it: FromCore is from-core.
 func commandName(field reflect.StructField) string {
+	if name := field.Tag.Get("name"); name != "" {
+		return name
+	}
 	var name strings.Builder
 	for i, r := range field.Name {
 		if i > 0 && unicode.IsUpper(r) {
