@@ -104,6 +104,8 @@ type sharedTestEnv struct {
 	content *env.Content
 	manager *env.Manager
 	dir     string
+	// definitions is locked while a test takes the definitions of all Providers away, and read while one relies on them.
+	definitions sync.RWMutex
 }
 
 // sharedEnv returns the environment that tests share. They run in parallel, and each

@@ -340,6 +340,8 @@ func TestDefinitionsShowWhatIsActive(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	shared.definitions.Lock()
+	t.Cleanup(shared.definitions.Unlock)
 	t.Cleanup(func() { label(`"true"`) })
 	label("null")
 	untilDefined("")

@@ -167,6 +167,12 @@ func TestPoliciesThatChange(t *testing.T) {
 	}
 
 	// A policy that is applied again, and one that only gets a label, cause no write.
+	shared.definitions.RLock()
+	t.Cleanup(shared.definitions.RUnlock)
+	const active = " Active True EstablishedManagedResource"
+	eventually(t, "all kinds have their definitions", func() bool {
+		return definitionsOf(t, s, group) == "alphas"+active+", betas"+active+", gammas Inactive "
+	})
 	s.audit.Reset(group)
 	for _, label := range []string{"", "one"} {
 		env.Update(t, s.Env, y, func(y *unstructured.Unstructured) { y.SetLabels(map[string]string{"label": label}) })
