@@ -179,7 +179,8 @@ func outline(of reflect.Type) []reflect.StructField {
 	return out
 }
 
-// commandName returns the name of the command of a field: that in its tag, or as kong derives it: FromCore is from-core.
+// commandName returns the name of the command of a field: that in its tag, or as kong derives it, such as from-core of
+// FromCore.
 func commandName(field reflect.StructField) string {
 	if name := field.Tag.Get("name"); name != "" {
 		return name
