@@ -878,10 +878,9 @@ func TestADamagedStateIsReplaced(t *testing.T) {
 	raw := bytes.ReplaceAll(
 		image.Manifest.Raw, []byte(image.Manifest.Config.Digest.Hex()), []byte(oci.DigestOf(config).Hex()),
 	)
-	a := &artifact{blobs: parts}
-	a.add("", config)
-	a.root = a.add(oci.MediaTypeOCIManifest, raw)
-	digest := s.pushArtifact(t, ref, a)
+	root := oci.DescriptorOf(oci.MediaTypeOCIManifest, raw)
+	parts[oci.DigestOf(config)], parts[root.Digest] = config, raw
+	digest := s.pushArtifact(t, ref, &artifact{root: root, blobs: parts})
 	if _, err := m.client().Open(t.Context(), ref); !errors.Is(err, catalog.ErrMixedIndex) {
 		t.Fatalf("the damaged state: %v", err)
 	}

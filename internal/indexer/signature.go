@@ -18,6 +18,7 @@ import (
 
 	cosign "github.com/xpkg-dev/xpkg/internal/signature"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/image"
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 	"github.com/xpkg-dev/xpkg/pkg/oci/store"
 )
@@ -26,9 +27,8 @@ import (
 // an artifact with the tag sha256-DIGEST.sig, whose layers are payloads that name the digest of the manifest, each with
 // its signature in an annotation.
 const (
-	mediaTypeConfig oci.MediaType = "application/vnd.oci.image.config.v1+json"
-	maxSignatures                 = 20
-	maxPayload                    = 16 << 10
+	maxSignatures = 20
+	maxPayload    = 16 << 10
 )
 
 // payload is what a signature signs.
@@ -116,7 +116,7 @@ func IsSigned(ctx context.Context, client *remote.Client, ref oci.Reference, d o
 }
 
 // artifact returns the artifact with the signature of a manifest.
-func (s *Signer) artifact(ref oci.Reference, d oci.Digest) (*artifact, error) {
+func (s *Signer) artifact(ref oci.Reference, d oci.Digest) (oci.Artifact, error) {
 	var p payload
 	p.Critical.Identity.Reference, p.Critical.Image.Digest, p.Critical.Type = ref.Name(), d, cosign.PayloadType
 	text, err := json.Marshal(p)
@@ -127,28 +127,13 @@ func (s *Signer) artifact(ref oci.Reference, d oci.Digest) (*artifact, error) {
 	if err != nil {
 		return nil, ErrIndexKey.New(err, "cannot sign the index")
 	}
-	a := &artifact{blobs: map[oci.Digest][]byte{}}
-	layer := a.add(cosign.MediaTypePayload, text)
+	layer := oci.DescriptorOf(cosign.MediaTypePayload, text)
 	layer.Annotations = map[string]string{cosign.AnnotationSignature: base64.StdEncoding.EncodeToString(signature)}
-	config := a.add(
-		mediaTypeConfig,
-		[]byte(`{"architecture":"","os":"","rootfs":{"type":"layers","diff_ids":["`+layer.Digest.String()+`"]},"config":{}}`),
-	)
-	raw, err := json.Marshal(oci.Document{
-		SchemaVersion: 2, MediaType: oci.MediaTypeOCIManifest, Config: &config, Layers: []oci.Descriptor{layer},
-	})
+	a, err := image.NewLayered([]oci.Descriptor{layer}, nil, text)
 	if err != nil {
 		return nil, ErrIndexKey.New(err, "cannot encode the signature")
 	}
-	a.root = a.add(oci.MediaTypeOCIManifest, raw)
 	return a, nil
-}
-
-// add adds a blob and returns its descriptor.
-func (a *artifact) add(t oci.MediaType, content []byte) oci.Descriptor {
-	d := oci.DescriptorOf(t, content)
-	a.blobs[d.Digest] = content
-	return d
 }
 
 func (s *Signer) sign(text []byte) ([]byte, error) {

@@ -1,6 +1,7 @@
 package indexer
 
 import (
+	"context"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/ed25519"
@@ -9,6 +10,7 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
+	"io"
 	"slices"
 	"testing"
 	"time"
@@ -164,8 +166,16 @@ func FuzzSignature(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	for _, blob := range a.blobs {
+	if err := oci.Walk(f.Context(), a, oci.Limits{}, func(ctx context.Context, at oci.Descriptor, _ []byte) error {
+		r, err := a.Open(ctx, at)
+		if err != nil {
+			return err
+		}
+		blob, err := io.ReadAll(r)
 		f.Add(blob, blob)
+		return err
+	}); err != nil {
+		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, payload, text []byte) {
 		if keys.accept(signature{payload, text}, d) && !ed25519.Verify(private.Public().(ed25519.PublicKey), payload, text) {

@@ -10,9 +10,7 @@ import (
 )
 
 const (
-	mediaTypeEmpty  oci.MediaType = "application/vnd.oci.empty.v1+json"
 	mediaTypeStatus oci.MediaType = "application/vnd.xpkg.status.v1+json"
-	emptyConfig                   = "{}"
 	// annotationCreated is the time of an artifact (OCI image specification, "Pre-Defined Annotation Keys").
 	annotationCreated = "org.opencontainers.image.created"
 )
@@ -23,13 +21,10 @@ func NewArtifact(subject oci.Descriptor, s catalog.VersionStatus) (oci.Artifact,
 	if err != nil {
 		return nil, err
 	}
-	config := oci.DescriptorOf(mediaTypeEmpty, []byte(emptyConfig))
-	return image.NewArtifact(oci.Document{
-		ArtifactType: catalog.StatusArtifactType,
-		Config:       &config, Layers: []oci.Descriptor{oci.DescriptorOf(mediaTypeStatus, text)},
-		Subject:     &oci.Descriptor{MediaType: subject.MediaType, Digest: subject.Digest, Size: subject.Size},
-		Annotations: map[string]string{annotationCreated: s.Since.UTC().Format(time.RFC3339)},
-	}, []byte(emptyConfig), text)
+	return image.NewReferrer(
+		subject, catalog.StatusArtifactType, mediaTypeStatus, text,
+		map[string]string{annotationCreated: s.Since.UTC().Format(time.RFC3339)},
+	)
 }
 
 // largestStatus is the maximum size of a status in bytes, as in package catalog.

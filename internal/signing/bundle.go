@@ -32,10 +32,9 @@ const (
 )
 
 const (
-	mediaTypeBundle                 = signature.MediaTypeBundle + ".v0.3+json"
-	mediaTypeEmpty    oci.MediaType = "application/vnd.oci.empty.v1+json"
-	annotationContent               = "dev.sigstore.bundle.content"
-	annotationType                  = "dev.sigstore.bundle.predicateType"
+	mediaTypeBundle   = signature.MediaTypeBundle + ".v0.3+json"
+	annotationContent = "dev.sigstore.bundle.content"
+	annotationType    = "dev.sigstore.bundle.predicateType"
 )
 
 func (s Statement) predicateType() string {
@@ -83,26 +82,18 @@ func (k *Key) Bundle(d oci.Digest, s Statement) ([]byte, error) {
 // Attach signs a statement about an image and pushes the bundle, as an artifact that refers to the image, to the
 // repository of a reference. The image itself may be pushed afterwards.
 func (k *Key) Attach(
-	ctx context.Context, client *remote.Client, ref oci.Reference, image oci.Descriptor, s Statement,
+	ctx context.Context, client *remote.Client, ref oci.Reference, about oci.Descriptor, s Statement,
 ) (oci.Digest, error) {
-	bundle, err := k.Bundle(image.Digest, s)
+	bundle, err := k.Bundle(about.Digest, s)
 	if err != nil {
 		return oci.Digest{}, err
 	}
-	a, err := artifact(image, bundle, s.predicateType())
+	// As cosign 3 writes it.
+	a, err := image.NewReferrer(about, mediaTypeBundle, mediaTypeBundle, bundle, map[string]string{
+		annotationContent: "dsse-envelope", annotationType: s.predicateType(),
+	})
 	if err != nil {
 		return oci.Digest{}, err
 	}
 	return client.Attach(ctx, ref.WithTag(""), a)
-}
-
-// artifact returns the artifact with a bundle about an image, as cosign 3 writes it.
-func artifact(about oci.Descriptor, bundle []byte, predicateType string) (oci.Artifact, error) {
-	empty := []byte("{}")
-	config := oci.DescriptorOf(mediaTypeEmpty, empty)
-	return image.NewArtifact(oci.Document{
-		ArtifactType: mediaTypeBundle, Config: &config, Layers: []oci.Descriptor{oci.DescriptorOf(mediaTypeBundle, bundle)},
-		Subject:     &oci.Descriptor{MediaType: about.MediaType, Digest: about.Digest, Size: about.Size},
-		Annotations: map[string]string{annotationContent: "dsse-envelope", annotationType: predicateType},
-	}, empty, bundle)
 }

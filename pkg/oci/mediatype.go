@@ -21,6 +21,10 @@ const (
 	MediaTypeDockerLayerGzip = types.DockerLayer
 )
 
+// MediaTypeEmpty is the type of an empty JSON object, in place of a configuration or a layer (OCI image specification,
+// "Guidance for an Empty Descriptor").
+const MediaTypeEmpty MediaType = "application/vnd.oci.empty.v1+json"
+
 // IsDockerSchema1 reports whether m is Docker schema 1, which has neither verifiable
 // layer digests nor annotations.
 func IsDockerSchema1(m MediaType) bool {

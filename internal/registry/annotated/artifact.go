@@ -11,9 +11,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
-// empty is the type of emptyContent (OCI image specification, "Guidance for an Empty Descriptor").
-const empty oci.MediaType = "application/vnd.oci.empty.v1+json"
-
+// emptyContent is the content of oci.MediaTypeEmpty.
 const emptyContent = "{}"
 
 // artifact is a manifest of annotations.
@@ -24,7 +22,7 @@ type artifact struct {
 
 // New returns an artifact of a type with annotations. Its digest depends only on the parameters.
 func New(artifactType string, annotations map[string]string) oci.Artifact {
-	nothing := oci.DescriptorOf(empty, []byte(emptyContent))
+	nothing := oci.DescriptorOf(oci.MediaTypeEmpty, []byte(emptyContent))
 	raw, err := json.Marshal(oci.Document{
 		SchemaVersion: 2, MediaType: oci.MediaTypeOCIManifest, ArtifactType: artifactType, Config: &nothing,
 		Layers:      []oci.Descriptor{nothing},

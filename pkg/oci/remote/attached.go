@@ -1,20 +1,15 @@
 package remote
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
-	"io"
 	"reflect"
 	"slices"
-	"strings"
 
 	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/image"
+	"github.com/xpkg-dev/xpkg/pkg/oci/internal/assembly"
 )
-
-// mediaTypeConfig is the type of the configuration of the artifacts under the tags of cosign.
-const mediaTypeConfig oci.MediaType = "application/vnd.oci.image.config.v1+json"
 
 // PushAttached pushes an artifact under the tag by which it belongs to a subject. Signatures and attestations, whose
 // tags end with .sig and .att, are added to those that the tag has already: each layer is one of them.
@@ -62,50 +57,9 @@ func (r *Client) joined(ctx context.Context, to oci.Reference, a oci.Artifact) (
 	if len(layers) == len(old.Layers) {
 		return nil, nil
 	}
-	var ids []string
-	for _, l := range layers {
-		ids = append(ids, `"`+l.Digest.String()+`"`)
-	}
-	config := []byte(
-		`{"architecture":"","os":"","rootfs":{"type":"layers","diff_ids":[` + strings.Join(ids, ",") + `]},"config":{}}`,
-	)
-	described := oci.DescriptorOf(mediaTypeConfig, config)
-	raw, err := json.Marshal(oci.Document{
-		SchemaVersion: 2, MediaType: oci.MediaTypeOCIManifest, Config: &described, Layers: layers,
-		Annotations: old.Annotations,
-	})
+	both, err := image.NewLayered(layers, old.Annotations)
 	if err != nil {
 		return nil, err
 	}
-	out := joinedArtifact{
-		root: oci.DescriptorOf(oci.MediaTypeOCIManifest, raw), small: map[oci.Digest][]byte{described.Digest: config},
-		added: map[oci.Digest]bool{}, there: there, other: a,
-	}
-	out.small[out.root.Digest] = raw
-	for _, l := range next.Layers {
-		out.added[l.Digest] = true
-	}
-	return out, nil
-}
-
-// joinedArtifact has a manifest and a configuration of its own, and the layers of two artifacts.
-type joinedArtifact struct {
-	root         oci.Descriptor
-	small        map[oci.Digest][]byte
-	added        map[oci.Digest]bool
-	there, other oci.Artifact
-}
-
-// Root implements [oci.Artifact].
-func (j joinedArtifact) Root() oci.Descriptor { return j.root }
-
-// Open implements [oci.Artifact].
-func (j joinedArtifact) Open(ctx context.Context, d oci.Descriptor) (io.ReadCloser, error) {
-	if content, ok := j.small[d.Digest]; ok {
-		return io.NopCloser(bytes.NewReader(content)), nil
-	}
-	if j.added[d.Digest] {
-		return j.other.Open(ctx, d)
-	}
-	return j.there.Open(ctx, d)
+	return &assembly.Assembly{Desc: both.Root(), Parts: []oci.Artifact{both, a, there}}, nil
 }
