@@ -89,9 +89,23 @@ func LintFolder(
 	return folder, pkg, embedded, found, nil
 }
 
+// ReportFlags select the format of a report of findings.
+type ReportFlags struct {
+	SARIF bool `name:"sarif" help:"Print a SARIF report for code review tools."`
+	view.OutputFlag
+}
+
+// CheckFormat returns an error for two formats.
+func (f ReportFlags) CheckFormat() error {
+	if f.SARIF && f.Output != "" {
+		return terminal.ErrUsage.New(nil, "--sarif and --output cannot be used together")
+	}
+	return nil
+}
+
 // WriteReport writes findings as text, JSON, YAML or SARIF.
-func WriteReport(w io.Writer, findings []xpkg.Finding, sarif bool, output view.OutputFlag) error {
-	if sarif {
+func (f ReportFlags) WriteReport(w io.Writer, findings []xpkg.Finding) error {
+	if f.SARIF {
 		report, err := check.SARIF(findings)
 		if err != nil {
 			return err
@@ -102,7 +116,7 @@ func WriteReport(w io.Writer, findings []xpkg.Finding, sarif bool, output view.O
 	if findings == nil {
 		findings = []xpkg.Finding{}
 	}
-	return output.Print(w, findings, func(w io.Writer) {
+	return f.Print(w, findings, func(w io.Writer) {
 		WriteFindings(w, findings)
 		writeFixes(w, findings)
 	})

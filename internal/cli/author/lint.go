@@ -13,7 +13,6 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/cli/location"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
-	"github.com/xpkg-dev/xpkg/internal/cli/view"
 	"github.com/xpkg-dev/xpkg/internal/fileutil"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/firstgen"
@@ -37,8 +36,7 @@ func readStream(r io.Reader, limits xpkg.Limits) ([]byte, error) {
 type LintCmd struct {
 	Package string `arg:"" optional:"" default:"." help:"Package to check: the folder of a package, a file of YAML, a .xpkg file, oci:DIR, a reference, or - for standard input. Default is this folder."`
 	Strict  bool   `help:"Treat warnings as errors."`
-	SARIF   bool   `name:"sarif" help:"Print a SARIF report for code review tools."`
-	view.OutputFlag
+	ReportFlags
 	location.FolderFlags
 	location.TransferFlags
 
@@ -48,14 +46,14 @@ type LintCmd struct {
 
 // Run reports every problem of a package, and fails if there is one.
 func (c *LintCmd) Run(env *terminal.Env) error {
-	if c.SARIF && c.Output != "" {
-		return terminal.ErrUsage.New(nil, "--sarif and --output cannot be used together")
+	if err := c.CheckFormat(); err != nil {
+		return err
 	}
 	findings, err := fileutil.Await(env.Context, func() ([]xpkg.Finding, error) { return c.findings(env) })
 	if err != nil {
 		return err
 	}
-	if err := WriteReport(env.Stdout, findings, c.SARIF, c.OutputFlag); err != nil {
+	if err := c.WriteReport(env.Stdout, findings); err != nil {
 		return err
 	}
 	text, failed := CountFindings(findings)

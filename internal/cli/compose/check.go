@@ -10,7 +10,6 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/dependencies"
 	"github.com/xpkg-dev/xpkg/internal/cli/location"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
-	"github.com/xpkg-dev/xpkg/internal/cli/view"
 	"github.com/xpkg-dev/xpkg/internal/fileutil"
 	"github.com/xpkg-dev/xpkg/internal/validation"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
@@ -23,10 +22,9 @@ type CheckCmd struct {
 	AllowUnknownKinds bool          `help:"Report resources of unknown kinds, and unknown functions of Compositions, as warnings."`
 	NoRender          bool          `help:"Do not render the examples."`
 	Strict            bool          `help:"Treat warnings as errors."`
-	SARIF             bool          `name:"sarif" help:"Print a SARIF report for code review tools."`
 	Timeout           time.Duration `default:"1m" placeholder:"DURATION" help:"Time in which the functions must start and answer for one example. Default is 1m."`
+	author.ReportFlags
 	dependencies.ContentsFlags
-	view.OutputFlag
 	location.FolderFlags
 }
 
@@ -44,8 +42,8 @@ type packageCheck struct {
 
 // Run reports every problem of a package that can be found without a cluster, and fails if there is an error.
 func (c *CheckCmd) Run(env *terminal.Env) error {
-	if c.SARIF && c.Output != "" {
-		return terminal.ErrUsage.New(nil, "--sarif and --output cannot be used together")
+	if err := c.CheckFormat(); err != nil {
+		return err
 	}
 	k := &packageCheck{CheckCmd: c}
 	task := terminal.StartTask(env.Stderr, "checking %s", c.Folder)
@@ -169,7 +167,7 @@ func (k *packageCheck) validate(env *terminal.Env, v *validation.Validation) ([]
 
 // report prints the findings.
 func (k *packageCheck) report(env *terminal.Env) error {
-	if err := author.WriteReport(env.Stdout, k.found, k.SARIF, k.OutputFlag); err != nil {
+	if err := k.WriteReport(env.Stdout, k.found); err != nil {
 		return err
 	}
 	text, _ := author.CountFindings(k.found)

@@ -13,7 +13,6 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/dependencies"
 	"github.com/xpkg-dev/xpkg/internal/cli/location"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
-	"github.com/xpkg-dev/xpkg/internal/cli/view"
 	"github.com/xpkg-dev/xpkg/internal/fileutil"
 	"github.com/xpkg-dev/xpkg/internal/validation"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
@@ -31,16 +30,15 @@ var ErrNothingToValidate = errcode.Code{
 type ValidateCmd struct {
 	Resources         []string `arg:"" optional:"" name:"resources" help:"Files with resources in YAML or JSON, folders with files of YAML, or - for standard input. CRDs and XRDs among them define kinds too. Compositions in the first of several are not checked: it is the extensions of the Crossplane CLI."`
 	AllowUnknownKinds bool     `help:"Report resources of unknown kinds, and unknown functions of Compositions, as warnings."`
-	SARIF             bool     `name:"sarif" help:"Print a SARIF report for code review tools."`
+	author.ReportFlags
 	dependencies.ContentsFlags
-	view.OutputFlag
 	location.FolderFlags
 }
 
 // Run validates resources without an API server, and fails if one is not valid.
 func (c *ValidateCmd) Run(env *terminal.Env) error {
-	if c.SARIF && c.Output != "" {
-		return terminal.ErrUsage.New(nil, "--sarif and --output cannot be used together")
+	if err := c.CheckFormat(); err != nil {
+		return err
 	}
 	docs, err := c.documents(env)
 	if err != nil {
@@ -69,7 +67,7 @@ func (c *ValidateCmd) Run(env *terminal.Env) error {
 	if len(resources) == 0 && len(v.Findings) == 0 {
 		return ErrNothingToValidate.New(nil, "%s: no resource was found", strings.Join(c.Resources, ", "))
 	}
-	if err := author.WriteReport(env.Stdout, v.Findings, c.SARIF, c.OutputFlag); err != nil {
+	if err := c.WriteReport(env.Stdout, v.Findings); err != nil {
 		return err
 	}
 	fmt.Fprintf(env.Stderr, "%s\n", terminal.Safe(v.Summary(len(resources))))
