@@ -34,37 +34,33 @@ func ReadImageConfigs(env *terminal.Env, files []string) (origin.Files, error) {
 		if err != nil {
 			return origin.Files{}, ErrImageConfigFile.New(err, "cannot read the ImageConfigs")
 		}
-		found, err := ParseImageConfigs(file, raw)
-		if err != nil {
+		if err := parseImageConfigs(&out, file, raw); err != nil {
 			return origin.Files{}, err
 		}
-		for _, c := range found.Configs {
-			if slices.ContainsFunc(out.Configs, func(o v1beta1.ImageConfig) bool { return o.Name == c.Name }) {
-				return origin.Files{}, imageconfig.ErrImageConfigInvalid.New(
-					nil, "there are two ImageConfigs with the name %q, one in %s", c.Name, file,
-				)
-			}
-		}
-		out.Configs, out.Secrets = append(out.Configs, found.Configs...), append(out.Secrets, found.Secrets...)
 	}
 	return out, nil
 }
 
 // ParseImageConfigs is like ReadImageConfigs for the content of a file.
-func ParseImageConfigs(file string, raw []byte) (origin.Files, error) {
-	var out origin.Files
+func ParseImageConfigs(file string, raw []byte) (out origin.Files, err error) {
+	err = parseImageConfigs(&out, file, raw)
+	return out, err
+}
+
+// parseImageConfigs adds the ImageConfigs and the Secrets in a file.
+func parseImageConfigs(out *origin.Files, file string, raw []byte) error {
 	decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(raw), 4096)
 	for {
 		var document json.RawMessage
 		err := decoder.Decode(&document)
 		if errors.Is(err, io.EOF) {
-			return out, nil
+			return nil
 		}
 		if err == nil {
-			err = appendImageConfigs(&out, document)
+			err = appendImageConfigs(out, document)
 		}
 		if err != nil {
-			return origin.Files{}, imageconfig.ErrImageConfigInvalid.New(err, "cannot read the ImageConfigs of %s", file)
+			return imageconfig.ErrImageConfigInvalid.New(err, "cannot read the ImageConfigs of %s", file)
 		}
 	}
 }
