@@ -98,11 +98,21 @@ func (s *Source) examine(
 		if err != nil {
 			return struct{}{}, err
 		}
-		return struct{}{}, collect(ctx, c.remote, p.Ref.WithDigest(d), func(e signature.Evidence) (err error) {
-			all = e
-			verdict, proof, err = signature.VerifyAll(required, o.at(d), d, e)
-			return err
-		})
+		verdict, proof, all, err = judge(ctx, c.remote, p.Ref.WithDigest(d), o.at(d), required)
+		return struct{}{}, err
+	})
+	return verdict, proof, all, err
+}
+
+// judge returns who has signed the image with the digest of a reference, the evidence that proves it, and all evidence.
+// Name is the name of the image in errors.
+func judge(
+	ctx context.Context, client *remote.Client, ref oci.Reference, name string, required []signature.Requirement,
+) (verdict []signature.Verdict, proof, all signature.Evidence, err error) {
+	err = collect(ctx, client, ref, func(e signature.Evidence) (err error) {
+		all = e
+		verdict, proof, err = signature.VerifyAll(required, name, ref.Digest, e)
+		return err
 	})
 	return verdict, proof, all, err
 }
@@ -112,10 +122,7 @@ func (s *Source) examine(
 func Examine(
 	ctx context.Context, client *remote.Client, ref oci.Reference, required []signature.Requirement,
 ) (verdict []signature.Verdict, err error) {
-	err = collect(ctx, client, ref, func(e signature.Evidence) (err error) {
-		verdict, _, err = signature.VerifyAll(required, ref.WithTag("").String(), ref.Digest, e)
-		return err
-	})
+	verdict, _, _, err = judge(ctx, client, ref, ref.WithTag("").String(), required)
 	return verdict, err
 }
 

@@ -211,6 +211,16 @@ func VerifyAll(all []Requirement, image string, d oci.Digest, e Evidence) ([]Ver
 	return verdicts, used, nil
 }
 
+// Signers returns the signers of verdicts in order, each once.
+func Signers(all []Verdict) []string {
+	var out []string
+	for _, v := range all {
+		out = append(out, v.Signer)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
 // Fingerprint identifies requirements with the content of their Secrets.
 func Fingerprint(all []Requirement) string {
 	out := ""

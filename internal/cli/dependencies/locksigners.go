@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/signature"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
@@ -74,7 +75,7 @@ func (c *ResolveCmd) checkSigners(env *terminal.Env, locked lockfile.File) (err 
 	for i, is := range now.Packages {
 		if was := locked.Packages[i]; !slices.Equal(was.Signers, is.Signers) {
 			return ErrLockStale.New(
-				nil, "%s says that %s %s is signed by %s, and it is by %s", c.Lock, is.Repository, is.ShortVersion(),
+				nil, "%s records that %s %s is signed by %s, but it is signed by %s", c.Lock, is.Repository, is.ShortVersion(),
 				signersOf(was), signersOf(is),
 			)
 		}
@@ -97,12 +98,7 @@ func (r *rootResolver) readSigners(env *terminal.Env, f *lockfile.File) error {
 		if err != nil {
 			return err
 		}
-		locked.Signers = nil
-		for _, v := range verdicts {
-			locked.Signers = append(locked.Signers, v.Signer)
-		}
-		slices.Sort(locked.Signers)
-		locked.Signers = slices.Compact(locked.Signers)
+		locked.Signers = signature.Signers(verdicts)
 		return nil
 	})
 }

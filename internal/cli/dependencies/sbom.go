@@ -13,6 +13,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/sbom"
+	"github.com/xpkg-dev/xpkg/internal/signature"
 	"github.com/xpkg-dev/xpkg/internal/version"
 	"github.com/xpkg-dev/xpkg/internal/versions"
 	"github.com/xpkg-dev/xpkg/internal/wording"
@@ -122,9 +123,7 @@ func (r *rootResolver) billOf(ctx context.Context, f lockfile.File, locked lockf
 	own := sbom.Package{
 		Ref: ref, Kind: string(locked.Kind), Description: read.Meta.Annotations[metav1.AnnotationDescription],
 		License: read.Meta.Annotations[metav1.AnnotationLicense], Source: read.Meta.Annotations[metav1.AnnotationSource],
-	}
-	for _, s := range signers {
-		own.Signers = append(own.Signers, s.Signer)
+		Signers: signature.Signers(signers),
 	}
 	for _, d := range locked.Dependencies {
 		if needed, ok := f.Find(d.Package); ok {

@@ -33,10 +33,10 @@ import (
 type VerifyCmd struct {
 	Images      []string `arg:"" optional:"" name:"image" help:"Images to verify, each a reference. Default is all installed packages with their runtime images."`
 	Key         string   `placeholder:"FILE" help:"Public key (PEM) that must have signed. Without it and --identity, ImageConfigs decide."`
-	Identity    string   `placeholder:"SUBJECT" help:"Subject of the certificate that must have signed, such as an email address or the URL of a workflow."`
-	Issuer      string   `placeholder:"ISSUER" help:"Issuer of the identity."`
+	Identity    string   `placeholder:"SUBJECT" requirement:"" help:"Subject of the certificate that must have signed, such as an email address or the URL of a workflow."`
+	Issuer      string   `placeholder:"ISSUER" requirement:"" help:"Issuer of the identity."`
 	TrustedRoot string   `placeholder:"FILE" help:"Trust root of an own instance of Sigstore (trusted_root.json), for --identity. Default is that of the public instance."`
-	Attestation []string `placeholder:"URI" help:"Attestation that must exist, too: the type of its predicate."`
+	Attestation []string `placeholder:"URI" requirement:"" help:"Attestation that must exist, too: the type of its predicate."`
 	ImageConfig []string `placeholder:"FILE" config:"" help:"File with the ImageConfigs that decide, in place of those of the control plane, and with the Secrets that they name (YAML)."`
 	Namespace   string   `default:"crossplane-system" config:"" help:"Namespace of the manager, which contains the secrets."`
 	content.ContentFlags
@@ -150,11 +150,12 @@ func (c *VerifyCmd) report(env *terminal.Env, images []*verified) error {
 			refused = append(refused, image)
 			signers = "! " + failed.Code.Name
 		case len(image.Verdicts) > 0:
-			var who, why []string
+			var why []string
 			for _, v := range image.Verdicts {
-				who, why = append(who, v.Signer), append(why, v.Config)
+				why = append(why, v.Config)
 			}
-			signers, by = strings.Join(slices.Compact(who), ", "), cmp.Or(strings.Join(slices.Compact(why), ", "), "-")
+			signers = strings.Join(signature.Signers(image.Verdicts), ", ")
+			by = cmp.Or(strings.Join(slices.Compact(why), ", "), "-")
 		}
 		names = append(names, image.Image)
 		table.Rows = append(table.Rows, []string{image.Image, signers, by})
