@@ -22,7 +22,7 @@ type Asked struct {
 // IsZero reports whether nothing is asked.
 func (a *Asked) IsZero() bool { return a.Closed == "" && a.People == 0 && a.Watch == "" }
 
-// Texts returns what is asked, as sentences without periods.
+// Texts returns the requirements of a policy as sentences without periods.
 func (a *Asked) Texts() []string {
 	var out []string
 	switch {

@@ -267,12 +267,10 @@ func emptyValue(what string) error {
 		WithDo("Pass a value, or omit it. An unset shell variable is empty.")
 }
 
-// needsValue reports whether the value of a flag is a file, a folder, the address of a server, or what signatures must
-// have: an empty requirement would require nothing.
+// needsValue reports whether an empty value of a flag is a mistake.
 func needsValue(command *kong.Node, word string) bool {
 	return slices.ContainsFunc(flagsOf(command), func(f *kong.Flag) bool {
 		named := word == "--"+f.Name || f.Short != 0 && word == "-"+string(f.Short)
-		isRequirement := slices.Contains([]string{"URI", "SUBJECT", "ISSUER"}, f.Tag.PlaceHolder)
-		return named && (flags.TakesPath(f) || flags.TakesAddress(f) || isRequirement)
+		return named && flags.NeedsValue(f)
 	})
 }

@@ -67,7 +67,7 @@ var (
 	}
 )
 
-// Knowledge tells what an unknown kind means.
+// Knowledge determines what an unknown kind means.
 type Knowledge int
 
 // Kinds of knowledge.

@@ -35,7 +35,7 @@ type folderFlag struct {
 	Folder string `short:"f" placeholder:"DIR" default:"." help:"Folder of the package or the Project. Default is this folder."`
 }
 
-// write writes the changed metadata, and then says what has changed.
+// write writes the changed metadata, then reports the changes.
 func (m *manifest) write(env *terminal.Env, changes []string) error {
 	if len(changes) > 0 {
 		const mode = 0o644

@@ -26,6 +26,15 @@ func TakesAddress(f *kong.Flag) bool {
 	return f.Tag.PlaceHolder == "URL" || strings.HasPrefix(f.Tag.PlaceHolder, "HOST") && !isAdditional
 }
 
+// tagRequirement marks a flag with what signatures must have: an empty requirement would require nothing.
+const tagRequirement = "requirement"
+
+// NeedsValue reports whether an empty value of a flag is a mistake: of a file, a folder, the address of a server, or a
+// requirement.
+func NeedsValue(f *kong.Flag) bool {
+	return TakesPath(f) || TakesAddress(f) || f.Tag.Has(tagRequirement)
+}
+
 // TakesPath reports whether the value of a flag is, or can be, a file or a folder. The placeholder says so.
 func TakesPath(f *kong.Flag) bool {
 	return strings.Contains(f.Tag.PlaceHolder, "FILE") || strings.Contains(f.Tag.PlaceHolder, "DIR")

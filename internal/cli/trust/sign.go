@@ -116,7 +116,7 @@ func wanted(types []string) []v1beta1.Attestation {
 type AttestCmd struct {
 	SignCmd
 	Predicate string `required:"" placeholder:"FILE" help:"Predicate (JSON), such as a bill of materials or a provenance; - is standard input."`
-	Type      string `required:"" placeholder:"URI" help:"Type of the predicate: a URI, or spdxjson, cyclonedx, slsaprovenance1, vuln, openvex, link or custom."`
+	Type      string `required:"" placeholder:"URI" requirement:"" help:"Type of the predicate: a URI, or spdxjson, cyclonedx, slsaprovenance1, vuln, openvex, link or custom."`
 }
 
 // Run adds a signed attestation to images.

@@ -24,8 +24,8 @@ func NewArtifact(manifest oci.Document, content ...[]byte) (oci.Artifact, error)
 	return a, nil
 }
 
-// NewReferrer returns the artifact of a type with one content, which refers to a subject. It has the empty configuration
-// (OCI image specification, "Guidance for an Empty Descriptor").
+// NewReferrer returns the artifact of a type with one content, which refers to a subject. It has the empty
+// configuration (OCI image specification, "Guidance for an Empty Descriptor").
 func NewReferrer(
 	subject oci.Descriptor, artifactType string, kind oci.MediaType, content []byte, annotations map[string]string,
 ) (oci.Artifact, error) {
