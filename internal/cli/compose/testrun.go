@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sync"
 
+	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -155,20 +156,15 @@ func (r *testRun) runAll(env *terminal.Env, cases []*testCase) (_ comptest.Repor
 	}
 	defer terminal.Close(&err, running)
 	out := comptest.Report{Results: make([]comptest.Result, len(cases))}
-	next := make(chan int)
-	var workers sync.WaitGroup
-	for range min(runtime.GOMAXPROCS(0), len(cases)) {
-		workers.Go(func() {
-			for i := range next {
-				out.Results[i] = r.one(env, cases[i], ready[i], running, broken)
-			}
+	var group errgroup.Group
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for i, c := range cases {
+		group.Go(func() error {
+			out.Results[i] = r.one(env, c, ready[i], running, broken)
+			return nil
 		})
 	}
-	for i := range cases {
-		next <- i
-	}
-	close(next)
-	workers.Wait()
+	_ = group.Wait() // The functions return no error.
 	out.Coverage = r.coverage.Report()
 	return out, env.Context.Err()
 }
