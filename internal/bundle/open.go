@@ -11,6 +11,7 @@ import (
 	"os"
 	"slices"
 
+	"github.com/xpkg-dev/xpkg/internal/fileutil"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
@@ -50,7 +51,7 @@ func Open(name string) (*Bundle, error) {
 		f, err = os.Open(name)
 	}
 	if err != nil {
-		return nil, ErrNotABundle.New(withoutPath(err), "cannot open %s", name).
+		return nil, ErrNotABundle.New(fileutil.WithoutPath(err), "cannot open %s", name).
 			WithDo("Name a file that `xpkg bundle save` has written.")
 	}
 	b := &Bundle{name: name, file: f, sections: map[oci.Digest]section{}, omitted: map[oci.Digest]omitted{}}
@@ -58,14 +59,6 @@ func Open(name string) (*Bundle, error) {
 		return nil, errors.Join(err, f.Close())
 	}
 	return b, nil
-}
-
-func withoutPath(err error) error {
-	var at *os.PathError
-	if errors.As(err, &at) {
-		return at.Err
-	}
-	return err
 }
 
 // Close closes the file.

@@ -282,10 +282,7 @@ func writeError(file string, err error) error {
 	if err == nil || errcode.Known(err) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	var at *fs.PathError
-	if errors.As(err, &at) {
-		err = at.Err
-	}
+	err = fileutil.WithoutPath(err)
 	failed := archive.ErrCannotWrite.New(err, "cannot write %s", file)
 	if advice := fileutil.DirectoryAdvice(err, filepath.Dir(file), ""); advice != "" {
 		return failed.WithDo("%s", advice)

@@ -55,3 +55,12 @@ func fileAbove(path string) string {
 		}
 	}
 }
+
+// WithoutPath returns the cause of an error of a file, for a message that names the file itself.
+func WithoutPath(err error) error {
+	var at *fs.PathError
+	if errors.As(err, &at) {
+		return at.Err
+	}
+	return err
+}

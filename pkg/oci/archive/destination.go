@@ -1,8 +1,6 @@
 package archive
 
 import (
-	"io/fs"
-
 	"github.com/xpkg-dev/xpkg/internal/fileutil"
 
 	"context"
@@ -129,9 +127,5 @@ func writeError(path string, err error) error {
 	if err == nil || errcode.Known(err) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	var at *fs.PathError
-	if errors.As(err, &at) {
-		err = at.Err
-	}
-	return ErrCannotWrite.New(err, "cannot write %s", path)
+	return ErrCannotWrite.New(fileutil.WithoutPath(err), "cannot write %s", path)
 }
