@@ -25,6 +25,8 @@ type gate struct {
 	calls  int
 	strike strike
 	closed chan struct{}
+	// watches reports that a watch has passed.
+	watches bool
 }
 
 // strike is a function that is called before or after the request with a number arrives. Its response does not arrive.
@@ -67,6 +69,7 @@ func (g *gate) serve(w http.ResponseWriter, r *http.Request, proxy http.Handler)
 		g.calls++
 	} else {
 		call = -2
+		g.watches = g.watches || closed == nil
 	}
 	g.mu.Unlock()
 	if closed != nil {
@@ -94,10 +97,17 @@ func (g *gate) strikeAt(s strike) {
 	g.calls, g.strike = 0, s
 }
 
+// isWatched reports whether a watch has passed since the gate was opened: a manager watches once it has started.
+func (g *gate) isWatched() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.watches
+}
+
 // close lets no request through until the gate is opened, and ends all connections.
 func (g *gate) close() {
 	g.mu.Lock()
-	g.closed = make(chan struct{})
+	g.closed, g.watches = make(chan struct{}), false
 	g.mu.Unlock()
 	g.server.CloseClientConnections()
 }

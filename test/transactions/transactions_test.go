@@ -149,12 +149,12 @@ func (s *suite) startManager(t *testing.T) *manager {
 	}
 }
 
-// leader returns the manager that leads.
+// leader returns the manager that leads and has started. One whose start fails ends, and its cluster starts it again.
 func (s *suite) leader(t *testing.T) (leads *manager) {
 	t.Helper()
 	wait.Until(t, env.Limit, "a manager leads", func() (string, bool) {
 		for _, m := range s.managers {
-			if isLeading(m.Log()) {
+			if isLeading(m.Log()) && m.isWatched() {
 				leads = m
 			}
 		}
